@@ -1,0 +1,37 @@
+//! The bottom of Larder: a device is one linear space of bytes that can be read, written and
+//! flushed. It exists so that the engine above knows no paths and no descriptors, and runs the
+//! same on a raw disk, a file, memory or a simulated drive.
+//!
+//! Buffers travel by value: a read takes an [`IoBuf`] and gives it back, a write takes a
+//! [`FrozenBuf`] (shared and immutable, so that the caller may go on reading it meanwhile).
+//! Dropping a future never frees a buffer that the kernel still uses.
+//!
+//! It promises: an operation either moves every byte of its extent or returns an error.
+
+mod buf;
+mod clock;
+mod extent;
+
+pub use buf::{FrozenBuf, IoBuf};
+pub use clock::{Clock, Nanos};
+pub use extent::{Extent, Geometry};
+
+use std::future::Future;
+use std::io;
+
+/// A linear space of bytes. One handle per worker: its futures need not be `Send`.
+pub trait Device: 'static {
+    /// Length, alignment and largest transfer; constant while the device is open, except that
+    /// [`Geometry::len`] may grow.
+    fn geometry(&self) -> Geometry;
+
+    /// Fills `buf` with the `buf.len()` bytes at `offset`. Both are multiples of
+    /// [`Geometry::block`]. The buffer comes back also after an error.
+    fn read(&self, offset: u64, buf: IoBuf) -> impl Future<Output = (IoBuf, io::Result<()>)>;
+
+    /// Writes all of `buf` at `offset`. Both are multiples of [`Geometry::block`].
+    fn write(&self, offset: u64, buf: FrozenBuf) -> impl Future<Output = io::Result<()>>;
+
+    /// Returns when every write completed before the call would survive a power loss.
+    fn flush(&self) -> impl Future<Output = io::Result<()>>;
+}

@@ -1,0 +1,40 @@
+//! The name of an object, and where its neighbours are.
+
+use bytes::Bytes;
+
+/// What the store may know of an object's neighbourhood: two opaque hashes made by the caller.
+/// Objects with equal `group` are placed together, then those with equal `site`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Locality {
+    /// The origin server.
+    pub site: u64,
+    /// The origin server and the directory of the path.
+    pub group: u64,
+}
+
+/// The full key of an object. Stored with it and compared on every read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    bytes: Bytes,
+    locality: Locality,
+}
+
+impl Key {
+    /// The longest key in bytes that the store takes.
+    pub const MAX_LEN: usize = 16 * 1024;
+
+    /// A key of at most [`Key::MAX_LEN`] bytes; `None` when longer.
+    pub fn new(bytes: Bytes, locality: Locality) -> Option<Key> {
+        (bytes.len() <= Self::MAX_LEN).then_some(Key { bytes, locality })
+    }
+
+    /// The key's bytes.
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Where the object's neighbours are.
+    pub fn locality(&self) -> Locality {
+        self.locality
+    }
+}
