@@ -1,0 +1,3 @@
+//! The command line of Larder: configuration, wiring, run.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Chores of the project: continuous integration, benchmarks, long tests.
+
+fn main() {}
