@@ -8,8 +8,18 @@
 //! It promises: what it returns for a key is what was last committed under exactly that key, every
 //! byte checked; or nothing. What was removed or superseded never comes back, whatever crashes.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod api;
+#[allow(dead_code)]
+mod digest;
+#[allow(dead_code)]
+mod index;
 mod key;
+#[allow(dead_code)]
+mod size_class;
+#[cfg(test)]
+mod test_seed;
 
 pub use api::{
     Body, Entry, FetchToken, Hint, Kind, Lookup, Options, Partial, PartialRead, ReadError, Refusal,
