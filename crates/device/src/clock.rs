@@ -1,6 +1,9 @@
 //! Time as the engine sees it: it comes from outside, so that a simulator can own it.
 
-use std::future::Future;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 /// Nanoseconds of a monotonic clock, from an arbitrary start.
 pub type Nanos = u64;
@@ -15,4 +18,123 @@ pub trait Clock: Clone + 'static {
 
     /// Completes when [`Clock::now`] has reached `deadline`.
     fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()>;
+}
+
+/// A clock that moves only when told to, for tests. A clone shows the same time.
+#[derive(Clone, Default)]
+pub struct ManualClock(Arc<Mutex<Hands>>);
+
+#[derive(Default)]
+struct Hands {
+    now: Nanos,
+    unix_seconds: u64,
+    next_id: u64,
+    /// Who sleeps until when; the number tells sleepers of one deadline apart.
+    sleepers: BTreeMap<(Nanos, u64), Waker>,
+}
+
+impl ManualClock {
+    /// A clock that shows 0 ns and `unix_seconds`.
+    pub fn new(unix_seconds: u64) -> ManualClock {
+        ManualClock(Arc::new(Mutex::new(Hands { unix_seconds, ..Hands::default() })))
+    }
+
+    /// Moves the clock, wall time included, and wakes whoever slept until then. Wall time counts
+    /// the whole seconds of monotonic time that passed.
+    pub fn advance(&self, by: Nanos) {
+        let mut hands = self.hands();
+        let before = hands.now / 1_000_000_000;
+        hands.now += by;
+        hands.unix_seconds += hands.now / 1_000_000_000 - before;
+        let later = hands.now + 1;
+        let rest = hands.sleepers.split_off(&(later, 0));
+        let due = std::mem::replace(&mut hands.sleepers, rest);
+        drop(hands);
+        due.into_values().for_each(Waker::wake);
+    }
+
+    /// Sets wall time alone, as an administrator may, backwards too.
+    pub fn set_unix_seconds(&self, seconds: u64) {
+        self.hands().unix_seconds = seconds;
+    }
+
+    /// The earliest deadline that somebody sleeps until: where a test advances to next.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        self.hands().sleepers.keys().next().map(|(deadline, _)| *deadline)
+    }
+
+    fn next_id(&self) -> u64 {
+        let mut hands = self.hands();
+        hands.next_id += 1;
+        hands.next_id
+    }
+
+    fn hands(&self) -> MutexGuard<'_, Hands> {
+        // Nothing under this lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Nanos {
+        self.hands().now
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.hands().unix_seconds
+    }
+
+    async fn sleep_until(&self, deadline: Nanos) {
+        let sleep = Sleep { clock: self, key: (deadline, self.next_id()) };
+        poll_fn(|context| {
+            let mut hands = sleep.clock.hands();
+            if hands.now >= deadline {
+                return Poll::Ready(());
+            }
+            hands.sleepers.insert(sleep.key, context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// A sleeper's place in the table, given up when its future is dropped.
+struct Sleep<'a> {
+    clock: &'a ManualClock,
+    key: (Nanos, u64),
+}
+
+impl Drop for Sleep<'_> {
+    fn drop(&mut self) {
+        self.clock.hands().sleepers.remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use super::*;
+
+    #[test]
+    fn sleepers_wake_at_their_deadline_and_leave_when_dropped() {
+        let clock = ManualClock::new(1_000);
+        let mut context = Context::from_waker(Waker::noop());
+        {
+            let mut early = pin!(clock.sleep_until(1_500_000_000));
+            let mut late = pin!(clock.sleep_until(3_000_000_000));
+            assert!(early.as_mut().poll(&mut context).is_pending());
+            assert!(late.as_mut().poll(&mut context).is_pending());
+            assert_eq!(clock.next_deadline(), Some(1_500_000_000));
+            clock.advance(1_500_000_000);
+            assert!(early.as_mut().poll(&mut context).is_ready());
+            assert!(late.as_mut().poll(&mut context).is_pending());
+            assert_eq!(clock.next_deadline(), Some(3_000_000_000));
+            assert_eq!((clock.now(), clock.unix_seconds()), (1_500_000_000, 1_001));
+        }
+        assert_eq!(clock.next_deadline(), None);
+        clock.advance(500_000_000);
+        assert_eq!(clock.unix_seconds(), 1_002);
+    }
 }

@@ -1,5 +1,7 @@
 //! Places on a device: an extent is a run of bytes, a geometry says what runs are allowed.
 
+use std::io;
+
 /// The alignment of everything that is written on its own, even where the device takes 512.
 pub const WRITE_ALIGN: u32 = 4096;
 
@@ -34,4 +36,44 @@ pub struct Geometry {
     pub len: u64,
     /// Offsets, lengths and buffer addresses are multiples of this many bytes (a power of two).
     pub block: u32,
+}
+
+impl Geometry {
+    /// Whether an operation may touch `extent`. The error is of kind `InvalidInput` and names what
+    /// is wrong; no operating system was asked.
+    pub fn check(self, extent: Extent) -> io::Result<()> {
+        let Extent { offset, len } = extent;
+        let block = u64::from(self.block);
+        if !offset.is_multiple_of(block) || !len.is_multiple_of(block) {
+            let text = format!("{len} bytes at {offset}: not a multiple of the block, {block}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            let text = format!("{len} bytes at {offset}: beyond the device's {} bytes", self.len);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_refuses_misaligned_and_beyond_the_end() {
+        let geometry = Geometry { len: 8192, block: 512 };
+        let check = |offset, len| geometry.check(Extent { offset, len }).is_ok();
+        assert!(check(0, 8192) && check(7680, 512) && check(512, 1024));
+        assert!(!check(1, 512) && !check(0, 100) && !check(8192, 512) && !check(7680, 1024));
+        assert!(!check(u64::MAX - 511, 512) && !check(512, u64::MAX - 511));
+    }
+
+    #[test]
+    fn aligned_contains_and_is_smallest() {
+        let extent = Extent { offset: 5000, len: 10 }.aligned(4096);
+        assert_eq!(extent, Extent { offset: 4096, len: 4096 });
+        let extent = Extent { offset: 4096, len: 4097 }.aligned(4096);
+        assert_eq!(extent, Extent { offset: 4096, len: 8192 });
+    }
 }

@@ -6,15 +6,23 @@
 //! [`FrozenBuf`] (shared and immutable, so that the caller may go on reading it meanwhile).
 //! Dropping a future never frees a buffer that the kernel still uses.
 //!
+//! An operation begins with the first poll of its future; once begun it runs to its end even when
+//! the future is dropped.
+//!
 //! It promises: an operation either moves every byte of its extent or returns an error.
 
 mod buf;
 mod clock;
+mod counters;
 mod extent;
+mod image;
+mod memory;
 
 pub use buf::{FrozenBuf, IoBuf};
-pub use clock::{Clock, Nanos};
-pub use extent::{Extent, Geometry};
+pub use clock::{Clock, ManualClock, Nanos};
+pub use counters::{Counters, Counts, Operation};
+pub use extent::{Extent, Geometry, WRITE_ALIGN};
+pub use memory::{Fault, Held, MemoryDevice};
 
 use std::future::Future;
 use std::io;

@@ -1,0 +1,493 @@
+//! A device in memory, for tests. It keeps two images: what a reader sees (*live*) and what
+//! outlives a power loss (*durable*, which a flush brings up to date), so that a test can ask for
+//! the device as it would be found after a crash, at any moment and any number of times.
+//!
+//! It also fails on request ([`Fault`]), damages what is read, completes operations out of order,
+//! and holds them back until the test lets them go.
+//!
+//! It promises: everything it does follows from the calls made and the seeds given.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::counters::{Counters, Counts, Operation};
+use crate::image::Image;
+use crate::{Device, Extent, FrozenBuf, Geometry, IoBuf};
+
+/// What a drive writes at once; a write that power loss interrupts is torn between sectors.
+const SECTOR: usize = 512;
+
+/// Unflushed bytes after which the oldest writes become durable by themselves, as in a drive
+/// whose write cache is full.
+const WRITE_CACHE: u64 = 64 << 20;
+
+/// An error to come.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Which operations fail.
+    pub operation: Operation,
+    /// How many of them succeed before, counted from [`MemoryDevice::inject`].
+    pub after: u64,
+    /// How many fail then; `u64::MAX` for a device that stays broken.
+    pub times: u64,
+    /// The kind of the error returned. A write that fails changes nothing.
+    pub error: io::ErrorKind,
+}
+
+/// An operation that the device holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its name for [`MemoryDevice::release`]; rises with time.
+    pub id: u64,
+    /// What it does.
+    pub operation: Operation,
+    /// Where; empty for a flush.
+    pub extent: Extent,
+}
+
+/// A device in memory. A clone is another handle on the same device.
+#[derive(Clone)]
+pub struct MemoryDevice {
+    inner: Arc<Mutex<Inner>>,
+    counters: Arc<Counters>,
+}
+
+struct Inner {
+    geometry: Geometry,
+    live: Image,
+    durable: Image,
+    /// Writes that `live` has and `durable` lacks, oldest first.
+    unflushed: VecDeque<Write>,
+    unflushed_bytes: u64,
+    /// Number of writes ever carried out.
+    written: u64,
+    faults: Vec<Fault>,
+    damage: Vec<(Extent, u8)>,
+    holding: bool,
+    shuffle: Option<Dice>,
+    operations: BTreeMap<u64, InFlight>,
+    next_id: u64,
+}
+
+#[derive(Clone)]
+struct Write {
+    number: u64,
+    offset: u64,
+    data: FrozenBuf,
+}
+
+struct InFlight {
+    held: Held,
+    payload: Payload,
+    progress: Progress,
+    fault: Option<io::ErrorKind>,
+    waker: Option<Waker>,
+    /// The future was dropped: nobody fetches the result.
+    abandoned: bool,
+}
+
+enum Payload {
+    Read(IoBuf),
+    Write(FrozenBuf),
+    /// Number of writes carried out when the flush began: those it makes durable.
+    Flush(u64),
+}
+
+enum Progress {
+    Held,
+    /// Completes after this many more polls.
+    Delayed(u64),
+    Done(io::Result<()>),
+}
+
+impl MemoryDevice {
+    /// A device of `len` zero bytes with blocks of `block` bytes (a power of two). Memory is taken
+    /// as it is written.
+    pub fn new(len: u64, block: u32) -> MemoryDevice {
+        assert!(block.is_power_of_two() && len.is_multiple_of(u64::from(block)));
+        MemoryDevice::with_images(Geometry { len, block }, Image::default(), Image::default())
+    }
+
+    fn with_images(geometry: Geometry, live: Image, durable: Image) -> MemoryDevice {
+        let inner = Inner {
+            geometry,
+            live,
+            durable,
+            unflushed: VecDeque::new(),
+            unflushed_bytes: 0,
+            written: 0,
+            faults: Vec::new(),
+            damage: Vec::new(),
+            holding: false,
+            shuffle: None,
+            operations: BTreeMap::new(),
+            next_id: 0,
+        };
+        MemoryDevice { inner: Arc::new(Mutex::new(inner)), counters: Arc::default() }
+    }
+
+    /// The device as it is found after the process was killed now: all completed writes are
+    /// there, those in flight are not. This device stays as it is.
+    pub fn crash_process(&self) -> MemoryDevice {
+        let inner = self.lock();
+        MemoryDevice::with_images(inner.geometry, inner.live.clone(), inner.live.clone())
+    }
+
+    /// As [`MemoryDevice::crash_process`], but of the writes in flight an arbitrary part, by
+    /// `seed`, was carried out, each possibly torn.
+    pub fn crash_process_torn(&self, seed: u64) -> MemoryDevice {
+        let inner = self.lock();
+        let mut image = inner.live.clone();
+        let mut dice = Dice(seed);
+        inner.writes_in_flight().for_each(|write| dice.carry_out(&write, &mut image));
+        MemoryDevice::with_images(inner.geometry, image.clone(), image)
+    }
+
+    /// The device as it is found after power was lost now: what was flushed is there; of the
+    /// other writes, those in flight included, an arbitrary part by `seed`, each possibly torn
+    /// between 512-byte sectors. This device stays as it is.
+    pub fn crash_power(&self, seed: u64) -> MemoryDevice {
+        let inner = self.lock();
+        let mut image = inner.durable.clone();
+        let mut dice = Dice(seed);
+        inner.unflushed.iter().for_each(|write| dice.carry_out(write, &mut image));
+        inner.writes_in_flight().for_each(|write| dice.carry_out(&write, &mut image));
+        MemoryDevice::with_images(inner.geometry, image.clone(), image)
+    }
+
+    /// Lets operations fail. Faults add up; the first that applies is taken.
+    pub fn inject(&self, fault: Fault) {
+        self.lock().faults.push(fault);
+    }
+
+    /// From now on every read of `extent` sees its bytes XORed with `mask`.
+    pub fn damage_reads(&self, extent: Extent, mask: u8) {
+        self.lock().damage.push((extent, mask));
+    }
+
+    /// Ends all faults and damage.
+    pub fn heal(&self) {
+        let mut inner = self.lock();
+        inner.faults.clear();
+        inner.damage.clear();
+    }
+
+    /// With a seed, operations complete after a few polls more, in an order that the seed
+    /// decides; with `None` each completes at its first poll.
+    pub fn shuffle(&self, seed: Option<u64>) {
+        self.lock().shuffle = seed.map(Dice);
+    }
+
+    /// Holds back every operation that begins from now on, until [`MemoryDevice::release`] or
+    /// [`MemoryDevice::release_all`]. A read sees, and a write happens, when it is released.
+    pub fn hold(&self) {
+        self.lock().holding = true;
+    }
+
+    /// The operations held back, oldest first.
+    pub fn held(&self) -> Vec<Held> {
+        let inner = self.lock();
+        let held = |op: &&InFlight| matches!(op.progress, Progress::Held);
+        inner.operations.values().filter(held).map(|op| op.held).collect()
+    }
+
+    /// Carries out one operation that is held back. False when there is none of this name.
+    pub fn release(&self, id: u64) -> bool {
+        let mut inner = self.lock();
+        match inner.operations.get(&id) {
+            Some(InFlight { progress: Progress::Held, .. }) => inner.carry_out(id, &self.counters),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Carries out all operations that are held back, in their order, and holds no more.
+    pub fn release_all(&self) {
+        self.lock().holding = false;
+        self.held().iter().for_each(|held| _ = self.release(held.id));
+    }
+
+    /// Makes the device longer, as a file that grew. Never shorter.
+    pub fn grow(&self, len: u64) {
+        let mut inner = self.lock();
+        assert!(len >= inner.geometry.len && len.is_multiple_of(u64::from(inner.geometry.block)));
+        inner.geometry.len = len;
+    }
+
+    /// The live bytes of `extent`, past all faults; any alignment.
+    pub fn peek(&self, extent: Extent) -> Vec<u8> {
+        let mut bytes = vec![0; extent.len as usize];
+        self.lock().live.read(extent.offset, &mut bytes);
+        bytes
+    }
+
+    /// Changes bytes at rest, in both images; any alignment.
+    pub fn poke(&self, offset: u64, bytes: &[u8]) {
+        let mut inner = self.lock();
+        inner.live.write(offset, bytes);
+        inner.durable.write(offset, bytes);
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        self.counters.snapshot()
+    }
+
+    /// The live counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A test that panicked while it held the lock has failed already.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn perform(
+        &self,
+        operation: Operation,
+        offset: u64,
+        payload: Payload,
+    ) -> (Payload, io::Result<()>) {
+        let id = match self.lock().begin(operation, offset, payload, &self.counters) {
+            Ok(id) => id,
+            Err((payload, error)) => return (payload, Err(error)),
+        };
+        let ticket = Ticket { device: self, id };
+        poll_fn(|context| ticket.device.lock().poll(ticket.id, context, &self.counters)).await
+    }
+}
+
+impl Device for MemoryDevice {
+    fn geometry(&self) -> Geometry {
+        self.lock().geometry
+    }
+
+    async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, io::Result<()>) {
+        match self.perform(Operation::Read, offset, Payload::Read(buf)).await {
+            (Payload::Read(buf), result) => (buf, result),
+            _ => unreachable!("an operation keeps its payload"),
+        }
+    }
+
+    async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
+        self.perform(Operation::Write, offset, Payload::Write(buf)).await.1
+    }
+
+    async fn flush(&self) -> io::Result<()> {
+        let written = self.lock().written;
+        self.perform(Operation::Flush, 0, Payload::Flush(written)).await.1
+    }
+}
+
+/// A future's claim on its operation. Dropped early, the operation goes on without it.
+struct Ticket<'a> {
+    device: &'a MemoryDevice,
+    id: u64,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.device.lock();
+        let Some(operation) = inner.operations.get_mut(&self.id) else { return };
+        operation.abandoned = true;
+        operation.waker = None;
+        if !matches!(operation.progress, Progress::Held) {
+            inner.carry_out(self.id, &self.device.counters);
+        }
+    }
+}
+
+impl Inner {
+    fn begin(
+        &mut self,
+        operation: Operation,
+        offset: u64,
+        payload: Payload,
+        counters: &Counters,
+    ) -> Result<u64, (Payload, io::Error)> {
+        counters.begin(operation);
+        let extent = Extent { offset, len: payload.len() };
+        if let Err(error) = self.geometry.check(extent) {
+            counters.refuse();
+            return Err((payload, error));
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let delay = self.shuffle.as_mut().map_or(0, |dice| dice.below(4));
+        let progress = if self.holding { Progress::Held } else { Progress::Delayed(delay) };
+        let held = Held { id, operation, extent };
+        let fault = self.next_fault(operation);
+        let in_flight = InFlight { held, payload, progress, fault, waker: None, abandoned: false };
+        self.operations.insert(id, in_flight);
+        Ok(id)
+    }
+
+    /// Counts the operation in every fault that waits for its kind.
+    fn next_fault(&mut self, operation: Operation) -> Option<io::ErrorKind> {
+        let mut found = None;
+        for fault in self.faults.iter_mut().filter(|fault| fault.operation == operation) {
+            if fault.after > 0 {
+                fault.after -= 1;
+            } else if fault.times > 0 && found.is_none() {
+                fault.times = if fault.times == u64::MAX { u64::MAX } else { fault.times - 1 };
+                found = Some(fault.error);
+            }
+        }
+        found
+    }
+
+    fn poll(
+        &mut self,
+        id: u64,
+        context: &mut Context<'_>,
+        counters: &Counters,
+    ) -> Poll<(Payload, io::Result<()>)> {
+        let operation = self.operations.get_mut(&id).expect("polled until done");
+        match &mut operation.progress {
+            Progress::Held => {
+                operation.waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            Progress::Delayed(polls) if *polls > 0 => {
+                *polls -= 1;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Progress::Delayed(_) => self.carry_out(id, counters),
+            Progress::Done(_) => {}
+        }
+        let operation = self.operations.remove(&id).expect("polled until done");
+        match operation.progress {
+            Progress::Done(result) => Poll::Ready((operation.payload, result)),
+            _ => unreachable!("carried out above"),
+        }
+    }
+
+    /// Lets the operation happen; idempotent.
+    fn carry_out(&mut self, id: u64, counters: &Counters) {
+        let Some(mut operation) = self.operations.remove(&id) else { return };
+        if !matches!(operation.progress, Progress::Done(_)) {
+            let result = match operation.fault {
+                Some(kind) => Err(io::Error::new(kind, "injected fault")),
+                None => {
+                    self.apply(operation.held.extent, &mut operation.payload);
+                    Ok(())
+                }
+            };
+            counters.end(operation.held.operation, operation.held.extent.len, &result);
+            operation.progress = Progress::Done(result);
+        }
+        if let Some(waker) = operation.waker.take() {
+            waker.wake();
+        }
+        if !operation.abandoned {
+            self.operations.insert(id, operation);
+        }
+    }
+
+    fn apply(&mut self, extent: Extent, payload: &mut Payload) {
+        match payload {
+            Payload::Read(buf) => {
+                self.live.read(extent.offset, buf);
+                self.spoil(extent, buf);
+            }
+            Payload::Write(data) => {
+                self.live.write(extent.offset, data);
+                let number = self.written;
+                self.written += 1;
+                self.unflushed_bytes += extent.len;
+                let write = Write { number, offset: extent.offset, data: data.clone() };
+                self.unflushed.push_back(write);
+                while self.unflushed_bytes > WRITE_CACHE {
+                    self.persist_oldest();
+                }
+            }
+            Payload::Flush(written) => {
+                while self.unflushed.front().is_some_and(|write| write.number < *written) {
+                    self.persist_oldest();
+                }
+            }
+        }
+    }
+
+    fn persist_oldest(&mut self) {
+        let Some(write) = self.unflushed.pop_front() else { return };
+        self.unflushed_bytes -= write.data.len() as u64;
+        self.durable.write(write.offset, &write.data);
+    }
+
+    fn spoil(&self, extent: Extent, buf: &mut [u8]) {
+        for (damaged, mask) in &self.damage {
+            let start = damaged.offset.max(extent.offset);
+            let end = damaged.end().min(extent.end());
+            for at in start..end.max(start) {
+                buf[(at - extent.offset) as usize] ^= mask;
+            }
+        }
+    }
+
+    fn writes_in_flight(&self) -> impl Iterator<Item = Write> {
+        self.operations.values().filter_map(|operation| match &operation.payload {
+            Payload::Write(data) if !matches!(operation.progress, Progress::Done(_)) => {
+                let offset = operation.held.extent.offset;
+                Some(Write { number: u64::MAX, offset, data: data.clone() })
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Payload {
+    fn len(&self) -> u64 {
+        match self {
+            Payload::Read(buf) => buf.len() as u64,
+            Payload::Write(data) => data.len() as u64,
+            Payload::Flush(_) => 0,
+        }
+    }
+}
+
+/// SplitMix64: a small generator whose whole state is the seed.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// The fate of a write that nothing made durable: lost, whole, its first or last sectors, or
+    /// any of its sectors.
+    fn carry_out(&mut self, write: &Write, image: &mut Image) {
+        let sectors = write.data.len().div_ceil(SECTOR);
+        let cut = self.below(sectors as u64 + 1) as usize;
+        let fate = self.below(8);
+        for (index, bytes) in write.data.chunks(SECTOR).enumerate() {
+            let survives = match fate {
+                0..=1 => false,
+                2..=3 => true,
+                4..=5 => index < cut,
+                6 => index >= cut,
+                _ => self.below(2) == 0,
+            };
+            if survives {
+                image.write(write.offset + (index * SECTOR) as u64, bytes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;
