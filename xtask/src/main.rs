@@ -1,3 +1,53 @@
-//! Chores of the project: continuous integration, benchmarks, long tests.
+//! Chores of the project: continuous integration, source rules, long tests, measurements.
+//!
+//! `cargo xtask help` lists them. Everything that the continuous integration does is `cargo xtask
+//! ci`, so that what fails there can be run here with the same words.
 
-fn main() {}
+// A command-line tool talks on standard output.
+#![allow(clippy::print_stdout)]
+
+mod ci;
+mod fuzz;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of the project.
+#[derive(Parser)]
+#[command(name = "xtask", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+/// What can be asked for.
+#[derive(Subcommand)]
+enum Chore {
+    /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
+    Ci(ci::Options),
+    /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
+    Tidy,
+    /// Runs the randomised tests of all crates for longer than `cargo test` does.
+    Fuzz(fuzz::Options),
+    /// Runs the small, always full cache under verified traffic for longer than `cargo test` does.
+    Soak(fuzz::SoakOptions),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().chore {
+        Chore::Ci(options) => ci::run(&options),
+        Chore::Tidy => tidy::run(),
+        Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Soak(options) => fuzz::soak(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

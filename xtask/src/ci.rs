@@ -1,0 +1,148 @@
+//! Continuous integration as one command.
+//!
+//! The steps run in the order in which they are cheap to fail. The tests are run by the very
+//! command that the README gives, their closing lines are added up, and what was skipped for want
+//! of means is repeated at the end, so that a green run cannot hide it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use clap::Args;
+
+use crate::{tidy, workspace};
+
+/// The command of the README that runs all tests, after `cargo`.
+const TESTS: &[&str] = &["test", "--workspace"];
+
+/// What to leave out.
+#[derive(Args)]
+pub struct Options {
+    /// Seconds that each randomised test goes on in the fuzzing step; 0 leaves it out.
+    #[arg(long, default_value_t = 5)]
+    pub fuzz_seconds: u64,
+}
+
+/// Runs all steps.
+///
+/// # Errors
+///
+/// The first step that fails, by its name.
+pub fn run(options: &Options) -> Result<(), String> {
+    step("format", || cargo(&["fmt", "--all", "--check"]))?;
+    step("source rules", tidy::run)?;
+    step("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step("docs", || {
+        let mut command =
+            workspace::cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
+        command.env("RUSTDOCFLAGS", "-D warnings");
+        workspace::succeed(command)
+    })?;
+    if options.fuzz_seconds > 0 {
+        step("fuzzing, short", || {
+            crate::fuzz::run(&crate::fuzz::Options {
+                seconds: options.fuzz_seconds,
+                seed: None,
+                packages: Vec::new(),
+            })
+        })?;
+    }
+    let mut tally = Tally::default();
+    step("tests", || tests(&mut tally))?;
+    for line in &tally.skips {
+        println!("{line}");
+    }
+    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skips.len());
+    if tally.passed == 0 { Err("no test was run".into()) } else { Ok(()) }
+}
+
+fn cargo(words: &[&str]) -> Result<(), String> {
+    workspace::succeed(workspace::cargo(words))
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    println!("== {name}");
+    let begin = Instant::now();
+    work().map_err(|why| format!("step \"{name}\": {why}"))?;
+    println!("== {name}: ok ({:.0} s)", begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// What the tests said, added up.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    skips: Vec<String>,
+}
+
+impl Tally {
+    /// Takes one line of what `cargo test` prints.
+    fn take(&mut self, line: &str) {
+        if let Some(at) = line.find("SKIPPED: ") {
+            self.skips.push(line[at..].to_owned());
+        }
+        let Some(counts) = line.strip_prefix("test result: ") else { return };
+        self.passed += number_before(counts, " passed");
+        self.failed += number_before(counts, " failed");
+    }
+
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skips.extend(other.skips);
+    }
+}
+
+/// The number that stands right before `word` in `text`; 0 when there is none.
+fn number_before(text: &str, word: &str) -> u64 {
+    let Some(at) = text.find(word) else { return 0 };
+    let digits = text[..at].rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or(0)
+}
+
+fn tests(tally: &mut Tally) -> Result<(), String> {
+    let mut command: Command = workspace::cargo(TESTS);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| format!("cannot start cargo: {e}"))?;
+    let out = child.stdout.take().ok_or("no standard output of cargo")?;
+    let err = child.stderr.take().ok_or("no standard error of cargo")?;
+    let errors = thread::spawn(move || read(err, |line| eprintln!("{line}")));
+    tally.add(read(out, |line| println!("{line}")));
+    tally.add(errors.join().map_err(|_| "the reader of standard error failed")?);
+    let status = child.wait().map_err(|e| format!("waiting for cargo: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("the tests failed ({status})")) }
+}
+
+fn read(from: impl std::io::Read, show: impl Fn(&str)) -> Tally {
+    let mut tally = Tally::default();
+    for line in BufReader::new(from).lines().map_while(Result::ok) {
+        show(&line);
+        tally.take(&line);
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_added_up() {
+        let mut tally = Tally::default();
+        tally.take("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out");
+        tally.take("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured");
+        tally.take("test ipv6 ... SKIPPED: no IPv6 loopback address");
+        assert_eq!((tally.passed, tally.failed), (14, 1));
+        assert_eq!(tally.skips, ["SKIPPED: no IPv6 loopback address"]);
+    }
+
+    #[test]
+    fn other_lines_change_nothing() {
+        let mut tally = Tally::default();
+        tally.take("running 3 tests");
+        tally.take("test tests::passed ... ok");
+        assert_eq!(tally, Tally::default());
+    }
+}

@@ -1,0 +1,328 @@
+//! The rules of the source text, checked like any other promise.
+//!
+//! Every rule is a pure function from a file's path and text to what is wrong with it; only
+//! [`findings`] reads the disk. The same check runs as a test of this crate, so `cargo test`
+//! fails on what `cargo xtask tidy` would report.
+//!
+//! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines a file,
+//! [`MAX_FUNCTION_LINES`] a function, [`MAX_COLUMNS`] columns a line; no words that announce
+//! unfinished work; no paths of one machine; no Rust file that no `mod` leads to.
+
+mod dead;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+use crate::workspace;
+
+/// Lines of one Rust file.
+const MAX_LINES: usize = 1_000;
+/// Lines of one function, from `fn` to its closing brace.
+const MAX_FUNCTION_LINES: usize = 70;
+/// Characters of one line.
+const MAX_COLUMNS: usize = 100;
+
+/// Words that announce unfinished work. Put together here, lest this file accuse itself.
+const BANNED_WORDS: &[&str] = &[
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("X", "XX"),
+    concat!("to", "do!"),
+    concat!("unimple", "mented!"),
+    concat!("#[ig", "nore"),
+    concat!("for ", "now"),
+    concat!("place", "holder"),
+    concat!("st", "ub"),
+];
+
+/// Beginnings of paths that exist on somebody's machine only.
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Use", "rs/")];
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The file, below the root of the workspace.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.what)
+    }
+}
+
+/// Checks the workspace and prints what it finds.
+///
+/// # Errors
+///
+/// When a rule is broken or the sources cannot be read.
+pub fn run() -> Result<(), String> {
+    let found = findings(&workspace::root())?;
+    for finding in &found {
+        println!("{finding}");
+    }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} rules of the source text broken", found.len()))
+    }
+}
+
+/// All that is wrong below `root`.
+///
+/// # Errors
+///
+/// When a file cannot be read.
+pub fn findings(root: &Path) -> Result<Vec<Finding>, String> {
+    let mut files = BTreeMap::new();
+    read_sources(root, root, &mut files)?;
+    let own = own_paths(root);
+    let mut found = Vec::new();
+    for (path, text) in &files {
+        found.extend(machine_paths(path, text, &own));
+        found.extend(banned_words(path, text));
+        if path.extension().is_some_and(|e| e == "rs") {
+            found.extend(module_comment(path, text));
+            found.extend(lengths(path, text));
+            found.extend(functions(path, text));
+        }
+    }
+    found.extend(dead::files(&files));
+    found.sort();
+    Ok(found)
+}
+
+/// Directories that hold nothing of ours.
+fn is_foreign(name: &str) -> bool {
+    name == "target" || name == "fixtures" || (name.starts_with('.') && name != ".ci")
+}
+
+fn read_sources(
+    root: &Path,
+    at: &Path,
+    files: &mut BTreeMap<PathBuf, String>,
+) -> Result<(), String> {
+    let fail = |e: std::io::Error| format!("reading {}: {e}", at.display());
+    for entry in fs::read_dir(at).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().map_err(fail)?.is_dir() {
+            if !is_foreign(&name) {
+                read_sources(root, &path, files)?;
+            }
+            continue;
+        }
+        let ours = ["rs", "md", "toml", "sh", "service"];
+        if path.extension().is_some_and(|e| ours.iter().any(|o| e == *o))
+            || at.file_name().is_some_and(|n| n == ".ci")
+        {
+            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let below = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
+            files.insert(below, text);
+        }
+    }
+    Ok(())
+}
+
+/// Where this clone lies, unless that is a place that any machine has.
+fn own_paths(root: &Path) -> Vec<String> {
+    let Some(parent) = root.parent() else { return Vec::new() };
+    let common = ["/", "/tmp", "/var/tmp", "/usr", "/opt"];
+    if parent == std::env::temp_dir() || common.iter().any(|c| parent == Path::new(c)) {
+        return Vec::new();
+    }
+    vec![format!("{}/", parent.display())]
+}
+
+fn finding(path: &Path, line: usize, what: impl Into<String>) -> Finding {
+    Finding { path: path.to_path_buf(), line, what: what.into() }
+}
+
+/// Every Rust file begins by saying what it is.
+fn module_comment(path: &Path, text: &str) -> Option<Finding> {
+    let first = text.lines().find(|l| !l.trim().is_empty())?;
+    let said = first.starts_with("//!") || first.starts_with("/*!");
+    (!said).then(|| finding(path, 1, "no module comment (//!) at the head of the file"))
+}
+
+/// Files and lines stay short enough to be read.
+fn lengths(path: &Path, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        found.push(finding(path, lines, format!("{lines} lines, at most {MAX_LINES} allowed")));
+    }
+    for (index, line) in text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > MAX_COLUMNS && !line.contains("://") {
+            let what = format!("{columns} columns, at most {MAX_COLUMNS} allowed");
+            found.push(finding(path, index + 1, what));
+        }
+    }
+    found
+}
+
+/// Functions stay short enough to be seen at once.
+fn functions(path: &Path, text: &str) -> Vec<Finding> {
+    let parsed = match syn::parse_file(text) {
+        Ok(parsed) => parsed,
+        Err(e) => {
+            return vec![finding(path, e.span().start().line, format!("not Rust: {e}"))];
+        }
+    };
+    let mut long = LongFunctions { path, found: Vec::new() };
+    long.visit_file(&parsed);
+    long.found
+}
+
+struct LongFunctions<'a> {
+    path: &'a Path,
+    found: Vec<Finding>,
+}
+
+impl LongFunctions<'_> {
+    fn judge(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let begin = signature.span().start().line;
+        let lines = block.brace_token.span.close().end().line + 1 - begin;
+        if lines > MAX_FUNCTION_LINES {
+            let name = &signature.ident;
+            let what =
+                format!("function {name} has {lines} lines, at most {MAX_FUNCTION_LINES} allowed");
+            self.found.push(finding(self.path, begin, what));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for LongFunctions<'_> {
+    fn visit_item_fn(&mut self, node: &'ast syn::ItemFn) {
+        self.judge(&node.sig, &node.block);
+        visit::visit_item_fn(self, node);
+    }
+
+    fn visit_impl_item_fn(&mut self, node: &'ast syn::ImplItemFn) {
+        self.judge(&node.sig, &node.block);
+        visit::visit_impl_item_fn(self, node);
+    }
+
+    fn visit_trait_item_fn(&mut self, node: &'ast syn::TraitItemFn) {
+        if let Some(block) = &node.default {
+            self.judge(&node.sig, block);
+        }
+        visit::visit_trait_item_fn(self, node);
+    }
+}
+
+/// True when `text` holds `word` at `at` and not as a part of a longer word.
+fn stands_alone(text: &str, at: usize, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let begins = word.starts_with(part);
+    let ends = word.ends_with(part);
+    !(begins && text[..at].ends_with(part) || ends && text[at + word.len()..].starts_with(part))
+}
+
+/// Nothing is landed that says of itself that it is not finished.
+fn banned_words(path: &Path, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for word in BANNED_WORDS {
+            if line.match_indices(word).any(|(at, _)| stands_alone(line, at, word)) {
+                found.push(finding(path, index + 1, format!("the word \"{word}\"")));
+            }
+        }
+    }
+    found
+}
+
+/// No path that exists on one machine only.
+fn machine_paths(path: &Path, text: &str, own: &[String]) -> Vec<Finding> {
+    let inside = |c: char| c.is_alphanumeric() || "._-/".contains(c);
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let listed = MACHINE_PATHS.iter().copied().chain(own.iter().map(String::as_str));
+        for prefix in listed {
+            if line.match_indices(prefix).any(|(at, _)| !line[..at].ends_with(inside)) {
+                found.push(finding(path, index + 1, format!("a path of one machine: {prefix}")));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> &'static Path {
+        Path::new("crates/a/src/lib.rs")
+    }
+
+    #[test]
+    fn the_workspace_keeps_its_rules() {
+        let found = findings(&workspace::root()).expect("the sources can be read");
+        let text: Vec<String> = found.iter().map(Finding::to_string).collect();
+        assert!(text.is_empty(), "\n{}\n", text.join("\n"));
+    }
+
+    #[test]
+    fn a_file_without_a_module_comment_is_found() {
+        assert!(module_comment(here(), "\nfn main() {}\n").is_some());
+        assert!(module_comment(here(), "/// About an item.\nfn main() {}\n").is_some());
+        assert!(module_comment(here(), "\n//! About the file.\n").is_none());
+    }
+
+    #[test]
+    fn a_long_file_and_a_long_line_are_found() {
+        assert_eq!(lengths(here(), &"x\n".repeat(MAX_LINES)), []);
+        assert_eq!(lengths(here(), &"x\n".repeat(MAX_LINES + 1)).len(), 1);
+        assert_eq!(lengths(here(), &"é".repeat(MAX_COLUMNS)), []);
+        assert_eq!(lengths(here(), &"é".repeat(MAX_COLUMNS + 1)).len(), 1);
+    }
+
+    #[test]
+    fn a_long_function_is_found_wherever_it_stands() {
+        let body = "x();\n".repeat(MAX_FUNCTION_LINES - 2);
+        let fits = format!("fn f() {{\n{body}}}\n");
+        assert_eq!(functions(here(), &fits), []);
+        let long = format!("fn f() {{\nx();\n{body}}}\n");
+        for text in [
+            long.clone(),
+            format!("impl A {{\n{long}}}"),
+            format!("trait A {{\n{long}}}"),
+            format!("mod a {{\n{long}}}"),
+            format!("fn outer() {{ {long} }}"),
+        ] {
+            assert!(!functions(here(), &text).is_empty(), "{text}");
+        }
+        assert!(!functions(here(), "fn {").is_empty());
+    }
+
+    #[test]
+    fn banned_words_are_found_when_they_stand_alone() {
+        for word in BANNED_WORDS {
+            assert_eq!(banned_words(here(), &format!("// {word} it\n")).len(), 1, "{word}");
+        }
+        assert_eq!(banned_words(here(), concat!("// a st", "ubborn mas", "TO", "DON\n")), []);
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found() {
+        let own = ["/srv/clone/".to_owned()];
+        for path in MACHINE_PATHS {
+            assert_eq!(machine_paths(here(), &format!("see {path}x"), &own).len(), 1, "{path}");
+            assert_eq!(machine_paths(here(), &format!("http://a{path}x"), &own), []);
+        }
+        assert_eq!(machine_paths(here(), "see /srv/clone/x", &own).len(), 1);
+        assert_eq!(machine_paths(here(), "see /etc/hosts", &own), []);
+    }
+}

@@ -1,0 +1,29 @@
+//! The workspace that the chores work on: its root, and how cargo is called in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the workspace: the parent of this crate.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
+}
+
+/// The cargo that runs us, with `words` as its arguments, in the root of the workspace.
+pub fn cargo(words: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(words).current_dir(root());
+    command
+}
+
+/// Runs `command` to its end.
+///
+/// # Errors
+///
+/// When it cannot be started or ends with another status than success; the text names it.
+pub fn succeed(mut command: Command) -> Result<(), String> {
+    let shown = format!("{command:?}");
+    let status = command.status().map_err(|e| format!("cannot start {shown}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown} failed ({status})")) }
+}
