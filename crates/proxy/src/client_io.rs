@@ -1,0 +1,251 @@
+//! The socket of one client as hyper sees it. It exists for three things hyper does not do:
+//! 1xx heads are written between two answers' bytes (never inside one), what the client makes us
+//! wait for is recorded so that one sweep a second finds the slow ones (a timer for each request
+//! would cost more than many a cache hit), and bytes are counted.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// What a connection is doing, as far as time-outs care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Between requests (or before the first one).
+    Idle,
+    /// The first bytes of a head are there.
+    Head,
+    /// A request is being answered.
+    Busy,
+}
+
+/// Why the sweep ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// No further request came.
+    Idle,
+    /// A head did not end in time: a 408 is due.
+    Head,
+    /// The client neither took nor sent bytes at the least rate allowed.
+    Stall,
+    /// The drain time is over.
+    Drain,
+}
+
+/// The state of one connection, shared by its socket, its service and the sweep.
+#[derive(Default)]
+pub(crate) struct ConnState {
+    phase: Cell<Option<Phase>>,
+    /// Set when `phase` changes; the sweep turns it into a time.
+    changed: Cell<bool>,
+    /// Bytes read from and written to the client.
+    read: Cell<u64>,
+    written: Cell<u64>,
+    read_blocked: Cell<bool>,
+    write_blocked: Cell<bool>,
+    eof: Cell<bool>,
+    draining: Cell<bool>,
+    cut: Cell<Option<Cut>>,
+    task: RefCell<Option<Waker>>,
+    interim: RefCell<VecDeque<Bytes>>,
+}
+
+impl ConnState {
+    pub fn phase(&self) -> Phase {
+        self.phase.get().unwrap_or(Phase::Idle)
+    }
+
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.set(Some(phase));
+        self.changed.set(true);
+        self.read_blocked.set(false);
+    }
+
+    /// True once after each change of the phase.
+    pub fn take_changed(&self) -> bool {
+        self.changed.replace(false)
+    }
+
+    /// Bytes moved so far, both ways.
+    pub fn moved(&self) -> u64 {
+        self.read.get() + self.written.get()
+    }
+
+    /// True while we wait for the client to send or take body bytes.
+    pub fn blocked(&self) -> bool {
+        self.write_blocked.get() || (self.phase() == Phase::Busy && self.read_blocked.get())
+    }
+
+    /// From now on only what the client takes is waited for.
+    pub fn request_is_read(&self) {
+        self.read_blocked.set(false);
+    }
+
+    pub fn eof(&self) -> bool {
+        self.eof.get()
+    }
+
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut.get()
+    }
+
+    /// Ends the connection at its task's next turn, which is at once.
+    pub fn cut_now(&self, why: Cut) {
+        self.cut.set(Some(why));
+        self.wake();
+    }
+
+    pub fn draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    pub fn drain(&self) {
+        self.draining.set(true);
+        self.wake();
+    }
+
+    /// Remembers whom to wake. To be called at every turn of the connection's task.
+    pub fn note_task(&self, cx: &Context<'_>) {
+        let mut task = self.task.borrow_mut();
+        if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *task = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.borrow().as_ref() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Queues a 1xx head for the request being answered. It goes out before anything that the
+    /// service returns later, provided the service waits for [`ConnState::interim_sent`].
+    pub fn push_interim(&self, head: Bytes) {
+        self.interim.borrow_mut().push_back(head);
+    }
+
+    /// True when no 1xx head waits.
+    pub fn interim_sent(&self) -> bool {
+        self.interim.borrow().is_empty()
+    }
+}
+
+/// The socket handed to hyper (inside `TokioIo`).
+pub(crate) struct ClientIo {
+    stream: TcpStream,
+    state: Rc<ConnState>,
+}
+
+impl ClientIo {
+    pub fn new(stream: TcpStream, state: Rc<ConnState>) -> ClientIo {
+        ClientIo { stream, state }
+    }
+
+    /// The bare socket.
+    pub fn into_inner(self) -> TcpStream {
+        self.stream
+    }
+
+    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
+        match polled {
+            Poll::Ready(Ok(n)) => {
+                self.state.written.set(self.state.written.get() + *n as u64);
+                self.state.write_blocked.set(false);
+            }
+            Poll::Ready(Err(_)) => self.state.write_blocked.set(false),
+            Poll::Pending => self.state.write_blocked.set(true),
+        }
+    }
+
+    /// Called by hyper only when every byte it had buffered is written: the one moment at which a
+    /// 1xx head of the current request may go out.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut sent = false;
+        loop {
+            let mut queue = self.state.interim.borrow_mut();
+            let Some(head) = queue.front_mut() else { break };
+            let polled = Pin::new(&mut self.stream).poll_write(cx, head);
+            let n = match polled {
+                Poll::Ready(result) => result?,
+                Poll::Pending => {
+                    self.state.write_blocked.set(true);
+                    return Poll::Pending;
+                }
+            };
+            self.state.write_blocked.set(false);
+            self.state.written.set(self.state.written.get() + n as u64);
+            head.advance(n);
+            if head.is_empty() {
+                queue.pop_front();
+            }
+            sent = true;
+        }
+        if sent {
+            // The service waits for this before it gives its answer.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for ClientIo {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let state = &self.state;
+        state.read_blocked.set(polled.is_pending());
+        ready!(polled)?;
+        let n = buf.filled().len() - before;
+        state.read.set(state.read.get() + n as u64);
+        if n == 0 {
+            state.eof.set(true);
+        } else if state.phase() == Phase::Idle {
+            state.set_phase(Phase::Head);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ClientIo {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.wrote(&polled);
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.wrote(&polled);
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.state.interim_sent() { Poll::Ready(Ok(())) } else { self.poll_interim(cx) }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

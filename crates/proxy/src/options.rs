@@ -1,0 +1,187 @@
+//! Every setting of the proxy, each with its unit, its default and the reason for it. Plain data:
+//! the command line fills it, the rest of the crate reads it, and a reload replaces it whole.
+
+use std::time::Duration;
+
+/// All settings of the proxy.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What kind of proxy the listeners are.
+    pub front: Front,
+    /// What names this proxy in `Via` and `Cache-Status`.
+    pub pseudonym: Pseudonym,
+    /// Limits of the client side.
+    pub client: ClientLimits,
+    /// Limits of the origin side.
+    pub upstream: UpstreamLimits,
+    /// How objects are fetched for the cache.
+    pub fill: FillOptions,
+}
+
+/// The two kinds of proxy.
+#[derive(Clone, Debug, Default)]
+pub enum Front {
+    /// Clients name the origin in an absolute-form request target, or ask for a tunnel.
+    #[default]
+    Forward,
+    /// The origin follows from the configuration; the request's host picks the site.
+    Reverse(Vec<Site>),
+}
+
+/// One site of a reverse proxy.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// A name that is unique among the sites; part of every cache key of this site.
+    pub name: String,
+    /// Hosts (lower case, without port) that belong to this site. Empty: every host that no other
+    /// site claims.
+    pub hosts: Vec<String>,
+    /// Host name or IP literal (without brackets) of the upstream.
+    pub upstream_host: String,
+    /// TCP port of the upstream.
+    pub upstream_port: u16,
+    /// The `Host` the upstream gets: the client's (`true`, the default of the command line) or the
+    /// upstream's own authority.
+    pub pass_host: bool,
+}
+
+/// A token that names this proxy (RFC 9110 section 7.6.3, RFC 9211 section 2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pseudonym(String);
+
+impl Pseudonym {
+    /// A pseudonym; `None` unless it is a non-empty token of at most 64 bytes that begins with a
+    /// letter (what `Via` and a structured-field token both allow).
+    pub fn new(name: &str) -> Option<Pseudonym> {
+        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        let fine = (1..=64).contains(&name.len())
+            && name.as_bytes()[0].is_ascii_alphabetic()
+            && name.bytes().all(token);
+        fine.then(|| Pseudonym(name.to_owned()))
+    }
+
+    /// The token.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Pseudonym {
+    fn default() -> Self {
+        Pseudonym("larder".to_owned())
+    }
+}
+
+/// Limits towards clients.
+#[derive(Clone, Debug)]
+pub struct ClientLimits {
+    /// Open client connections of the whole process; further ones wait in the accept queue.
+    /// Default 16,384.
+    pub connections: usize,
+    /// Bytes of a request head, at least 8,192; a longer one is a 431. Default 32 KiB.
+    pub head_bytes: usize,
+    /// Header lines of a request; more are a 431. Default 100 (another value costs an allocation
+    /// for each request).
+    pub headers: usize,
+    /// Time from the first byte of a head to its last; then a 408. Default 30 s.
+    pub head_timeout: Duration,
+    /// Time a connection may wait for its next request. Default 75 s.
+    pub idle_timeout: Duration,
+    /// While we wait for a client to take or send body bytes, it must move at least
+    /// [`ClientLimits::rate_min`] × this time, else it is cut. Default 60 s.
+    pub stall_timeout: Duration,
+    /// Bytes per second a client must take or send while we wait for it; 0 asks for one byte in
+    /// each [`ClientLimits::stall_timeout`]. Default 16.
+    pub rate_min: u64,
+    /// Time for running answers to end after a shutdown began. Default 30 s.
+    pub drain: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        ClientLimits {
+            connections: 16_384,
+            head_bytes: 32 * 1024,
+            headers: 100,
+            head_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            stall_timeout: Duration::from_secs(60),
+            rate_min: 16,
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Limits towards origins.
+#[derive(Clone, Debug)]
+pub struct UpstreamLimits {
+    /// Time to resolve a name and connect to one of its addresses; then a 504. Default 10 s.
+    pub connect_timeout: Duration,
+    /// Head start of each address before the next one is tried as well. Default 250 ms
+    /// (RFC 8305 section 5).
+    pub stagger: Duration,
+    /// Time from the request to the head of the answer; then a 504. Default 60 s.
+    pub head_timeout: Duration,
+    /// Longest silence within a body; then the transfer is cut. Default 60 s.
+    pub body_timeout: Duration,
+    /// Bytes of an answer's head, at least 8,192; a longer one is a 502. Default 64 KiB.
+    pub head_bytes: usize,
+    /// Idle connections kept per origin and worker. Default 32.
+    pub idle_per_origin: usize,
+    /// Idle connections kept per worker. Default 512.
+    pub idle_total: usize,
+    /// Time an idle connection is kept. Default 30 s: less than the usual 60 s or more of servers,
+    /// so that we seldom write into a connection that is being closed.
+    pub idle_timeout: Duration,
+    /// Time the addresses of a name are remembered. Default 30 s.
+    pub dns_ttl: Duration,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> Self {
+        UpstreamLimits {
+            connect_timeout: Duration::from_secs(10),
+            stagger: Duration::from_millis(250),
+            head_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(60),
+            head_bytes: 64 * 1024,
+            idle_per_origin: 32,
+            idle_total: 512,
+            idle_timeout: Duration::from_secs(30),
+            dns_ttl: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How objects are fetched for the cache.
+#[derive(Clone, Debug)]
+pub struct FillOptions {
+    /// Bytes of a running fetch kept in memory for its readers. Default 512 KiB.
+    pub window: usize,
+    /// A stored fetch whose last reader left goes on when at least this share of its body, in
+    /// percent, is there. Default 50.
+    pub finish_percent: u8,
+    /// … or when at most this many bytes are missing. Default 1 MiB.
+    pub finish_rest: u64,
+    /// Time for which a key whose answer could not be shared is fetched by every client on its
+    /// own, without waiting. Default 30 s.
+    pub unshareable_for: Duration,
+    /// Keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
+    pub unshareable_keys: usize,
+    /// Time a client waits for the head of another client's fetch before it fetches on its own.
+    /// Default 20 s.
+    pub wait: Duration,
+}
+
+impl Default for FillOptions {
+    fn default() -> Self {
+        FillOptions {
+            window: 512 * 1024,
+            finish_percent: 50,
+            finish_rest: 1 << 20,
+            unshareable_for: Duration::from_secs(30),
+            unshareable_keys: 16_384,
+            wait: Duration::from_secs(20),
+        }
+    }
+}
