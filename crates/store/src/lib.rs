@@ -20,6 +20,8 @@ mod key;
 mod size_class;
 #[cfg(test)]
 mod test_seed;
+#[allow(dead_code)]
+mod tier;
 
 pub use api::{
     Body, Entry, FetchToken, Hint, Kind, Lookup, Options, Partial, PartialRead, ReadError, Refusal,

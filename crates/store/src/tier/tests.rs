@@ -1,0 +1,243 @@
+//! The tier against a naive model: one vector from oldest to newest and two borders in it.
+
+use super::*;
+use crate::test_seed::seeds;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Body(u64, usize);
+
+impl Weighed for Body {
+    fn weight(&self) -> usize {
+        self.1
+    }
+}
+
+fn digest(number: u64) -> Digest {
+    // Few values in the first half, so that the table sees collisions.
+    Digest::from_halves(number % 7, number)
+}
+
+fn resident(number: u64, weight: usize) -> Resident<Body> {
+    Resident {
+        object: Body(number, weight),
+        dirty: false,
+        prefetched: false,
+        html: false,
+        cluster: None,
+        accesses: 0,
+        group: 0,
+        site: 0,
+    }
+}
+
+/// Levels as vectors, oldest first.
+struct Model {
+    levels: [Vec<(Digest, Resident<Body>)>; 3],
+    capacity: [usize; 3],
+    counters: TierCounters,
+}
+
+impl Model {
+    fn bytes(&self, level: usize) -> usize {
+        self.levels[level].iter().map(|(_, resident)| resident.object.1).sum()
+    }
+
+    fn find(&self, digest: &Digest) -> Option<(usize, usize)> {
+        (0..3).find_map(|level| {
+            let place = self.levels[level].iter().position(|(held, _)| held == digest)?;
+            Some((level, place))
+        })
+    }
+
+    fn get(&mut self, digest: &Digest) -> Option<Resident<Body>> {
+        let Some((level, place)) = self.find(digest) else {
+            self.counters.misses += 1;
+            return None;
+        };
+        self.counters.hits[level] += 1;
+        let (_, mut resident) = self.levels[level].remove(place);
+        resident.accesses += 1;
+        self.counters.prefetch_hits += u64::from(resident.prefetched);
+        resident.prefetched = false;
+        self.levels[0].push((*digest, resident.clone()));
+        self.balance();
+        Some(resident)
+    }
+
+    fn insert(&mut self, digest: Digest, resident: Resident<Body>) -> Option<Resident<Body>> {
+        let old = self.remove(&digest);
+        self.counters.prefetched += u64::from(resident.prefetched);
+        self.levels[1].push((digest, resident));
+        self.balance();
+        old
+    }
+
+    fn remove(&mut self, digest: &Digest) -> Option<Resident<Body>> {
+        let (level, place) = self.find(digest)?;
+        Some(self.levels[level].remove(place).1)
+    }
+
+    fn balance(&mut self) {
+        while self.bytes(0) > self.capacity[0] {
+            let oldest = self.levels[0].remove(0);
+            self.levels[1].push(oldest);
+        }
+        while self.bytes(1) > self.capacity[1] {
+            let newest = self.levels[1].last().unwrap();
+            if self.bytes(0) + newest.1.object.1 <= self.capacity[0] {
+                let newest = self.levels[1].pop().unwrap();
+                self.levels[0].insert(0, newest);
+            } else {
+                let oldest = self.levels[1].remove(0);
+                self.levels[2].push(oldest);
+            }
+        }
+    }
+
+    fn cold_half(&self) -> Vec<Digest> {
+        let mut before = 0;
+        let mut half = Vec::new();
+        for (digest, resident) in &self.levels[2] {
+            if before <= self.capacity[2] / 2 {
+                half.push(*digest);
+            }
+            before += resident.object.1;
+        }
+        half
+    }
+}
+
+fn check(tier: &Tier<Body>, model: &Model) {
+    for (level, number) in [Level::Hot, Level::Medium, Level::Cold].into_iter().zip(0..) {
+        assert_eq!(tier.level_bytes(level), model.bytes(number));
+        for (digest, _) in &model.levels[number] {
+            assert_eq!(tier.level(digest), Some(level));
+        }
+    }
+    let all: Vec<_> = tier.iter().map(|(digest, resident)| (*digest, resident.clone())).collect();
+    assert_eq!(all, [&model.levels[2][..], &model.levels[1], &model.levels[0]].concat());
+    assert_eq!((tier.len(), tier.bytes()), (all.len(), (0..3).map(|n| model.bytes(n)).sum()));
+    let dirty = all.iter().filter(|(_, resident)| resident.dirty);
+    assert_eq!(tier.dirty_bytes(), dirty.map(|(_, resident)| resident.object.1).sum::<usize>());
+    let half: Vec<Digest> = tier.cold_half().map(|(digest, _)| *digest).collect();
+    assert_eq!(half, model.cold_half());
+    assert_eq!(*tier.counters(), model.counters);
+}
+
+fn evict(tier: &mut Tier<Body>, model: &mut Model) {
+    while model.bytes(2) > model.capacity[2] {
+        let (oldest, expected) = model.levels[2].remove(0);
+        match tier.next_eviction() {
+            Some(Eviction::Dropped(digest, resident)) => {
+                assert_eq!((digest, &resident), (oldest, &expected));
+                assert!(!resident.dirty);
+                model.counters.dropped += 1;
+            }
+            Some(Eviction::Write(digest, resident)) => {
+                assert_eq!((digest, resident), (oldest, &expected));
+                assert!(resident.dirty);
+                assert_eq!(tier.remove(&digest), Some(expected));
+            }
+            None => panic!("{oldest:?} should leave"),
+        }
+    }
+    assert_eq!(tier.next_eviction(), None);
+}
+
+fn step(tier: &mut Tier<Body>, model: &mut Model, random: &mut fastrand::Rng) {
+    let number = random.u64(..60);
+    let digest = digest(number);
+    match random.u8(..10) {
+        0..4 => {
+            let new = Resident {
+                dirty: random.bool(),
+                prefetched: random.bool(),
+                html: random.bool(),
+                ..resident(number, random.usize(..60))
+            };
+            assert_eq!(tier.insert(digest, new.clone()), model.insert(digest, new));
+        }
+        4..8 => assert_eq!(tier.get(&digest).cloned(), model.get(&digest)),
+        8 => assert_eq!(tier.remove(&digest), model.remove(&digest)),
+        _ => {
+            let dirty = random.bool();
+            let cluster = Some(random.u32(..9));
+            let place = model.find(&digest);
+            assert_eq!(tier.set_dirty(&digest, dirty), place.is_some());
+            assert_eq!(tier.set_cluster(&digest, cluster), place.is_some());
+            if let Some((level, place)) = place {
+                let resident = &mut model.levels[level][place].1;
+                (resident.dirty, resident.cluster) = (dirty, cluster);
+                assert_eq!(tier.peek(&digest), Some(&*resident));
+            }
+        }
+    }
+}
+
+#[test]
+fn any_sequence_of_operations_equals_the_model() {
+    for seed in seeds("tier::any_sequence_of_operations_equals_the_model", 60) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let shares = Shares { hot: random.u8(..50), medium: random.u8(1..50) };
+        let mut tier = Tier::new(0, shares);
+        let mut model = Model {
+            levels: Default::default(),
+            capacity: [0; 3],
+            counters: TierCounters::default(),
+        };
+        for round in 0..600 {
+            if round % 200 == 0 {
+                let capacity = random.usize(..2_000);
+                let hot = capacity * usize::from(shares.hot) / 100;
+                let medium = capacity * usize::from(shares.medium) / 100;
+                model.capacity = [hot, medium, capacity - hot - medium];
+                model.balance();
+                tier.set_capacity(capacity);
+            }
+            step(&mut tier, &mut model, &mut random);
+            if random.bool() {
+                evict(&mut tier, &mut model);
+                assert!(tier.bytes() <= model.capacity.iter().sum());
+            }
+            check(&tier, &model);
+        }
+    }
+}
+
+#[test]
+fn objects_asked_for_once_do_not_displace_hot_ones() {
+    let mut tier = Tier::new(1_000, Shares::default());
+    for number in 0..3 {
+        tier.insert(digest(number), resident(number, 100));
+        tier.get(&digest(number));
+    }
+    for number in 10..1_000 {
+        tier.insert(digest(number), resident(number, 100));
+        while let Some(eviction) = tier.next_eviction() {
+            assert!(matches!(eviction, Eviction::Dropped(_, gone) if gone.object.0 >= 10));
+        }
+    }
+    assert!((0..3).all(|number| tier.level(&digest(number)) == Some(Level::Hot)));
+    assert_eq!(tier.bytes(), 1_000);
+}
+
+#[test]
+fn a_prefetched_object_counts_once() {
+    let mut tier = Tier::new(1_000, Shares::default());
+    tier.insert(digest(1), Resident { prefetched: true, ..resident(1, 10) });
+    tier.insert(digest(2), Resident { prefetched: true, ..resident(2, 10) });
+    for _ in 0..3 {
+        assert!(tier.get(&digest(1)).is_some());
+    }
+    assert!(tier.get(&digest(3)).is_none());
+    let counters = tier.counters();
+    assert_eq!((counters.prefetched, counters.prefetch_hits), (2, 1));
+    assert_eq!((counters.hits.iter().sum::<u64>(), counters.misses), (3, 1));
+}
+
+#[test]
+fn what_fits_each_level_fits() {
+    let tier = Tier::<Body>::new(1_000, Shares::default());
+    assert!(tier.fits(300));
+    assert!(!tier.fits(301));
+}
