@@ -1,3 +1,30 @@
 //! The command line of Larder: configuration, wiring, run.
 
-fn main() {}
+mod check;
+mod cli;
+mod config;
+mod document;
+mod field;
+#[cfg(test)]
+mod manual;
+mod messages;
+mod settings;
+mod units;
+mod value;
+
+use std::process::ExitCode;
+
+use cli::Invocation;
+use messages::{Failure, report};
+
+fn main() -> ExitCode {
+    let outcome = match cli::parse() {
+        Ok(Invocation::CheckConfig { file }) => check::run(&file),
+        Ok(_) => Err(Failure::runtime("this version has only check-config")),
+        Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure),
+    }
+}

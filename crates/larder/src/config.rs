@@ -1,0 +1,434 @@
+//! The configuration as the rest of the program uses it: typed, complete, consistent.
+//!
+//! It is built from three layers: the defaults of [`crate::settings`], then the file, then the
+//! flags. Whatever is wrong is reported all at once, each with the place that it came from;
+//! nothing wrong is ever replaced by a default.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::document;
+use crate::field::Effect;
+use crate::settings::{SETTINGS, find};
+use crate::value::Value;
+
+/// Everything that `larder serve` can be told. Field by field described in [`SETTINGS`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Config {
+    pub listen: Vec<SocketAddr>,
+    pub reverse: Option<String>,
+    pub reverse_host: HostHeader,
+    pub cache: Vec<PathBuf>,
+    pub cache_size: Option<u64>,
+    pub memory: u64,
+    pub admin: Option<SocketAddr>,
+    pub admin_names: Vec<String>,
+    pub admin_token: Option<String>,
+    pub admin_token_file: Option<PathBuf>,
+    pub access_log: Option<PathBuf>,
+    pub log_format: LogFormat,
+    pub log_level: String,
+    pub workers: Option<usize>,
+    pub allow: Vec<IpNet>,
+    pub user: Option<String>,
+    pub connect_ports: Vec<u16>,
+    pub drain: Duration,
+    pub store: StoreConfig,
+    pub timeouts: Timeouts,
+    pub limits: Limits,
+    pub sites: Vec<Site>,
+    pub access: Vec<Rule>,
+}
+
+/// The keys of `[store]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct StoreConfig {
+    pub preset: Preset,
+    pub mean_object: u64,
+    pub cluster_size: Option<u64>,
+    pub read_unit: Option<ReadUnit>,
+    pub durability_bound: Option<Duration>,
+    pub flush_interval: Option<Duration>,
+    pub max_object: Option<u64>,
+    pub one_timer_hours: Option<u64>,
+}
+
+/// The keys of `[timeouts]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Timeouts {
+    pub head: Duration,
+    pub idle: Duration,
+    pub connect: Duration,
+    pub origin_head: Duration,
+    pub origin_idle: Duration,
+    pub tunnel_idle: Duration,
+}
+
+/// The keys of `[limits]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Limits {
+    pub head_size: usize,
+    pub headers: usize,
+    pub connections: Option<usize>,
+    pub body_rate: Option<u64>,
+}
+
+/// One `[[site]]` of a reverse proxy.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Site {
+    pub name: Option<String>,
+    pub hosts: Vec<String>,
+    pub upstream: String,
+    pub host_header: HostHeader,
+}
+
+/// One `[[access]]` rule. An empty list matches everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Rule {
+    pub action: Action,
+    pub clients: Vec<IpNet>,
+    pub methods: Vec<String>,
+    pub hosts: Vec<String>,
+    pub destinations: Vec<IpNet>,
+    pub ports: Vec<u16>,
+}
+
+/// What an access rule does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// The request goes on.
+    Allow,
+    /// The request is answered with 403.
+    #[default]
+    Deny,
+}
+
+/// Which Host a reverse proxy sends upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostHeader {
+    /// The one that the client sent.
+    #[default]
+    Client,
+    /// That of the upstream's URL.
+    Upstream,
+}
+
+/// The form of a line of the access log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// As web servers write it.
+    #[default]
+    Combined,
+    /// Squid's native format.
+    Squid,
+    /// One JSON object per line.
+    Json,
+}
+
+/// A named set of store parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// The product's own.
+    #[default]
+    Default,
+    /// The system of the UCFS paper.
+    Ucfs,
+}
+
+/// What a hit reads from the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadUnit {
+    /// Just the object.
+    Object,
+    /// The cluster that holds it.
+    Cluster,
+}
+
+/// Where a value was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the command line, as the flag of the setting's name.
+    Flag,
+    /// In a file, at a line counted from 1.
+    Line(usize),
+}
+
+/// Something wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where it is.
+    pub place: Place,
+    /// The key that it is about; empty when it is about the file as a whole.
+    pub key: String,
+    /// What is wrong and what was expected.
+    pub text: String,
+}
+
+/// A value and where it was given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The value.
+    pub value: Value,
+    /// Where.
+    pub place: Place,
+}
+
+/// Values by key: what one layer says.
+pub type Layer = BTreeMap<&'static str, Given>;
+
+/// What a file says: settings, sites and rules, the last two with the lines where they begin.
+#[derive(Clone, Debug, Default)]
+pub struct FileLayer {
+    /// The settings.
+    pub settings: Layer,
+    /// The `[[site]]` tables.
+    pub sites: Vec<(Site, usize)>,
+    /// The `[[access]]` tables.
+    pub access: Vec<Rule>,
+}
+
+/// A configuration file as it was read: what it says, and its name for messages.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    name: String,
+    layer: FileLayer,
+}
+
+/// All problems found, ready to be printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems {
+    file: String,
+    list: Vec<Problem>,
+}
+
+/// A configuration with everything that is needed to compare it with a later one.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    values: BTreeMap<&'static str, Value>,
+}
+
+impl File {
+    /// Parses the text of a file called `name`.
+    pub fn parse(name: &str, text: &str) -> Result<File, Problems> {
+        let (layer, list) = document::read(text);
+        match list.is_empty() {
+            true => Ok(File { name: name.to_owned(), layer }),
+            false => Err(Problems { file: name.to_owned(), list }),
+        }
+    }
+}
+
+impl Loaded {
+    /// Lays the flags over the file over the defaults, and checks the whole.
+    pub fn build(file: &File, flags: &Layer) -> Result<Loaded, Problems> {
+        let mut config = Config::default();
+        let mut values = BTreeMap::new();
+        for setting in SETTINGS {
+            let given = flags.get(setting.key).or_else(|| file.layer.settings.get(setting.key));
+            let value = given.map(|given| given.value.clone()).or_else(|| setting.default_value());
+            if let Some(value) = value {
+                setting.apply(&mut config, value.clone());
+                values.insert(setting.key, value);
+            }
+        }
+        config.sites = file.layer.sites.iter().map(|(site, _)| site.clone()).collect();
+        config.access = file.layer.access.clone();
+        let list = Checker { config: &config, file: &file.layer, flags, list: Vec::new() }.run();
+        match list.is_empty() {
+            true => Ok(Loaded { config, values }),
+            false => Err(Problems { file: file.name.clone(), list }),
+        }
+    }
+
+    /// Takes over from `new` what may change while running. Returns the keys that changed and
+    /// were taken over, and those that changed but wait for a restart.
+    pub fn reload(&mut self, new: &Loaded) -> Changes {
+        let mut changes = Changes::default();
+        for setting in SETTINGS {
+            let Some(value) = new.values.get(setting.key) else { continue };
+            if self.values.get(setting.key) == Some(value) {
+                continue;
+            }
+            if setting.effect == Effect::Reload {
+                setting.apply(&mut self.config, value.clone());
+                self.values.insert(setting.key, value.clone());
+                changes.applied.push(setting.key);
+            } else {
+                changes.waiting.push(setting.key);
+            }
+        }
+        if self.config.access != new.config.access {
+            self.config.access = new.config.access.clone();
+            changes.applied.push("access");
+        }
+        if self.config.sites != new.config.sites {
+            changes.waiting.push("site");
+        }
+        changes
+    }
+}
+
+/// What a reload found changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In effect from now on.
+    pub applied: Vec<&'static str>,
+    /// In effect after a restart only.
+    pub waiting: Vec<&'static str>,
+}
+
+/// Checks what no single value can be checked for.
+struct Checker<'a> {
+    config: &'a Config,
+    file: &'a FileLayer,
+    flags: &'a Layer,
+    list: Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn run(mut self) -> Vec<Problem> {
+        self.repeats("listen", &self.config.listen);
+        self.repeats("cache", &self.config.cache);
+        self.addresses();
+        self.admin();
+        self.sites();
+        if let Some(size) = self.config.store.cluster_size
+            && !size.is_power_of_two()
+        {
+            self.complain("store.cluster-size", "expected a power of two such as 64K".to_owned());
+        }
+        self.list
+    }
+
+    /// Adds a problem with `key`, at the place where its value was given.
+    fn complain(&mut self, key: &str, text: String) {
+        let given = self.flags.get(key).or_else(|| self.file.settings.get(key));
+        let place = given.map_or(Place::Line(1), |given| given.place.clone());
+        self.list.push(Problem { place, key: key.to_owned(), text });
+    }
+
+    fn repeats<T: PartialEq + fmt::Debug>(&mut self, key: &str, values: &[T]) {
+        if values.is_empty() {
+            self.complain(key, "expected at least one".to_owned());
+        }
+        for (at, value) in values.iter().enumerate() {
+            if values[..at].contains(value) {
+                self.complain(key, format!("{value:?} is given twice"));
+            }
+        }
+    }
+
+    fn addresses(&mut self) {
+        if let Some(admin) = self.config.admin
+            && admin.port() != 0
+            && self.config.listen.contains(&admin)
+        {
+            let key = if self.given("admin") { "admin" } else { "listen" };
+            let text = format!("{admin} cannot be both: a proxy and the admin interface");
+            self.complain(key, text);
+        }
+    }
+
+    fn admin(&mut self) {
+        if self.config.admin_token.is_some() && self.config.admin_token_file.is_some() {
+            let text = "expected one of admin-token and admin-token-file, got both".to_owned();
+            self.complain("admin-token", text);
+        }
+    }
+
+    fn given(&self, key: &str) -> bool {
+        self.flags.contains_key(key) || self.file.settings.contains_key(key)
+    }
+
+    fn sites(&mut self) {
+        let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        for (site, line) in &self.file.sites {
+            let mut complain = |key: &str, text: String| {
+                let place = Place::Line(*line);
+                self.list.push(Problem { place, key: key.to_owned(), text });
+            };
+            if site.hosts.is_empty() {
+                complain("site.hosts", "expected at least one host".to_owned());
+            }
+            for host in &site.hosts {
+                if let Some(other) = hosts.insert(host, *line) {
+                    let text = format!("{host:?} already belongs to the site of line {other}");
+                    complain("site.hosts", text);
+                }
+            }
+            let name = site.name.as_deref().or(site.hosts.first().map(String::as_str));
+            if let Some(name) = name
+                && let Some(other) = names.insert(name, *line)
+            {
+                complain("site.name", format!("{name:?} is the site of line {other} already"));
+            }
+        }
+    }
+}
+
+/// Says which setting of a layer a person probably meant by `key`: within a third of its length.
+pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &&str| strsim::osa_distance(key, name);
+    names.min_by_key(distance).filter(|name| distance(name) <= name.len().max(3) / 3)
+}
+
+/// Reads one flag's values into `layer`.
+pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
+    let Some(setting) = find(key) else { return Ok(()) };
+    let mut all = Vec::new();
+    for text in texts {
+        match setting.parse(text) {
+            Ok(Value::List(values)) => all.extend(values),
+            Ok(value) => {
+                layer.insert(key, Given { value, place: Place::Flag });
+            }
+            Err(text) => return Err(Problem { place: Place::Flag, key: key.to_owned(), text }),
+        }
+    }
+    if !all.is_empty() {
+        layer.insert(key, Given { value: Value::List(all), place: Place::Flag });
+    }
+    Ok(())
+}
+
+impl Problems {
+    /// Problems of the command line alone.
+    pub fn of_flags(list: Vec<Problem>) -> Problems {
+        Problems { file: String::new(), list }
+    }
+}
+
+impl fmt::Display for Problems {
+    /// One line per problem: `larder.toml:12: cache-size: expected …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, Problem { place, key, text }) in self.list.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            match place {
+                Place::Flag => write!(f, "--{key}: {text}")?,
+                Place::Line(line) if key.is_empty() => write!(f, "{}:{line}: {text}", self.file)?,
+                Place::Line(line) => write!(f, "{}:{line}: {key}: {text}", self.file)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,226 @@
+//! Tests of the configuration: messages word for word, precedence, reload.
+
+use super::*;
+
+fn problems(text: &str) -> String {
+    match File::parse("larder.toml", text).and_then(|file| Loaded::build(&file, &Layer::new())) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+fn load(text: &str, flags: &[(&'static str, &str)]) -> Loaded {
+    let mut layer = Layer::new();
+    for (key, value) in flags {
+        add_flag(&mut layer, key, &[(*value).to_owned()]).unwrap();
+    }
+    let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+    Loaded::build(&file, &layer).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn the_defaults() {
+    let config = load("", &[]).config;
+    assert_eq!(config.listen, ["127.0.0.1:3128".parse().unwrap()]);
+    assert_eq!(config.admin, Some("127.0.0.1:3129".parse().unwrap()));
+    assert_eq!(config.cache, [PathBuf::from("larder.cache")]);
+    assert_eq!((config.cache_size, config.memory), (None, 256 << 20));
+    assert_eq!((config.access_log, config.workers), (None, None));
+    assert_eq!(config.store.mean_object, 12 << 10);
+    assert_eq!(config.store.durability_bound, Some(Duration::from_secs(1)));
+    assert_eq!(config.store.one_timer_hours, None);
+    assert_eq!((config.connect_ports, config.drain), (vec![443], Duration::from_secs(30)));
+}
+
+#[test]
+fn flags_override_the_file_and_the_file_the_defaults() {
+    let text = r#"
+        listen = ["127.0.0.1:1", "127.0.0.1:2"]
+        memory = "64M"
+        cache-size = 1073741824
+        connect-ports = [443, 8443]
+        [store]
+        durability-bound = "off"
+        one-timer-hours = 115
+    "#;
+    let config = load(text, &[("memory", "32M"), ("listen", "[::1]:3")]).config;
+    assert_eq!(config.listen, ["[::1]:3".parse().unwrap()]);
+    assert_eq!((config.memory, config.cache_size), (32 << 20, Some(1 << 30)));
+    assert_eq!(config.connect_ports, [443, 8443]);
+    assert_eq!(config.store.durability_bound, None);
+    assert_eq!(config.store.one_timer_hours, Some(115));
+    assert_eq!(config.store.mean_object, 12 << 10);
+}
+
+#[test]
+fn sites_and_rules() {
+    let text = r#"
+        [[site]]
+        hosts = ["example.com", ".Example.org"]
+        upstream = "http://127.0.0.1:8080"
+        host-header = "upstream"
+
+        [[access]]
+        action = "deny"
+        hosts = [".example.net"]
+        ports = [25]
+
+        [[access]]
+        action = "allow"
+        clients = ["10.0.0.0/8"]
+        methods = "GET"
+    "#;
+    let config = load(text, &[]).config;
+    assert_eq!(config.sites.len(), 1);
+    assert_eq!(config.sites[0].hosts, ["example.com", ".example.org"]);
+    assert_eq!(config.sites[0].host_header, HostHeader::Upstream);
+    assert_eq!(config.access[0].ports, [25]);
+    assert_eq!(config.access[1].action, Action::Allow);
+    assert_eq!(config.access[1].methods, ["GET"]);
+    assert!(config.access[1].hosts.is_empty());
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_line() {
+    let text = "listen = \"127.0.0.1:3128\"\n\n# size\ncache-size = \"10X\"\n";
+    assert_eq!(
+        problems(text),
+        "larder.toml:4: cache-size: expected a size such as 10G, from 8M to 1024T, or \"auto\", \
+         got \"10X\""
+    );
+}
+
+#[test]
+fn every_problem_is_reported_at_once() {
+    let text = "\
+memry = '64M'
+memory = '1M'
+workers = '2'
+listen = ['127.0.0.1:3128', 'localhost']
+[store]
+preset = 'cfs'
+durability-bound = 1
+[timeout]
+idle = '60s'
+";
+    assert_eq!(
+        problems(text),
+        "\
+larder.toml:1: memry: there is no such key; did you mean memory?
+larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
+larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
+larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
+got \"localhost\"
+larder.toml:6: store.preset: expected default or ucfs, got \"cfs\"
+larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 1h, or \
+\"off\", got the number 1
+larder.toml:8: timeout: there is no such key; did you mean timeouts?"
+    );
+}
+
+#[test]
+fn what_is_not_toml_is_named_with_its_line() {
+    let text = problems("memory = '64M'\nworkers = = 2\n");
+    assert!(text.starts_with("larder.toml:2: this is not TOML: "), "{text}");
+    let text = problems("memory = '64M'\nmemory = '64M'\n");
+    assert!(text.starts_with("larder.toml:2: this is not TOML: duplicate key"), "{text}");
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_recognised() {
+    assert_eq!(
+        problems("durability-bound = '1s'"),
+        "larder.toml:1: durability-bound: there is no such key; did you mean \
+         store.durability-bound?"
+    );
+    assert_eq!(
+        problems("[store]\nmemory = '64M'"),
+        "larder.toml:2: store.memory: there is no such key; did you mean memory?"
+    );
+    assert_eq!(problems("zzzzzz = 1"), "larder.toml:1: zzzzzz: there is no such key");
+}
+
+#[test]
+fn wrong_types() {
+    assert_eq!(
+        problems("store = 1"),
+        "larder.toml:1: store: expected a table [store], got the number 1"
+    );
+    assert_eq!(problems("site = 'a'"), "larder.toml:1: site: expected [[site]] tables, got \"a\"");
+    assert_eq!(
+        problems("memory = [1]"),
+        "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, got a list"
+    );
+    assert_eq!(
+        problems("connect-ports = [443, 70000, '1']"),
+        "larder.toml:1: connect-ports: expected a whole number from 1 to 65535, got \"70000\"\n\
+         larder.toml:1: connect-ports: expected a whole number from 1 to 65535, got \"1\" in \
+         quotes"
+    );
+}
+
+#[test]
+fn repeated_tables_are_checked() {
+    let text = "\
+[[site]]
+hosts = ['a']
+upstream = 'http://b'
+[[site]]
+hosts = ['a']
+upstream = 'http://c'
+name = 'other'
+";
+    assert_eq!(
+        problems(text),
+        "larder.toml:4: site.hosts: \"a\" already belongs to the site of line 1"
+    );
+    assert_eq!(
+        problems("[[site]]\nhost = 'a'\nupstream = 'http://b/path'\n"),
+        "larder.toml:1: site.hosts: is missing: expected a host such as \
+         www.example.com, or .example.com for all of it\n\
+         larder.toml:2: site.host: there is no such key; did you mean site.hosts?\n\
+         larder.toml:3: site.upstream: expected an origin server such as http://127.0.0.1:8080, \
+         got \"http://b/path\": a path cannot be given here"
+    );
+    assert_eq!(
+        problems("[[access]]\nclients = ['10.0.0.1/8']\naction = 'permit'"),
+        "larder.toml:2: access.clients: expected a network, got \"10.0.0.1/8\", an address within \
+         10.0.0.0/8\n\
+         larder.toml:3: access.action: expected allow or deny, got \"permit\""
+    );
+}
+
+#[test]
+fn contradictions() {
+    assert_eq!(
+        problems("listen = ['127.0.0.1:1', '127.0.0.1:1']"),
+        "larder.toml:1: listen: 127.0.0.1:1 is given twice"
+    );
+    assert_eq!(
+        problems("\nlisten = '127.0.0.1:3129'"),
+        "larder.toml:2: listen: 127.0.0.1:3129 cannot be both: a proxy and the admin interface"
+    );
+    assert_eq!(problems("cache = []"), "larder.toml:1: cache: expected at least one");
+    assert_eq!(
+        problems("admin-token = 'a'\nadmin-token-file = 'b'"),
+        "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"
+    );
+    assert_eq!(
+        problems("[store]\ncluster-size = '96K'"),
+        "larder.toml:2: store.cluster-size: expected a power of two such as 64K"
+    );
+}
+
+#[test]
+fn a_reload_takes_over_what_can_change_and_names_the_rest() {
+    let mut running = load("memory = '64M'\ndrain = '5s'", &[]);
+    let new = load("memory = '32M'\ndrain = '9s'\n[[access]]\naction = 'deny'\nports = [25]", &[]);
+    let changes = running.reload(&new);
+    assert_eq!(changes.applied, ["drain", "access"]);
+    assert_eq!(changes.waiting, ["memory"]);
+    assert_eq!(running.config.drain, Duration::from_secs(9));
+    assert_eq!(running.config.memory, 64 << 20);
+    assert_eq!(running.config.access.len(), 1);
+    // What waits for a restart is said again at the next reload; what was applied is not.
+    assert_eq!(running.reload(&new), Changes { applied: vec![], waiting: vec!["memory"] });
+}

@@ -1,0 +1,539 @@
+//! The declaration of every setting, once: its name, what it accepts, its default, whether it can
+//! change while Larder runs, and what it does.
+//!
+//! The command line, its help, the configuration file, the reload on SIGHUP and the check of
+//! `docs/configuration.md` all read these tables, so they cannot disagree.
+
+use std::time::Duration;
+
+use crate::config::{Action, Config, HostHeader, LogFormat, Preset, ReadUnit, Rule, Site};
+use crate::field::{Field, Take, misdeclared};
+use crate::value::{Kind, Value};
+
+/// A key outside the repeated tables.
+pub type Setting = Field<Config>;
+
+type SiteField = Field<Site>;
+type RuleField = Field<Rule>;
+
+/// The words of a choice and what they stand for, in one place.
+macro_rules! choice {
+    ($name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {
+        const $name: Kind = Kind::OneOf(&[$($word),*]);
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                match &value {
+                    $(Value::Text(word) if word == $word => $variant,)*
+                    other => misdeclared(other),
+                }
+            }
+        }
+    };
+}
+
+choice!(LOG_FORMAT for LogFormat {
+    "combined" => LogFormat::Combined,
+    "squid" => LogFormat::Squid,
+    "json" => LogFormat::Json,
+});
+choice!(READ_UNIT for ReadUnit { "object" => ReadUnit::Object, "cluster" => ReadUnit::Cluster });
+choice!(PRESET for Preset { "default" => Preset::Default, "ucfs" => Preset::Ucfs });
+choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
+choice!(HOST_HEADER for HostHeader {
+    "client" => HostHeader::Client,
+    "upstream" => HostHeader::Upstream,
+});
+const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
+
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+const MANY: u64 = u32::MAX as u64;
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+const fn hours(hours: u64) -> Duration {
+    Duration::from_secs(hours * 3600)
+}
+const PORT: Kind = Kind::Int(1, 65535);
+/// A time-out: never zero, which would refuse everything.
+const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
+
+/// Every setting outside the repeated tables, in the order of the documentation.
+pub const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "listen",
+        Kind::List(&Kind::Addr),
+        &["127.0.0.1:3128"],
+        |c, v| c.listen = Take::take(v),
+        "Address and port to serve on; may be given several times.",
+    )
+    .flag(),
+    Setting::new(
+        "reverse",
+        Kind::Origin,
+        &["none"],
+        |c, v| c.reverse = Take::take(v),
+        "Serve as a reverse proxy for this origin server, open to all clients, instead of as a \
+         forward proxy. Sites for single hosts are added in [[site]] tables.",
+    )
+    .word("none")
+    .flag(),
+    Setting::new(
+        "reverse-host",
+        HOST_HEADER,
+        &["client"],
+        |c, v| c.reverse_host = Take::take(v),
+        "The Host that the origin server of `reverse` is sent: \"client\" passes on the client's, \
+         \"upstream\" names the origin server itself.",
+    ),
+    Setting::new(
+        "cache",
+        Kind::List(&Kind::Path),
+        &["larder.cache"],
+        |c, v| c.cache = Take::take(v),
+        "File or block device that holds the cache; a file that is missing or empty is created. \
+         May be given several times: the objects are spread over all.",
+    )
+    .flag(),
+    Setting::new(
+        "cache-size",
+        Kind::Size(8 * M, 1 << 50),
+        &["auto"],
+        |c, v| c.cache_size = Take::take(v),
+        "Size of each cache file. \"auto\" keeps the size of an existing cache and creates a new \
+         one with 10G, but at most a tenth of the free space. A larger size grows an existing \
+         cache; it never shrinks.",
+    )
+    .word("auto")
+    .flag(),
+    Setting::new(
+        "memory",
+        Kind::Size(16 * M, 1 << 46),
+        &["256M"],
+        |c, v| c.memory = Take::take(v),
+        "Memory for the index, the objects kept in memory and the buffers together.",
+    )
+    .flag(),
+    Setting::new(
+        "admin",
+        Kind::Addr,
+        &["127.0.0.1:3129"],
+        |c, v| c.admin = Take::take(v),
+        "Address and port of the admin interface: /healthz, /readyz, /metrics, /purge.",
+    )
+    .word("off")
+    .flag(),
+    Setting::new(
+        "admin-names",
+        Kind::List(&Kind::Host),
+        &[],
+        |c, v| c.admin_names = Take::take(v),
+        "Names that a request to the admin interface may carry as Host, besides localhost and IP \
+         addresses.",
+    ),
+    Setting::new(
+        "admin-token",
+        Kind::Text("a token"),
+        &["none"],
+        |c, v| c.admin_token = Take::take(v),
+        "A request to the admin interface must carry this token as `Authorization: Bearer TOKEN`.",
+    )
+    .word("none"),
+    Setting::new(
+        "admin-token-file",
+        Kind::Path,
+        &["none"],
+        |c, v| c.admin_token_file = Take::take(v),
+        "A file that holds the token of the admin interface; white space around it is dropped.",
+    )
+    .word("none"),
+    Setting::new(
+        "access-log",
+        Kind::Path,
+        &["off"],
+        |c, v| c.access_log = Take::take(v),
+        "File that gets one line per request, \"-\" for standard output. SIGHUP reopens it.",
+    )
+    .word("off")
+    .flag(),
+    Setting::new(
+        "log-format",
+        LOG_FORMAT,
+        &["combined"],
+        |c, v| c.log_format = Take::take(v),
+        "Format of the access log: the combined format of web servers, Squid's native one, or \
+         JSON lines.",
+    )
+    .flag(),
+    Setting::new(
+        "log-level",
+        LOG_LEVEL,
+        &["info"],
+        |c, v| c.log_level = Take::take(v),
+        "The least severe messages written to standard error.",
+    )
+    .live(),
+    Setting::new(
+        "workers",
+        Kind::Int(1, 1024),
+        &["auto"],
+        |c, v| c.workers = Take::take(v),
+        "Number of worker threads. \"auto\" is the number of cores that this process may use \
+         (affinity and cgroup quota).",
+    )
+    .word("auto")
+    .flag(),
+    Setting::new(
+        "allow",
+        Kind::List(&Kind::Network),
+        &[],
+        |c, v| c.allow = Take::take(v),
+        "Network whose clients may use the forward proxy, besides this machine; may be given \
+         several times.",
+    )
+    .flag()
+    .live(),
+    Setting::new(
+        "user",
+        Kind::Text("the name of a user"),
+        &["none"],
+        |c, v| c.user = Take::take(v),
+        "When started as root: the user to become once the caches and ports are open.",
+    )
+    .word("none")
+    .flag(),
+    Setting::new(
+        "connect-ports",
+        Kind::List(&PORT),
+        &["443"],
+        |c, v| c.connect_ports = Take::take(v),
+        "Ports to which CONNECT may open a tunnel.",
+    )
+    .live(),
+    Setting::new(
+        "drain",
+        Kind::Time(ms(0), hours(1)),
+        &["30s"],
+        |c, v| c.drain = Take::take(v),
+        "How long running requests and tunnels may go on after SIGTERM or SIGINT; what is left \
+         then is cut.",
+    )
+    .live(),
+    Setting::new(
+        "store.preset",
+        PRESET,
+        &["default"],
+        |c, v| c.store.preset = Take::take(v),
+        "\"default\" writes objects soon after they arrived; \"ucfs\" is the system of the UCFS \
+         paper: write on eviction without a durability bound, whole-cluster reads.",
+    ),
+    Setting::new(
+        "store.mean-object",
+        Kind::Size(512, 16 * M),
+        &["12K"],
+        |c, v| c.store.mean_object = Take::take(v),
+        "Expected mean size of an object, from which the index is sized.",
+    )
+    .at_creation(),
+    Setting::new(
+        "store.cluster-size",
+        Kind::Size(32 * K, 4 * M),
+        &["auto"],
+        |c, v| c.store.cluster_size = Take::take(v),
+        "Size of a cluster, a power of two. \"auto\" chooses it by the size of the cache.",
+    )
+    .word("auto")
+    .at_creation(),
+    Setting::new(
+        "store.read-unit",
+        READ_UNIT,
+        &["auto"],
+        |c, v| c.store.read_unit = Take::take(v),
+        "What a hit reads from the device: just the object, or its whole cluster. \"auto\" is the \
+         preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.durability-bound",
+        Kind::Time(ms(10), hours(1)),
+        &["1s"],
+        |c, v| c.store.durability_bound = Take::take(v),
+        "A stored object is handed to the device at most this long after it is complete: what a \
+         killed process can lose. \"off\" writes full clusters only.",
+    )
+    .word("off"),
+    Setting::new(
+        "store.flush-interval",
+        Kind::Time(ms(100), hours(24)),
+        &["30s"],
+        |c, v| c.store.flush_interval = Take::take(v),
+        "Time between flushes of the device: what a power failure can lose. \"off\" leaves it to \
+         the device.",
+    )
+    .word("off"),
+    Setting::new(
+        "store.max-object",
+        Kind::Size(4 * K, 1 << 50),
+        &["auto"],
+        |c, v| c.store.max_object = Take::take(v),
+        "Largest object that is stored. \"auto\" is the store's own limit, a share of the cache.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.one-timer-hours",
+        Kind::Int(1, 100_000),
+        &["off"],
+        |c, v| c.store.one_timer_hours = Take::take(v),
+        "Clusters none of whose objects was used for this many hours are dropped (the UCFS paper \
+         used 115).",
+    )
+    .word("off"),
+    Setting::new(
+        "timeouts.head",
+        TIMEOUT,
+        &["30s"],
+        |c, v| c.timeouts.head = Take::take(v),
+        "Time for a client to send the head of a request once it began.",
+    )
+    .live(),
+    Setting::new(
+        "timeouts.idle",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.timeouts.idle = Take::take(v),
+        "How long a client's connection is kept open between requests, and how long either side \
+         may pause within a body.",
+    )
+    .live(),
+    Setting::new(
+        "timeouts.connect",
+        TIMEOUT,
+        &["10s"],
+        |c, v| c.timeouts.connect = Take::take(v),
+        "Time to connect to an origin server, name resolution included.",
+    )
+    .live(),
+    Setting::new(
+        "timeouts.origin-head",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.timeouts.origin_head = Take::take(v),
+        "Time from a request sent to an origin server to the head of its answer.",
+    )
+    .live(),
+    Setting::new(
+        "timeouts.origin-idle",
+        TIMEOUT,
+        &["30s"],
+        |c, v| c.timeouts.origin_idle = Take::take(v),
+        "How long an unused connection to an origin server is kept for the next request.",
+    )
+    .live(),
+    Setting::new(
+        "timeouts.tunnel-idle",
+        TIMEOUT,
+        &["10m"],
+        |c, v| c.timeouts.tunnel_idle = Take::take(v),
+        "A CONNECT tunnel in which nothing moved for this long is closed.",
+    )
+    .live(),
+    Setting::new(
+        "limits.head-size",
+        Kind::Size(8 * K, M),
+        &["64K"],
+        |c, v| c.limits.head_size = Take::take(v),
+        "Largest head of a request or an answer.",
+    )
+    .live(),
+    Setting::new(
+        "limits.headers",
+        Kind::Int(16, 10_000),
+        &["128"],
+        |c, v| c.limits.headers = Take::take(v),
+        "Most header lines of a request or an answer.",
+    )
+    .live(),
+    Setting::new(
+        "limits.connections",
+        Kind::Int(1, MANY),
+        &["auto"],
+        |c, v| c.limits.connections = Take::take(v),
+        "Most client connections at a time. \"auto\" is what the limit of open files permits, \
+         counting two per connection.",
+    )
+    .word("auto")
+    .live(),
+    Setting::new(
+        "limits.body-rate",
+        Kind::Size(1, 1 << 40),
+        &["256"],
+        |c, v| c.limits.body_rate = Take::take(v),
+        "Bytes a second below which a client's request body is given up. \"off\" accepts any.",
+    )
+    .word("off")
+    .live(),
+];
+
+/// The keys of a `[[site]]` table: one origin server of a reverse proxy.
+pub const SITE: &[Field<Site>] = &[
+    SiteField::new(
+        "hosts",
+        Kind::List(&Kind::HostPattern),
+        &[],
+        |s, v| s.hosts = Take::take(v),
+        "Hosts that this site answers for; a leading dot includes all names below.",
+    )
+    .required(),
+    SiteField::new(
+        "upstream",
+        Kind::Origin,
+        &[],
+        |s, v| s.upstream = Take::take(v),
+        "The site's origin server.",
+    )
+    .required(),
+    SiteField::new(
+        "host-header",
+        HOST_HEADER,
+        &["client"],
+        |s, v| s.host_header = Take::take(v),
+        "The Host that the origin server is sent: the client's, or that of `upstream`.",
+    ),
+    SiteField::new(
+        "name",
+        Kind::Text("a name"),
+        &["none"],
+        |s, v| s.name = Take::take(v),
+        "Name of the site, part of the key of everything stored for it. \"none\" takes the first \
+         of `hosts`.",
+    )
+    .word("none"),
+];
+
+/// The keys of an `[[access]]` table: one rule; the first rule that matches decides.
+pub const ACCESS: &[Field<Rule>] = &[
+    RuleField::new(
+        "action",
+        ACTION,
+        &[],
+        |r, v| r.action = Take::take(v),
+        "What happens to a request that matches.",
+    )
+    .required()
+    .live(),
+    RuleField::new(
+        "clients",
+        Kind::List(&Kind::Network),
+        &[],
+        |r, v| r.clients = Take::take(v),
+        "Networks of the client; none: any client.",
+    )
+    .live(),
+    RuleField::new(
+        "methods",
+        Kind::List(&Kind::Method),
+        &[],
+        |r, v| r.methods = Take::take(v),
+        "Request methods; none: any method.",
+    )
+    .live(),
+    RuleField::new(
+        "hosts",
+        Kind::List(&Kind::HostPattern),
+        &[],
+        |r, v| r.hosts = Take::take(v),
+        "Destination as the request names it; a leading dot includes all names below; none: any.",
+    )
+    .live(),
+    RuleField::new(
+        "destinations",
+        Kind::List(&Kind::Network),
+        &[],
+        |r, v| r.destinations = Take::take(v),
+        "Networks of the address that is connected to; none: any address.",
+    )
+    .live(),
+    RuleField::new(
+        "ports",
+        Kind::List(&PORT),
+        &[],
+        |r, v| r.ports = Take::take(v),
+        "Destination ports; none: any port.",
+    )
+    .live(),
+];
+
+/// The setting of this name.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(kind: Kind) -> Value {
+        let text = match kind {
+            Kind::Bool => "true".to_owned(),
+            Kind::Int(min, _) | Kind::Size(min, _) => min.to_string(),
+            Kind::Time(min, _) => crate::units::duration(min),
+            Kind::Addr => "[::1]:1".to_owned(),
+            Kind::Network => "10.0.0.0/8".to_owned(),
+            Kind::Origin => "http://a".to_owned(),
+            Kind::Host | Kind::HostPattern => "a".to_owned(),
+            Kind::Method => "GET".to_owned(),
+            Kind::Path | Kind::Text(_) => "x".to_owned(),
+            Kind::OneOf(words) => words[words.len() - 1].to_owned(),
+            Kind::List(item) => return Value::List(vec![example(*item)]),
+        };
+        kind.parse(&text).unwrap()
+    }
+
+    /// Every declaration agrees with itself: default, example and word fit kind and field.
+    fn check<T: Default>(fields: &[Field<T>]) {
+        for field in fields {
+            let mut target = T::default();
+            if let Some(value) = field.default_value() {
+                field.apply(&mut target, value);
+            }
+            field.apply(&mut target, example(field.kind));
+            if let Kind::OneOf(words) = field.kind {
+                for word in words {
+                    field.apply(&mut target, field.parse(word).unwrap());
+                }
+            }
+            if let Some(word) = field.word {
+                field.apply(&mut target, field.parse(word).unwrap());
+            }
+            assert!(field.text.ends_with('.'), "{}", field.key);
+            let same = fields.iter().filter(|other| other.key == field.key).count();
+            assert_eq!(same, 1, "{} is declared {same} times", field.key);
+        }
+    }
+
+    #[test]
+    fn declarations_agree_with_themselves() {
+        check(SETTINGS);
+        check(SITE);
+        check(ACCESS);
+    }
+
+    #[test]
+    fn every_flag_of_the_manual_is_a_setting() {
+        let flags = [
+            "listen",
+            "reverse",
+            "cache",
+            "cache-size",
+            "memory",
+            "admin",
+            "access-log",
+            "log-format",
+            "workers",
+            "allow",
+            "user",
+        ];
+        let declared: Vec<_> = SETTINGS.iter().filter(|s| s.flag).map(|s| s.key).collect();
+        assert_eq!(declared, flags);
+    }
+}

@@ -1,0 +1,338 @@
+//! One setting's value: what kinds there are, how each is read from text, and how it is printed.
+//!
+//! A flag and a key of the configuration file are read by the same code, so that they accept the
+//! same spellings and complain in the same words.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::units;
+
+/// What a setting accepts.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within bounds, both included.
+    Int(u64, u64),
+    /// Bytes within bounds, both included.
+    Size(u64, u64),
+    /// A time within bounds, both included.
+    Time(Duration, Duration),
+    /// An IP address and a port.
+    Addr,
+    /// A network in CIDR notation, or one IP address.
+    Network,
+    /// `http://host[:port]`.
+    Origin,
+    /// A host name or IP address, without a port.
+    Host,
+    /// A host, or a dot and a domain: `.example.com` is example.com and all names below.
+    HostPattern,
+    /// A request method.
+    Method,
+    /// A path of the file system.
+    Path,
+    /// Any text but the empty one; the words say what it is.
+    Text(&'static str),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Any number of values of another kind.
+    List(&'static Kind),
+}
+
+/// A value that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The setting's special word (`auto`, `off`, `none`), which stands for no value.
+    Word(&'static str),
+    /// See [`Kind::Bool`].
+    Bool(bool),
+    /// See [`Kind::Int`].
+    Int(u64),
+    /// Bytes.
+    Size(u64),
+    /// See [`Kind::Time`].
+    Time(Duration),
+    /// See [`Kind::Addr`].
+    Addr(SocketAddr),
+    /// See [`Kind::Network`]; host bits are zero.
+    Network(IpNet),
+    /// Every kind that is text.
+    Text(String),
+    /// See [`Kind::List`].
+    List(Vec<Value>),
+}
+
+impl Kind {
+    /// Reads one value; the error is the sentence that follows the key in a message. A list takes
+    /// the text as its only element.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        let value = match *self {
+            Kind::Bool => text.parse().ok().map(Value::Bool),
+            Kind::Int(min, max) => {
+                let digits = text.bytes().all(|b| b.is_ascii_digit());
+                let number = text.parse().ok().filter(|_| digits);
+                number.filter(|n| (min..=max).contains(n)).map(Value::Int)
+            }
+            Kind::Size(min, max) => {
+                units::parse_size(text).filter(|n| (min..=max).contains(n)).map(Value::Size)
+            }
+            Kind::Time(min, max) => {
+                units::parse_duration(text).filter(|t| (min..=max).contains(t)).map(Value::Time)
+            }
+            Kind::Addr => text.parse().ok().map(Value::Addr),
+            Kind::Network => return network(text).map(Value::Network),
+            Kind::Origin => return origin(text).map(Value::Text),
+            Kind::Host => host(text).map(Value::Text),
+            Kind::HostPattern => match text.strip_prefix('.') {
+                Some(domain) => host(domain).map(|domain| Value::Text(format!(".{domain}"))),
+                None => host(text).map(Value::Text),
+            },
+            Kind::Method => {
+                let token = |b: u8| b.is_ascii_uppercase() || b == b'-';
+                let good = !text.is_empty() && text.bytes().all(token);
+                good.then(|| Value::Text(text.to_owned()))
+            }
+            Kind::Path | Kind::Text(_) => {
+                (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned()))
+            }
+            Kind::OneOf(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+            Kind::List(item) => return item.parse(text).map(|value| Value::List(vec![value])),
+        };
+        value.ok_or_else(|| format!("expected {}, got {text:?}", self.expected()))
+    }
+
+    /// What is expected, for messages and documentation: `a size such as 10G, at least 16M`.
+    pub fn expected(&self) -> String {
+        match *self {
+            Kind::Bool => "true or false".to_owned(),
+            Kind::Int(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::Size(min, max) => bounds(
+                units::SIZE_EXAMPLE,
+                (min > 0).then(|| units::size(min)),
+                (max < u64::MAX).then(|| units::size(max)),
+            ),
+            Kind::Time(min, max) => bounds(
+                units::DURATION_EXAMPLE,
+                (min > Duration::ZERO).then(|| units::duration(min)),
+                (max < Duration::MAX).then(|| units::duration(max)),
+            ),
+            Kind::Addr => {
+                "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128".to_owned()
+            }
+            Kind::Network => "a network such as 192.168.0.0/16 or one IP address".to_owned(),
+            Kind::Origin => "an origin server such as http://127.0.0.1:8080".to_owned(),
+            Kind::Host => "a host name or IP address without a port".to_owned(),
+            Kind::HostPattern => {
+                "a host such as www.example.com, or .example.com for all of it".to_owned()
+            }
+            Kind::Method => "a method in capitals such as GET".to_owned(),
+            Kind::Path => "a path".to_owned(),
+            Kind::Text(what) => what.to_owned(),
+            Kind::OneOf(words) => one_of(words),
+            Kind::List(item) => item.expected(),
+        }
+    }
+
+    /// The placeholder of this kind in a usage line.
+    pub fn placeholder(&self) -> &'static str {
+        match *self {
+            Kind::Bool => "BOOL",
+            Kind::Int(..) => "N",
+            Kind::Size(..) => "SIZE",
+            Kind::Time(..) => "TIME",
+            Kind::Addr => "ADDR",
+            Kind::Network => "CIDR",
+            Kind::Origin => "URL",
+            Kind::Host | Kind::HostPattern => "HOST",
+            Kind::Method => "METHOD",
+            Kind::Path => "PATH",
+            Kind::Text(_) => "NAME",
+            Kind::OneOf(_) => "WORD",
+            Kind::List(item) => item.placeholder(),
+        }
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+pub fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+fn bounds(what: &str, min: Option<String>, max: Option<String>) -> String {
+    match (min, max) {
+        (None, None) => what.to_owned(),
+        (Some(min), None) => format!("{what}, at least {min}"),
+        (None, Some(max)) => format!("{what}, at most {max}"),
+        (Some(min), Some(max)) => format!("{what}, from {min} to {max}"),
+    }
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let parsed = text.parse::<IpNet>().ok();
+    let parsed = parsed.or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from));
+    let network =
+        parsed.ok_or_else(|| format!("expected {}, got {text:?}", Kind::Network.expected()))?;
+    match network.trunc() == network {
+        true => Ok(network),
+        false => {
+            Err(format!("expected a network, got {text:?}, an address within {}", network.trunc()))
+        }
+    }
+}
+
+/// Checks an upstream's URL. Only the origin is configured: what comes behind it is the request's.
+fn origin(text: &str) -> Result<String, String> {
+    let wrong = |why: &str| format!("expected {}, got {text:?}{why}", Kind::Origin.expected());
+    if text.starts_with("https://") {
+        return Err(wrong(": upstreams are spoken to without TLS"));
+    }
+    let rest = text.strip_prefix("http://").ok_or_else(|| wrong(""))?;
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains(['/', '?', '#']) {
+        return Err(wrong(": a path cannot be given here"));
+    }
+    if authority.contains('@') {
+        return Err("expected an origin server without user name and password".to_owned());
+    }
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, Some(port)),
+        _ => (authority, None),
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let name_is_good = match bare {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.contains(':') && host(name).is_some(),
+    };
+    let port_is_good = port.is_none_or(|port| {
+        port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port != 0)
+    });
+    match name_is_good && port_is_good {
+        true => Ok(format!("http://{}", authority.to_ascii_lowercase())),
+        false => Err(wrong("")),
+    }
+}
+
+/// A host as it appears in a URL, in lower case; IPv6 addresses without brackets.
+fn host(text: &str) -> Option<String> {
+    if text.parse::<std::net::IpAddr>().is_ok() {
+        return Some(text.to_ascii_lowercase());
+    }
+    let label = |label: &str| {
+        let byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        (1..=63).contains(&label.len()) && label.bytes().all(byte)
+    };
+    let name = text.strip_suffix('.').unwrap_or(text);
+    (name.len() <= 253 && name.split('.').all(label)).then(|| name.to_ascii_lowercase())
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Word(word) => f.write_str(word),
+            Value::Bool(value) => value.fmt(f),
+            Value::Int(value) => value.fmt(f),
+            Value::Size(bytes) => f.write_str(&units::size(*bytes)),
+            Value::Time(time) => f.write_str(&units::duration(*time)),
+            Value::Addr(addr) => addr.fmt(f),
+            Value::Network(network) => network.fmt(f),
+            Value::Text(text) => f.write_str(text),
+            Value::List(values) => {
+                let texts: Vec<String> = values.iter().map(Value::to_string).collect();
+                f.write_str(&texts.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(kind: Kind, text: &str) -> String {
+        kind.parse(text).expect_err(text)
+    }
+
+    #[test]
+    fn bounds_are_part_of_the_message() {
+        let memory = Kind::Size(16 << 20, u64::MAX);
+        assert_eq!(memory.parse("16M"), Ok(Value::Size(16 << 20)));
+        assert_eq!(refused(memory, "1M"), r#"expected a size such as 10G, at least 16M, got "1M""#);
+        let drain = Kind::Time(Duration::ZERO, Duration::from_secs(600));
+        assert_eq!(
+            refused(drain, "1h"),
+            r#"expected a duration such as 30s, at most 10m, got "1h""#
+        );
+        assert_eq!(
+            refused(Kind::Int(1, 64), "+2"),
+            r#"expected a whole number from 1 to 64, got "+2""#
+        );
+    }
+
+    #[test]
+    fn networks() {
+        assert_eq!(Kind::Network.parse("10.0.0.0/8").unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!(Kind::Network.parse("::1").unwrap().to_string(), "::1/128");
+        assert_eq!(
+            refused(Kind::Network, "10.1.2.3/8"),
+            r#"expected a network, got "10.1.2.3/8", an address within 10.0.0.0/8"#
+        );
+        assert_eq!(
+            refused(Kind::Network, "10.0.0.0/33"),
+            r#"expected a network such as 192.168.0.0/16 or one IP address, got "10.0.0.0/33""#
+        );
+    }
+
+    #[test]
+    fn origins() {
+        let good = [
+            ("http://Example.com", "http://example.com"),
+            ("http://example.com/", "http://example.com"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+            ("http://[::1]", "http://[::1]"),
+        ];
+        for (text, origin) in good {
+            assert_eq!(Kind::Origin.parse(text), Ok(Value::Text(origin.to_owned())), "{text}");
+        }
+        let bad = [
+            "",
+            "example.com",
+            "ftp://example.com",
+            "http://",
+            "http://:80",
+            "http://a b",
+            "http://example.com:0",
+            "http://example.com:65536",
+            "http://example.com:+80",
+            "http://::1",
+            "http://[::1",
+            "http://[x]:80",
+            "http://a/b",
+            "http://a?b",
+        ];
+        for text in bad {
+            assert!(Kind::Origin.parse(text).is_err(), "{text}");
+        }
+        let secret = refused(Kind::Origin, "http://me:secret@example.com");
+        assert!(!secret.contains("secret"), "{secret}");
+        assert!(refused(Kind::Origin, "https://a").contains("without TLS"));
+    }
+
+    #[test]
+    fn hosts() {
+        assert_eq!(Kind::Host.parse("WWW.Example.com."), Ok(Value::Text("www.example.com".into())));
+        assert_eq!(Kind::Host.parse("::1"), Ok(Value::Text("::1".into())));
+        for text in ["", ".", "a..b", "a:80", "a/b", "a b", "*.example.com"] {
+            assert!(Kind::Host.parse(text).is_err(), "{text}");
+        }
+    }
+}
