@@ -71,6 +71,11 @@ impl Counters {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
+    /// Ends an operation whose future was dropped before it reached the device.
+    pub(crate) fn abandon(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
     /// Ends an operation that was refused before it reached the device.
     pub(crate) fn refuse(&self) {
         self.errors.fetch_add(1, Relaxed);

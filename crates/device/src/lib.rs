@@ -11,18 +11,33 @@
 //!
 //! It promises: an operation either moves every byte of its extent or returns an error.
 
+mod allocate;
+mod any;
 mod buf;
 mod clock;
 mod counters;
 mod extent;
+mod fallback;
+mod file;
 mod image;
 mod memory;
+mod occupant;
+mod open;
+mod posix;
+pub mod signature;
+mod uring;
 
+pub use any::AnyDevice;
 pub use buf::{FrozenBuf, IoBuf};
 pub use clock::{Clock, ManualClock, Nanos};
 pub use counters::{Counters, Counts, Operation};
 pub use extent::{Extent, Geometry, WRITE_ALIGN};
+pub use fallback::{Fallback, Feature};
+pub use file::{CacheFile, Contents};
 pub use memory::{Fault, Held, MemoryDevice};
+pub use open::{Access, FileKind, OpenError, OpenOptions};
+pub use posix::PosixDevice;
+pub use uring::{Ring, UringDevice};
 
 use std::future::Future;
 use std::io;

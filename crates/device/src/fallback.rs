@@ -1,0 +1,51 @@
+//! What was wanted of the operating system and refused. Nothing falls back silently: each refusal
+//! is kept as data, for start-up to print and for a metric.
+
+use std::fmt;
+
+/// A means that the device does without where it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// io_uring; without it a pool of threads reads and writes.
+    IoUring,
+    /// O_DIRECT; without it the page cache lies in between and takes memory.
+    Direct,
+    /// fallocate; without it the file is sparse and may meet a full disk later.
+    Allocate,
+}
+
+/// A refusal and its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// What was refused.
+    pub feature: Feature,
+    /// Why, in the operating system's words.
+    pub reason: String,
+}
+
+impl Feature {
+    /// The name used in messages and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::IoUring => "io_uring",
+            Feature::Direct => "O_DIRECT",
+            Feature::Allocate => "fallocate",
+        }
+    }
+
+    /// A refusal of this feature.
+    pub(crate) fn refused(self, reason: impl fmt::Display) -> Fallback {
+        Fallback { feature: self, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instead = match self.feature {
+            Feature::IoUring => "a pool of threads does the input and output",
+            Feature::Direct => "the page cache is in between",
+            Feature::Allocate => "the file is sparse, so a full disk shows only when written",
+        };
+        write!(f, "{} refused ({}): {instead}", self.feature.name(), self.reason)
+    }
+}

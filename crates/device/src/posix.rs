@@ -1,0 +1,219 @@
+//! pread, pwrite and fdatasync on a few threads: the device where io_uring is refused. Works with
+//! and without O_DIRECT.
+//!
+//! It promises: a job taken by the pool runs to its end, also when its future is gone; dropping
+//! the pool waits for all of them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
+
+use crate::counters::{Counters, Operation};
+use crate::file::CacheFile;
+use crate::{Device, Extent, FrozenBuf, Geometry, IoBuf};
+
+/// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
+const THREADS: usize = 8;
+
+/// The threads that serve one file.
+pub(crate) struct Pool {
+    queue: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    closing: bool,
+}
+
+struct Job {
+    file: Arc<File>,
+    counters: Arc<Counters>,
+    offset: u64,
+    buffer: Buffer,
+    answer: Arc<Mutex<Answer>>,
+}
+
+enum Buffer {
+    Read(IoBuf),
+    Write(FrozenBuf),
+    Flush,
+}
+
+enum Answer {
+    Pending(Option<Waker>),
+    Ready(Buffer, io::Result<()>),
+    Taken,
+}
+
+impl Pool {
+    /// Starts the threads. Fails when the system allows no more.
+    pub fn start() -> io::Result<Pool> {
+        let mut pool = Pool { queue: Arc::default(), threads: Vec::new() };
+        for index in 0..THREADS {
+            let queue = pool.queue.clone();
+            let thread = std::thread::Builder::new().name(format!("device-{index}"));
+            match thread.spawn(move || queue.serve()) {
+                Ok(thread) => pool.threads.push(thread),
+                Err(_) if index > 0 => break, // fewer threads serve as well, only slower
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(pool)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.queue.jobs).closing = true;
+        self.queue.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            _ = thread.join();
+        }
+    }
+}
+
+impl Queue {
+    fn serve(&self) {
+        while let Some(job) = self.next() {
+            job.run();
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut jobs = lock(&self.jobs);
+        loop {
+            if let Some(job) = jobs.waiting.pop_front() {
+                return Some(job);
+            }
+            if jobs.closing {
+                return None;
+            }
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Job {
+    fn run(mut self) {
+        let result = match &mut self.buffer {
+            Buffer::Read(buf) => self.file.read_exact_at(buf, self.offset),
+            Buffer::Write(buf) => self.file.write_all_at(buf, self.offset),
+            Buffer::Flush => self.file.sync_data(),
+        };
+        self.counters.end(self.buffer.operation(), self.buffer.len(), &result);
+        // The file goes first: once the answer is out, its owner may close it and reopen it.
+        drop(self.file);
+        let mut answer = lock(&self.answer);
+        let before = std::mem::replace(&mut *answer, Answer::Ready(self.buffer, result));
+        drop(answer);
+        if let Answer::Pending(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+impl Buffer {
+    fn operation(&self) -> Operation {
+        match self {
+            Buffer::Read(_) => Operation::Read,
+            Buffer::Write(_) => Operation::Write,
+            Buffer::Flush => Operation::Flush,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Buffer::Read(buf) => buf.len() as u64,
+            Buffer::Write(buf) => buf.len() as u64,
+            Buffer::Flush => 0,
+        }
+    }
+}
+
+/// A file served by its pool of threads. Unlike a ring it may move between threads.
+#[derive(Clone)]
+pub struct PosixDevice {
+    file: Arc<CacheFile>,
+    queue: Arc<Queue>,
+}
+
+impl PosixDevice {
+    pub(crate) fn new(file: Arc<CacheFile>, pool: &Pool) -> PosixDevice {
+        PosixDevice { file, queue: pool.queue.clone() }
+    }
+
+    pub(crate) fn file(&self) -> &CacheFile {
+        &self.file
+    }
+
+    async fn perform(&self, offset: u64, buffer: Buffer) -> (Buffer, io::Result<()>) {
+        let counters = self.file.counters();
+        counters.begin(buffer.operation());
+        let extent = Extent { offset, len: buffer.len() };
+        if let Err(error) = self.file.geometry().check(extent) {
+            counters.refuse();
+            return (buffer, Err(error));
+        }
+        let answer = Arc::new(Mutex::new(Answer::Pending(None)));
+        let job = Job {
+            file: self.file.handle().clone(),
+            counters: counters.clone(),
+            offset,
+            buffer,
+            answer: answer.clone(),
+        };
+        lock(&self.queue.jobs).waiting.push_back(job);
+        self.queue.changed.notify_one();
+        poll_fn(|context| {
+            let mut answer = lock(&answer);
+            if let Answer::Pending(waker) = &mut *answer {
+                *waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            match std::mem::replace(&mut *answer, Answer::Taken) {
+                Answer::Ready(buffer, result) => Poll::Ready((buffer, result)),
+                _ => unreachable!("polled after its end"),
+            }
+        })
+        .await
+    }
+}
+
+impl Device for PosixDevice {
+    fn geometry(&self) -> Geometry {
+        self.file.geometry()
+    }
+
+    async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, io::Result<()>) {
+        match self.perform(offset, Buffer::Read(buf)).await {
+            (Buffer::Read(buf), result) => (buf, result),
+            _ => unreachable!("an operation keeps its buffer"),
+        }
+    }
+
+    async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
+        self.perform(offset, Buffer::Write(buf)).await.1
+    }
+
+    async fn flush(&self) -> io::Result<()> {
+        self.perform(0, Buffer::Flush).await.1
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
