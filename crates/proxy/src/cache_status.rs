@@ -1,0 +1,234 @@
+//! The `Cache-Status` member that Larder appends (RFC 9211), behind what caches nearer to the
+//! origin wrote: `larder; hit; ttl=30; detail=HIT_DISK`, `larder; fwd=uri-miss; stored;
+//! detail=MISS`.
+//!
+//! It is sent with every answer, those that Larder generates itself included: RFC 9211 section 2
+//! advises against the latter, but an outcome that can be read off every answer is worth more to
+//! whoever operates or tests a cache than the bytes it saves.
+
+use bytes::{BufMut, BytesMut};
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+use crate::outcome::{Bypass, Error, Outcome, Stale};
+
+/// The field's name.
+pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// Why a request went forward (RFC 9211 section 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fwd {
+    /// The cache was told not to handle this request.
+    Bypass,
+    /// The method requires it.
+    Method,
+    /// Nothing stored for the URL.
+    UriMiss,
+    /// Stored for the URL, but none of the variants matches.
+    VaryMiss,
+    /// Nothing usable stored, and it is not told apart why.
+    Miss,
+    /// A fresh answer was stored, but the request's directives forbade it.
+    Request,
+    /// A stale answer was stored.
+    Stale,
+    /// Only a part of what was asked for was stored.
+    Partial,
+}
+
+impl Fwd {
+    /// The parameter's value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Method => "method",
+            Self::UriMiss => "uri-miss",
+            Self::VaryMiss => "vary-miss",
+            Self::Miss => "miss",
+            Self::Request => "request",
+            Self::Stale => "stale",
+            Self::Partial => "partial",
+        }
+    }
+}
+
+/// What the member says. [`CacheStatus::new`] fills in what follows from the outcome alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// What became of the request: the `detail`, and `collapsed` for [`Outcome::HitFill`].
+    pub outcome: Outcome,
+    /// Why it went forward; `None` with a hit, or when the answer is ours alone.
+    pub fwd: Option<Fwd>,
+    /// The upstream's status code, where it differs from the answer's.
+    pub fwd_status: Option<u16>,
+    /// The answer was (or is being) stored.
+    pub stored: bool,
+    /// Seconds of freshness left as the cache counts it; negative when stale.
+    pub ttl: Option<i64>,
+}
+
+impl CacheStatus {
+    /// What follows from the outcome alone.
+    pub fn new(outcome: Outcome) -> CacheStatus {
+        let fwd = match outcome {
+            Outcome::HitRam | Outcome::HitDisk => None,
+            Outcome::Miss | Outcome::HitFill => Some(Fwd::UriMiss),
+            Outcome::Revalidated | Outcome::Refreshed => Some(Fwd::Stale),
+            Outcome::Stale(Stale::IfError | Stale::Unreachable) => Some(Fwd::Stale),
+            Outcome::Stale(Stale::WhileRevalidate | Stale::MaxStale) => None,
+            Outcome::Bypass(Bypass::Method | Bypass::Upgrade) => Some(Fwd::Method),
+            Outcome::Bypass(Bypass::Range | Bypass::RangeBeyondFill) => Some(Fwd::Miss),
+            Outcome::Bypass(Bypass::Variant) => Some(Fwd::VaryMiss),
+            Outcome::Bypass(_) => Some(Fwd::Bypass),
+            Outcome::Error(
+                Error::Dns
+                | Error::Connect
+                | Error::ConnectTimeout
+                | Error::Upstream
+                | Error::UpstreamTimeout
+                | Error::BadAnswer,
+            ) => Some(Fwd::Miss),
+            Outcome::Error(_) | Outcome::Denied(_) | Outcome::Tunnel | Outcome::Invalid(_) => None,
+        };
+        let fwd_status = (outcome == Outcome::Revalidated).then_some(304);
+        CacheStatus { outcome, fwd, fwd_status, stored: false, ttl: None }
+    }
+
+    /// The same with another reason for going forward.
+    pub fn fwd(mut self, fwd: Fwd) -> CacheStatus {
+        self.fwd = Some(fwd);
+        self
+    }
+
+    /// The same with the upstream's status code.
+    pub fn fwd_status(mut self, status: u16) -> CacheStatus {
+        self.fwd_status = Some(status);
+        self
+    }
+
+    /// The same, saying whether the answer is stored.
+    pub fn stored(mut self, stored: bool) -> CacheStatus {
+        self.stored = stored;
+        self
+    }
+
+    /// The same with the seconds of freshness left.
+    pub fn ttl(mut self, seconds: i64) -> CacheStatus {
+        self.ttl = Some(seconds);
+        self
+    }
+
+    /// The member as a field value.
+    pub fn value(&self) -> HeaderValue {
+        let mut out = BytesMut::with_capacity(96);
+        out.put_slice(b"larder");
+        match self.fwd {
+            Some(fwd) => {
+                out.put_slice(b"; fwd=");
+                out.put_slice(fwd.name().as_bytes());
+            }
+            None if self.outcome.is_hit() => out.put_slice(b"; hit"),
+            None => {}
+        }
+        if let Some(status) = self.fwd_status {
+            out.put_slice(b"; fwd-status=");
+            out.put_slice(itoa::Buffer::new().format(status).as_bytes());
+        }
+        if self.stored {
+            out.put_slice(b"; stored");
+        }
+        if self.outcome == Outcome::HitFill {
+            out.put_slice(b"; collapsed");
+        }
+        if let Some(ttl) = self.ttl {
+            // A structured field's integer has at most fifteen digits (RFC 8941 section 3.3.1).
+            let ttl = ttl.clamp(-999_999_999_999_999, 999_999_999_999_999);
+            out.put_slice(b"; ttl=");
+            out.put_slice(itoa::Buffer::new().format(ttl).as_bytes());
+        }
+        out.put_slice(b"; detail=");
+        match self.outcome.reason() {
+            // Parentheses cannot stand in a token: a string.
+            Some(reason) => {
+                out.put_u8(b'"');
+                out.put_slice(self.outcome.name().as_bytes());
+                out.put_u8(b'(');
+                out.put_slice(reason.as_bytes());
+                out.put_slice(b")\"");
+            }
+            None => out.put_slice(self.outcome.name().as_bytes()),
+        }
+        // The bytes are all ASCII, visible, and ours; an empty value is the type's only way out.
+        HeaderValue::from_maybe_shared(out.freeze())
+            .unwrap_or_else(|_| HeaderValue::from_static("larder"))
+    }
+
+    /// Appends the member behind those that are there (RFC 9211 section 2: the list runs from
+    /// the cache nearest to the origin to the one nearest to the user).
+    pub fn append_to(&self, headers: &mut HeaderMap) {
+        headers.append(CACHE_STATUS, self.value());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::outcome::{Denied, Invalid};
+
+    #[test]
+    fn values() {
+        let new = CacheStatus::new;
+        let cases = [
+            (new(Outcome::HitDisk), "larder; hit; detail=HIT_DISK"),
+            (new(Outcome::HitRam).ttl(-3), "larder; hit; ttl=-3; detail=HIT_RAM"),
+            (new(Outcome::Miss).stored(true), "larder; fwd=uri-miss; stored; detail=MISS"),
+            (
+                new(Outcome::Miss).fwd(Fwd::VaryMiss).fwd_status(200).ttl(60),
+                "larder; fwd=vary-miss; fwd-status=200; ttl=60; detail=MISS",
+            ),
+            (new(Outcome::HitFill), "larder; fwd=uri-miss; collapsed; detail=HIT_FILL"),
+            (
+                new(Outcome::Revalidated),
+                "larder; fwd=stale; fwd-status=304; detail=REVALIDATED",
+            ),
+            (
+                new(Outcome::Stale(Stale::IfError)).fwd_status(503),
+                "larder; fwd=stale; fwd-status=503; detail=\"STALE(if-error)\"",
+            ),
+            (
+                new(Outcome::Stale(Stale::WhileRevalidate)),
+                "larder; hit; detail=\"STALE(while-revalidate)\"",
+            ),
+            (
+                new(Outcome::Bypass(Bypass::Method)),
+                "larder; fwd=method; detail=\"BYPASS(method)\"",
+            ),
+            (new(Outcome::Denied(Denied::Client)), "larder; detail=\"DENIED(client)\""),
+            (new(Outcome::Invalid(Invalid::Host)), "larder; detail=\"INVALID(host)\""),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(status.value().to_str().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn goes_behind_what_an_upstream_wrote() {
+        let mut headers = HeaderMap::new();
+        headers.append(CACHE_STATUS, HeaderValue::from_static("Origin; hit, Mid; fwd=stale"));
+        CacheStatus::new(Outcome::Miss).append_to(&mut headers);
+        let all: Vec<_> =
+            headers.get_all(CACHE_STATUS).iter().map(|v| v.to_str().unwrap()).collect();
+        assert_eq!(all, ["Origin; hit, Mid; fwd=stale", "larder; fwd=uri-miss; detail=MISS"]);
+    }
+
+    #[test]
+    fn every_outcome_is_a_valid_value_with_its_name_in_it() {
+        for outcome in Outcome::all() {
+            let value = CacheStatus::new(outcome).ttl(i64::MIN).value();
+            let text = value.to_str().unwrap();
+            assert!(text.contains(&outcome.to_string()), "{text}");
+            assert!(text.contains("ttl=-999999999999999;"), "{text}");
+        }
+    }
+}
