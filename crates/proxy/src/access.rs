@@ -48,7 +48,7 @@ pub struct Rule {
     pub hosts: Vec<HostPattern>,
     /// Networks of the destination, compared with the address that is connected to. An allowing
     /// rule that names the network of a private address opens it to clients from elsewhere.
-    pub networks: Vec<IpNet>,
+    pub destinations: Vec<IpNet>,
     /// Ports of the destination.
     pub ports: Vec<PortRange>,
 }
@@ -61,7 +61,7 @@ impl Rule {
             clients: Vec::new(),
             methods: Vec::new(),
             hosts: Vec::new(),
-            networks: Vec::new(),
+            destinations: Vec::new(),
             ports: Vec::new(),
         }
     }
@@ -78,10 +78,10 @@ impl Rule {
     /// True when the destination's address matches. A refusal looks at each face of the address,
     /// a permission only at the address itself.
     fn matches_address(&self, ip: IpAddr) -> bool {
-        self.networks.is_empty()
+        self.destinations.is_empty()
             || match self.action {
-                Action::Deny => address::faces(ip).any(|face| contains(&self.networks, face)),
-                Action::Allow => contains(&self.networks, address::canonical(ip)),
+                Action::Deny => address::faces(ip).any(|face| contains(&self.destinations, face)),
+                Action::Allow => contains(&self.destinations, address::canonical(ip)),
             }
     }
 }
@@ -122,7 +122,7 @@ impl FromStr for HostPattern {
         };
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         if bare.parse::<IpAddr>().is_ok() || text.parse::<IpNet>().is_ok() {
-            return wrong("it is an address, which belongs into `networks`");
+            return wrong("it is an address, which belongs into `destinations`");
         }
         let (below, name) = match text.strip_prefix('.') {
             Some(rest) => (true, rest),
@@ -292,7 +292,7 @@ impl Access {
                 Action::Allow => allowed = true,
                 Action::Deny => denial = Some(by_rule(query)),
             }
-            if rule.networks.is_empty() {
+            if rule.destinations.is_empty() {
                 decided = true;
                 break;
             }
@@ -336,14 +336,14 @@ impl Access {
                 ),
             });
         }
-        let opened = matched.map_or(&[][..], |rule| &rule.networks);
+        let opened = matched.map_or(&[][..], |rule| &rule.destinations);
         if self.guards_private(query) && self.is_private(address.ip(), opened) {
             return Err(Denial {
                 reason: Denied::PrivateAddress,
                 text: format!(
                     "Larder refused this request: {} is on a private network or on the machine \
                      that Larder runs on, and {} is a client from elsewhere. To allow it, add a \
-                     rule to the configuration whose `networks` contain the destination.\n",
+                     rule to the configuration whose `destinations` contain the destination.\n",
                     query.host, query.client
                 ),
             });
@@ -354,10 +354,7 @@ impl Access {
     /// What holds without a matching rule.
     fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
         let client = address::canonical(query.client);
-        if self.front == Front::Reverse
-            || self.is_local(client)
-            || contains(&self.allow, client)
-        {
+        if self.front == Front::Reverse || self.is_local(client) || contains(&self.allow, client) {
             return Ok(());
         }
         Err(Denial {
@@ -380,7 +377,7 @@ impl Access {
             reason: Denied::ConnectPort,
             text: format!(
                 "Larder refused this request: CONNECT to port {} is not open. To open it, add \
-                 the port to `connect_ports` in the configuration.\n",
+                 the port to `connect-ports` in the configuration.\n",
                 query.port
             ),
         })

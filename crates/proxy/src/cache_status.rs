@@ -118,10 +118,10 @@ impl CacheStatus {
         self
     }
 
-    /// The member as a field value.
-    pub fn value(&self) -> HeaderValue {
-        let mut out = BytesMut::with_capacity(96);
-        out.put_slice(b"larder");
+    /// The member as a field value; `name` is the proxy's pseudonym, a token.
+    pub fn value(&self, name: &str) -> HeaderValue {
+        let mut out = BytesMut::with_capacity(96 + name.len());
+        out.put_slice(name.as_bytes());
         match self.fwd {
             Some(fwd) => {
                 out.put_slice(b"; fwd=");
@@ -158,15 +158,15 @@ impl CacheStatus {
             }
             None => out.put_slice(self.outcome.name().as_bytes()),
         }
-        // The bytes are all ASCII, visible, and ours; an empty value is the type's only way out.
+        // Only a name that is no token could make this fail.
         HeaderValue::from_maybe_shared(out.freeze())
             .unwrap_or_else(|_| HeaderValue::from_static("larder"))
     }
 
     /// Appends the member behind those that are there (RFC 9211 section 2: the list runs from
     /// the cache nearest to the origin to the one nearest to the user).
-    pub fn append_to(&self, headers: &mut HeaderMap) {
-        headers.append(CACHE_STATUS, self.value());
+    pub fn append_to(&self, name: &str, headers: &mut HeaderMap) {
+        headers.append(CACHE_STATUS, self.value(name));
     }
 }
 
@@ -188,10 +188,7 @@ mod tests {
                 "larder; fwd=vary-miss; fwd-status=200; ttl=60; detail=MISS",
             ),
             (new(Outcome::HitFill), "larder; fwd=uri-miss; collapsed; detail=HIT_FILL"),
-            (
-                new(Outcome::Revalidated),
-                "larder; fwd=stale; fwd-status=304; detail=REVALIDATED",
-            ),
+            (new(Outcome::Revalidated), "larder; fwd=stale; fwd-status=304; detail=REVALIDATED"),
             (
                 new(Outcome::Stale(Stale::IfError)).fwd_status(503),
                 "larder; fwd=stale; fwd-status=503; detail=\"STALE(if-error)\"",
@@ -200,15 +197,12 @@ mod tests {
                 new(Outcome::Stale(Stale::WhileRevalidate)),
                 "larder; hit; detail=\"STALE(while-revalidate)\"",
             ),
-            (
-                new(Outcome::Bypass(Bypass::Method)),
-                "larder; fwd=method; detail=\"BYPASS(method)\"",
-            ),
+            (new(Outcome::Bypass(Bypass::Method)), "larder; fwd=method; detail=\"BYPASS(method)\""),
             (new(Outcome::Denied(Denied::Client)), "larder; detail=\"DENIED(client)\""),
             (new(Outcome::Invalid(Invalid::Host)), "larder; detail=\"INVALID(host)\""),
         ];
         for (status, expected) in cases {
-            assert_eq!(status.value().to_str().unwrap(), expected);
+            assert_eq!(status.value("larder").to_str().unwrap(), expected);
         }
     }
 
@@ -216,7 +210,7 @@ mod tests {
     fn goes_behind_what_an_upstream_wrote() {
         let mut headers = HeaderMap::new();
         headers.append(CACHE_STATUS, HeaderValue::from_static("Origin; hit, Mid; fwd=stale"));
-        CacheStatus::new(Outcome::Miss).append_to(&mut headers);
+        CacheStatus::new(Outcome::Miss).append_to("larder", &mut headers);
         let all: Vec<_> =
             headers.get_all(CACHE_STATUS).iter().map(|v| v.to_str().unwrap()).collect();
         assert_eq!(all, ["Origin; hit, Mid; fwd=stale", "larder; fwd=uri-miss; detail=MISS"]);
@@ -225,7 +219,7 @@ mod tests {
     #[test]
     fn every_outcome_is_a_valid_value_with_its_name_in_it() {
         for outcome in Outcome::all() {
-            let value = CacheStatus::new(outcome).ttl(i64::MIN).value();
+            let value = CacheStatus::new(outcome).ttl(i64::MIN).value("larder");
             let text = value.to_str().unwrap();
             assert!(text.contains(&outcome.to_string()), "{text}");
             assert!(text.contains("ttl=-999999999999999;"), "{text}");

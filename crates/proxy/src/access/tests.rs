@@ -79,8 +79,18 @@ fn forward_without_settings() {
 fn own_listeners_are_never_reached() {
     let access = forward().connect_ports(vec!["1-65535".parse().unwrap()]);
     for address in [
-        "127.0.0.1", "127.1.2.3", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "::ffff:0.0.0.0",
-        "192.168.1.1", "203.0.113.1", "2001:db8::1", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "127.0.0.1",
+        "127.1.2.3",
+        "0.0.0.0",
+        "::",
+        "::1",
+        "::ffff:127.0.0.1",
+        "::ffff:0.0.0.0",
+        "192.168.1.1",
+        "203.0.113.1",
+        "2001:db8::1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
         "::127.0.0.1",
     ] {
         for port in [3128, 3129, 8080] {
@@ -104,7 +114,7 @@ fn own_listeners_are_never_reached() {
     );
     // Not even a rule opens them, and the reverse proxy has the same guard.
     let mut rule = Rule::new(Action::Allow);
-    rule.networks = nets(&["127.0.0.0/8"]);
+    rule.destinations = nets(&["127.0.0.0/8"]);
     let access = forward().rules(vec![rule]);
     check(&access, &[("::1", "GET x.example:3128", "127.0.0.1", "by-address", "own-address")]);
     let reverse = Access::new(Front::Reverse, locals()).own(vec!["[::1]:80".parse().unwrap()]);
@@ -126,11 +136,27 @@ fn allowed_networks_reach_only_the_public_internet() {
         ],
     );
     for address in [
-        "127.0.0.1", "0.0.0.0", "::", "::1", "10.0.0.1", "172.16.0.1", "192.168.1.9",
-        "169.254.169.254", "100.64.0.1", "224.0.0.1", "fe80::1", "fd00::1", "ff02::1",
-        "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::",
+        "127.0.0.1",
+        "0.0.0.0",
+        "::",
+        "::1",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.9",
+        "169.254.169.254",
+        "100.64.0.1",
+        "224.0.0.1",
+        "fe80::1",
+        "fd00::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:a00:1::",
         // Public addresses, but of this machine.
-        "203.0.113.1", "2001:db8::1", "64:ff9b::203.0.113.1",
+        "203.0.113.1",
+        "2001:db8::1",
+        "64:ff9b::203.0.113.1",
     ] {
         let (_, at) = ask(&access, "192.168.1.2", "GET a.example:80", address);
         assert_eq!(at, "private-address", "{address}");
@@ -144,7 +170,7 @@ fn allowed_networks_reach_only_the_public_internet() {
 fn a_rule_that_names_the_network_opens_it() {
     let mut rule = Rule::new(Action::Allow);
     rule.clients = nets(&["192.168.1.0/24"]);
-    rule.networks = nets(&["10.1.0.0/16"]);
+    rule.destinations = nets(&["10.1.0.0/16"]);
     let mut by_name = Rule::new(Action::Allow);
     by_name.clients = nets(&["192.168.1.0/24"]);
     by_name.hosts = vec![".corp.example".parse().unwrap()];
@@ -160,7 +186,10 @@ fn a_rule_that_names_the_network_opens_it() {
             ("192.168.1.2", "GET a.corp.example:80", "127.0.0.1", "by-address", "private-address"),
             // An address that a translator forwards into the opened network is not opened by it.
             (
-                "192.168.1.2", "GET a.corp.example:80", "64:ff9b:1::10.2.0.1", "by-address",
+                "192.168.1.2",
+                "GET a.corp.example:80",
+                "64:ff9b:1::10.2.0.1",
+                "by-address",
                 "private-address",
             ),
             ("192.168.1.2", "GET other.example:80", "8.8.8.8", "by-address", "client"),
@@ -175,7 +204,7 @@ fn the_first_match_decides() {
     let mut deny_host = Rule::new(Action::Deny);
     deny_host.hosts = vec!["ads.example".parse().unwrap(), ".tracker.example".parse().unwrap()];
     let mut deny_network = Rule::new(Action::Deny);
-    deny_network.networks = nets(&["198.51.100.0/24"]);
+    deny_network.destinations = nets(&["198.51.100.0/24"]);
     let mut deny_post = Rule::new(Action::Deny);
     deny_post.methods = vec![Method::POST];
     deny_post.ports = vec!["8000-8999".parse().unwrap()];
@@ -246,9 +275,20 @@ fn refusals_say_how_to_open() {
 
 #[test]
 fn patterns_are_checked() {
-    for text in ["", ".", "a..b", "*.example.com", "a b", "10.0.0.1", "[::1]", "::1", "10.0.0.0/8",
-        "example.com:80", "exa\nmple", "..a"]
-    {
+    for text in [
+        "",
+        ".",
+        "a..b",
+        "*.example.com",
+        "a b",
+        "10.0.0.1",
+        "[::1]",
+        "::1",
+        "10.0.0.0/8",
+        "example.com:80",
+        "exa\nmple",
+        "..a",
+    ] {
         let error = text.parse::<HostPattern>().unwrap_err().to_string();
         assert!(error.contains("expected a name"), "{text}: {error}");
     }
