@@ -12,6 +12,8 @@
 
 mod api;
 #[allow(dead_code)]
+mod cluster_table;
+#[allow(dead_code)]
 mod digest;
 #[allow(dead_code)]
 mod index;

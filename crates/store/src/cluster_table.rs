@@ -1,0 +1,556 @@
+//! The cluster table: what every cluster of a device is used for (systems C7), which are free near
+//! the current disk position (C8), and which to give up next (C9).
+//!
+//! Victims are chosen by LFU with aging: the cluster with the least score, which is its references
+//! (plus one) times the share of it that is alive, in sixteenths; among equals the one that was not
+//! used for longest; among those the one nearest after the current disk position. A cluster among
+//! the youngest share is spared: it has no references yet and must get its chance. When the mean of
+//! the references passes a bound, all are halved.
+//!
+//! A cluster that is given up is quarantined until the journal has made durable what its records
+//! said (see `docs/format.md`, "Nothing comes back"), and then until its last reader is done.
+//!
+//! The table is a structure of arrays, so that choosing a victim among 300,000 clusters reads one
+//! array of 16-bit scores. It takes at most 40 bytes per cluster (state 1, pins 2, references 2,
+//! score 2, last access 4, incarnation 8, live records 4, dead bytes 4, dead records 4, the young
+//! ones' queue 4), and some 12 bytes per dead record in clusters in use.
+
+pub(crate) mod codec;
+mod free_map;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+use free_map::FreeMap;
+
+/// Number of a cluster on its device.
+pub(crate) type ClusterId = u32;
+
+/// What a cluster is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// For nothing.
+    Free,
+    /// Given up; waits for the journal.
+    Quarantined,
+    /// Given up; the journal is durable, but readers are not done.
+    Draining,
+    /// Takes records; its filled part may be on the device.
+    Open,
+    /// Full, and on its way to the device.
+    Writing,
+    /// On the device.
+    OnDisk,
+    /// On the device, and all its objects in the memory tier.
+    OnDiskAndInMemory,
+    /// Not usable: the device could not write it.
+    Bad,
+}
+
+impl State {
+    const ALL: usize = 8;
+
+    /// True when the cluster may hold live records.
+    pub(crate) fn in_use(self) -> bool {
+        matches!(self, State::Open | State::Writing | State::OnDisk | State::OnDiskAndInMemory)
+    }
+}
+
+/// How clusters are replaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    /// All references are halved when their mean is above this.
+    pub mean_references: u16,
+    /// Percent of the clusters that are spared because they were opened last.
+    pub young_percent: u8,
+    /// A cluster without an access for so many seconds is a set of one-timers.
+    pub one_timer_seconds: Option<u32>,
+    /// How many dead records the table keeps; see [`ClusterTable::most_dead`].
+    pub max_dead: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            mean_references: 10,
+            young_percent: 25,
+            one_timer_seconds: None,
+            max_dead: 1 << 20,
+        }
+    }
+}
+
+/// Score of a cluster that is no candidate.
+const SPARED: u16 = u16::MAX;
+/// References that count: 16 times one more is still below [`SPARED`].
+const MOST_REFERENCES: u16 = 4_093;
+
+/// The cluster table. See the module for what it promises.
+pub(crate) struct ClusterTable {
+    /// Bytes of a cluster.
+    size: u32,
+    policy: Policy,
+    states: Vec<State>,
+    pins: Vec<u16>,
+    references: Vec<u16>,
+    scores: Vec<u16>,
+    last_access: Vec<u32>,
+    incarnations: Vec<u64>,
+    live_records: Vec<u32>,
+    dead_bytes: Vec<u32>,
+    dead_counts: Vec<u32>,
+    /// Dead records: cluster and offset in granules.
+    dead: BTreeSet<(ClusterId, u32)>,
+    /// Journal position after which it is free, and cluster; positions ascend.
+    quarantine: VecDeque<(u64, ClusterId)>,
+    /// The clusters opened last, with their incarnations, oldest first.
+    young: VecDeque<(u64, ClusterId)>,
+    free: FreeMap,
+    counts: [u32; State::ALL],
+    sum_references: u64,
+    next_incarnation: u64,
+    position: ClusterId,
+}
+
+impl ClusterTable {
+    /// A table of free clusters of `size` bytes.
+    pub(crate) fn new(clusters: u32, size: u32, policy: Policy) -> ClusterTable {
+        assert!(
+            size > 0 && policy.young_percent <= 100,
+            "a cluster has a size, a share is percent"
+        );
+        let mut table = ClusterTable {
+            size,
+            policy,
+            states: Vec::new(),
+            pins: Vec::new(),
+            references: Vec::new(),
+            scores: Vec::new(),
+            last_access: Vec::new(),
+            incarnations: Vec::new(),
+            live_records: Vec::new(),
+            dead_bytes: Vec::new(),
+            dead_counts: Vec::new(),
+            dead: BTreeSet::new(),
+            quarantine: VecDeque::new(),
+            young: VecDeque::new(),
+            free: FreeMap::new(0),
+            counts: [0; State::ALL],
+            sum_references: 0,
+            next_incarnation: 1,
+            position: 0,
+        };
+        table.grow(clusters);
+        table
+    }
+
+    /// Appends free clusters until there are `clusters`.
+    pub(crate) fn grow(&mut self, clusters: u32) {
+        let old = self.clusters();
+        assert!(clusters >= old, "a table never shrinks");
+        let len = clusters as usize;
+        self.states.resize(len, State::Free);
+        self.pins.resize(len, 0);
+        self.references.resize(len, 0);
+        self.scores.resize(len, SPARED);
+        self.last_access.resize(len, 0);
+        self.incarnations.resize(len, 0);
+        self.live_records.resize(len, 0);
+        self.dead_bytes.resize(len, 0);
+        self.dead_counts.resize(len, 0);
+        self.free.grow(clusters);
+        self.counts[State::Free as usize] += clusters - old;
+        (old..clusters).for_each(|cluster| self.free.set(cluster, true));
+        // More are young now. The queue has forgotten those that had left it.
+        self.rebuild();
+    }
+
+    /// Number of clusters.
+    pub(crate) fn clusters(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// Number of clusters in a state.
+    pub(crate) fn count(&self, state: State) -> u32 {
+        self.counts[state as usize]
+    }
+
+    /// What a cluster is used for.
+    pub(crate) fn state(&self, cluster: ClusterId) -> State {
+        self.states[cluster as usize]
+    }
+
+    /// The number that the cluster's records bear since it was opened.
+    pub(crate) fn incarnation(&self, cluster: ClusterId) -> u64 {
+        self.incarnations[cluster as usize]
+    }
+
+    /// The number that the next cluster to be opened gets.
+    pub(crate) fn next_incarnation(&self) -> u64 {
+        self.next_incarnation
+    }
+
+    /// Accesses since the cluster was opened, halved from time to time.
+    pub(crate) fn references(&self, cluster: ClusterId) -> u16 {
+        self.references[cluster as usize]
+    }
+
+    /// Second of the last access.
+    pub(crate) fn last_access(&self, cluster: ClusterId) -> u32 {
+        self.last_access[cluster as usize]
+    }
+
+    /// Where the last write went: clusters after it are preferred.
+    pub(crate) fn position(&self) -> ClusterId {
+        self.position
+    }
+
+    /// Bytes of memory of the table.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        // State, pins, references, score, last access, incarnation, live, dead bytes, dead records.
+        let columns = 1 + 2 + 2 + 2 + 4 + 8 + 4 + 4 + 4;
+        let queues = (self.young.capacity() + self.quarantine.capacity()) * 16;
+        self.states.capacity() * columns + queues + self.free.memory_bytes() + self.dead.len() * 12
+    }
+
+    // ---- From free to the device and back
+
+    /// Opens at most `most` free clusters that follow one another: the first run after the current
+    /// disk position, which moves behind them. `None` when no cluster is free.
+    pub(crate) fn take_free_run(&mut self, most: u32, now: u32) -> Option<Range<ClusterId>> {
+        let run = self.free.run_after(self.position, most)?;
+        for cluster in run.clone() {
+            self.open(cluster, self.next_incarnation, now);
+        }
+        self.position = if run.end == self.clusters() { 0 } else { run.end };
+        Some(run)
+    }
+
+    /// The open cluster is full and on its way to the device.
+    pub(crate) fn start_writing(&mut self, cluster: ClusterId) {
+        self.change(cluster, &[State::Open], State::Writing);
+    }
+
+    /// All of the cluster is on the device.
+    pub(crate) fn written(&mut self, cluster: ClusterId) {
+        self.change(cluster, &[State::Open, State::Writing], State::OnDisk);
+    }
+
+    /// All live objects of the cluster are in the memory tier (or no longer all of them).
+    pub(crate) fn set_in_memory(&mut self, cluster: ClusterId, in_memory: bool) {
+        let on_disk = [State::OnDisk, State::OnDiskAndInMemory];
+        self.change(cluster, &on_disk, on_disk[usize::from(in_memory)]);
+    }
+
+    /// Gives the cluster up: its records are dead from now on. It becomes free when the journal is
+    /// durable up to `after` (positions never fall) and the last reader is done.
+    pub(crate) fn give_up(&mut self, cluster: ClusterId, after: u64) {
+        assert!(self.state(cluster).in_use(), "only a cluster in use can be given up");
+        let last = self.quarantine.back().map_or(0, |(after, _)| *after);
+        assert!(after >= last, "journal positions never fall");
+        self.forget(cluster);
+        self.set_state(cluster, State::Quarantined);
+        self.quarantine.push_back((after, cluster));
+    }
+
+    /// Frees what waited for the journal to be durable up to `position`. Returns how many clusters
+    /// became free.
+    pub(crate) fn journal_durable(&mut self, position: u64) -> u32 {
+        let free = self.free.free();
+        while let Some((_, cluster)) = self.quarantine.pop_front_if(|(at, _)| *at <= position) {
+            // A cluster may have turned bad meanwhile.
+            if self.state(cluster) == State::Quarantined {
+                let pinned = self.pins[cluster as usize] > 0;
+                self.set_state(cluster, if pinned { State::Draining } else { State::Free });
+            }
+        }
+        self.free.free() - free
+    }
+
+    /// The device cannot write the cluster: it is never used again.
+    pub(crate) fn mark_bad(&mut self, cluster: ClusterId) {
+        self.forget(cluster);
+        self.set_state(cluster, State::Bad);
+    }
+
+    /// A reader needs the cluster as it is.
+    pub(crate) fn pin(&mut self, cluster: ClusterId) {
+        let pins = &mut self.pins[cluster as usize];
+        *pins = pins.checked_add(1).expect("readers are bounded far below 65,536 per cluster");
+        self.score(cluster);
+    }
+
+    /// A reader is done. True when that made the cluster free.
+    pub(crate) fn unpin(&mut self, cluster: ClusterId) -> bool {
+        let pins = &mut self.pins[cluster as usize];
+        *pins = pins.checked_sub(1).expect("a reader unpins what it pinned, once");
+        let last = *pins == 0;
+        self.score(cluster);
+        let freed = last && self.state(cluster) == State::Draining;
+        if freed {
+            self.set_state(cluster, State::Free);
+        }
+        freed
+    }
+
+    /// Readers of the cluster.
+    pub(crate) fn pins(&self, cluster: ClusterId) -> u16 {
+        self.pins[cluster as usize]
+    }
+
+    // ---- Records
+
+    /// A record was added to the cluster.
+    pub(crate) fn add_record(&mut self, cluster: ClusterId) {
+        self.live_records[cluster as usize] += 1;
+    }
+
+    /// A record of `bytes` bytes at `offset` granules in the cluster is dead from now on. False
+    /// when it was before, or the cluster is not in use.
+    pub(crate) fn kill(&mut self, cluster: ClusterId, offset: u32, bytes: u32) -> bool {
+        if !self.state(cluster).in_use() || !self.dead.insert((cluster, offset)) {
+            return false;
+        }
+        let at = cluster as usize;
+        self.dead_counts[at] += 1;
+        self.dead_bytes[at] = self.dead_bytes[at].saturating_add(bytes).min(self.size);
+        // Recovery learns of dead records before it has counted the live ones.
+        self.live_records[at] = self.live_records[at].saturating_sub(1);
+        self.score(cluster);
+        true
+    }
+
+    /// Sets what recovery counted in the cluster.
+    pub(crate) fn set_live_records(&mut self, cluster: ClusterId, live: u32) {
+        self.live_records[cluster as usize] = live;
+    }
+
+    /// True when the record at `offset` granules is dead, or the cluster is not in use.
+    pub(crate) fn is_dead(&self, cluster: ClusterId, offset: u32) -> bool {
+        !self.state(cluster).in_use() || self.dead.contains(&(cluster, offset))
+    }
+
+    /// Offsets in granules of the cluster's dead records, ascending.
+    pub(crate) fn dead_records(&self, cluster: ClusterId) -> impl Iterator<Item = u32> {
+        self.dead.range((cluster, 0)..=(cluster, u32::MAX)).map(|(_, offset)| *offset)
+    }
+
+    /// Records of the cluster that are not dead.
+    pub(crate) fn live_records(&self, cluster: ClusterId) -> u32 {
+        self.live_records[cluster as usize]
+    }
+
+    /// Bytes of the cluster's dead records.
+    pub(crate) fn dead_bytes(&self, cluster: ClusterId) -> u32 {
+        self.dead_bytes[cluster as usize]
+    }
+
+    /// Dead records in all clusters.
+    pub(crate) fn total_dead(&self) -> usize {
+        self.dead.len()
+    }
+
+    /// When more dead records are known than the policy allows: the cluster on the device with the
+    /// most of them, which is to be given up.
+    pub(crate) fn most_dead(&self) -> Option<ClusterId> {
+        if self.dead.len() <= self.policy.max_dead {
+            return None;
+        }
+        let on_disk = (0..self.clusters()).filter(|cluster| {
+            matches!(self.state(*cluster), State::OnDisk | State::OnDiskAndInMemory)
+        });
+        on_disk
+            .max_by_key(|cluster| self.dead_counts[*cluster as usize])
+            .filter(|cluster| self.dead_counts[*cluster as usize] > 0)
+    }
+
+    // ---- Replacement
+
+    /// An object of the cluster was asked for.
+    pub(crate) fn touch(&mut self, cluster: ClusterId, now: u32) {
+        let at = cluster as usize;
+        if !self.states[at].in_use() {
+            return;
+        }
+        self.last_access[at] = now;
+        if self.references[at] < u16::MAX {
+            self.references[at] += 1;
+            self.sum_references += 1;
+        }
+        self.score(cluster);
+        let in_use = [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory];
+        let in_use: u64 = in_use.map(|state| u64::from(self.count(state))).iter().sum();
+        if self.sum_references > in_use * u64::from(self.policy.mean_references) {
+            self.age();
+        }
+    }
+
+    /// The cluster to give up for room, `None` when there is none. Those that `protected` names
+    /// are spared. Pinned ones are not candidates; those in memory and the young only when nothing
+    /// else is left.
+    pub(crate) fn victim(&self, protected: impl Fn(ClusterId) -> bool) -> Option<ClusterId> {
+        let mut floor = 0;
+        loop {
+            let above = |score: u16| if score >= floor { score } else { SPARED };
+            let least = self.scores.iter().copied().map(above).fold(SPARED, u16::min);
+            if least == SPARED {
+                return self.last_resort(protected);
+            }
+            let equals = (0..self.clusters()).filter(|at| self.scores[*at as usize] == least);
+            let best = equals
+                .filter(|cluster| !protected(*cluster))
+                .min_by_key(|cluster| (self.last_access(*cluster), self.distance(*cluster)));
+            if best.is_some() {
+                return best;
+            }
+            floor = least + 1;
+        }
+    }
+
+    /// A cluster on the device without an access for the time that the policy sets, `None` when
+    /// there is none.
+    pub(crate) fn one_timer(&self, now: u32) -> Option<ClusterId> {
+        let seconds = self.policy.one_timer_seconds?;
+        (0..self.clusters()).find(|cluster| {
+            self.state(*cluster) == State::OnDisk
+                && self.pins(*cluster) == 0
+                && now.saturating_sub(self.last_access(*cluster)) >= seconds
+        })
+    }
+
+    // ---- Recovery
+
+    /// The journal says that the cluster was opened with this incarnation.
+    pub(crate) fn replay_open(&mut self, cluster: ClusterId, incarnation: u64, now: u32) {
+        self.forget(cluster);
+        self.open(cluster, incarnation, now);
+    }
+
+    /// The journal says that the cluster was given up.
+    pub(crate) fn replay_give_up(&mut self, cluster: ClusterId) {
+        self.forget(cluster);
+        self.set_state(cluster, State::Free);
+    }
+
+    /// Ends recovery: after this, victims may be asked for. What was replayed may have come in any
+    /// order.
+    pub(crate) fn recovered(&mut self) {
+        self.rebuild();
+    }
+
+    /// The journal says that the last write went before this cluster.
+    pub(crate) fn set_position(&mut self, position: ClusterId) {
+        assert!(position < self.clusters(), "the disk position is a cluster");
+        self.position = position;
+    }
+
+    // ---- Within
+
+    fn open(&mut self, cluster: ClusterId, incarnation: u64, now: u32) {
+        let at = cluster as usize;
+        self.incarnations[at] = incarnation;
+        self.last_access[at] = now;
+        self.set_state(cluster, State::Open);
+        self.next_incarnation = self.next_incarnation.max(incarnation.saturating_add(1));
+        self.young.push_back((incarnation, cluster));
+        let first = self.first_young();
+        while let Some((_, grown)) = self.young.pop_front_if(|(opened, _)| *opened < first) {
+            self.score(grown);
+        }
+    }
+
+    /// The least incarnation that is young. Every opening takes one number, so at most the share
+    /// of the policy is as young as that.
+    fn first_young(&self) -> u64 {
+        self.next_incarnation.saturating_sub(self.young_share())
+    }
+
+    fn young_share(&self) -> u64 {
+        u64::from(self.clusters()) * u64::from(self.policy.young_percent) / 100
+    }
+
+    /// Clears what the table knows of a cluster's contents.
+    fn forget(&mut self, cluster: ClusterId) {
+        let at = cluster as usize;
+        self.sum_references -= u64::from(std::mem::take(&mut self.references[at]));
+        self.live_records[at] = 0;
+        self.dead_bytes[at] = 0;
+        if std::mem::take(&mut self.dead_counts[at]) > 0 {
+            let offsets: Vec<u32> = self.dead_records(cluster).collect();
+            for offset in offsets {
+                self.dead.remove(&(cluster, offset));
+            }
+        }
+    }
+
+    fn change(&mut self, cluster: ClusterId, from: &[State], to: State) {
+        let state = self.state(cluster);
+        assert!(from.contains(&state), "cluster {cluster} goes from {state:?} to {to:?}");
+        self.set_state(cluster, to);
+    }
+
+    fn set_state(&mut self, cluster: ClusterId, state: State) {
+        let old = std::mem::replace(&mut self.states[cluster as usize], state);
+        self.counts[old as usize] -= 1;
+        self.counts[state as usize] += 1;
+        self.free.set(cluster, state == State::Free);
+        self.score(cluster);
+    }
+
+    /// Brings the score of a cluster up to date.
+    fn score(&mut self, cluster: ClusterId) {
+        let at = cluster as usize;
+        let candidate = self.states[at] == State::OnDisk
+            && self.pins[at] == 0
+            && self.incarnations[at] < self.first_young();
+        self.scores[at] = if candidate { self.worth(at) } else { SPARED };
+    }
+
+    fn worth(&self, at: usize) -> u16 {
+        let dead = u64::from(self.dead_bytes[at]) * 16 / u64::from(self.size);
+        (self.references[at].min(MOST_REFERENCES) + 1) * (16 - dead.min(15) as u16)
+    }
+
+    fn age(&mut self) {
+        self.references.iter_mut().for_each(|references| *references /= 2);
+        self.sum_references = self.references.iter().map(|references| u64::from(*references)).sum();
+        (0..self.clusters()).for_each(|cluster| self.score(cluster));
+    }
+
+    /// How far the cluster lies after the current disk position, going round.
+    fn distance(&self, cluster: ClusterId) -> u32 {
+        if cluster >= self.position {
+            cluster - self.position
+        } else {
+            self.clusters() - self.position + cluster
+        }
+    }
+
+    fn last_resort(&self, protected: impl Fn(ClusterId) -> bool) -> Option<ClusterId> {
+        let on_disk = |state| matches!(state, State::OnDisk | State::OnDiskAndInMemory);
+        (0..self.clusters())
+            .filter(|cluster| on_disk(self.state(*cluster)) && self.pins(*cluster) == 0)
+            .filter(|cluster| !protected(*cluster))
+            .min_by_key(|cluster| {
+                let in_memory = self.state(*cluster) == State::OnDiskAndInMemory;
+                let worth = self.worth(*cluster as usize);
+                (in_memory, worth, self.last_access(*cluster), self.distance(*cluster))
+            })
+    }
+
+    /// Makes all that follows from the other columns anew.
+    fn rebuild(&mut self) {
+        let first = self.first_young();
+        let young = self.incarnations.iter().copied().zip(0..);
+        let in_use = young.filter(|(_, cluster)| self.state(*cluster).in_use());
+        let mut young: Vec<_> = in_use.filter(|(opened, _)| *opened >= first).collect();
+        young.sort_unstable();
+        young.reserve_exact((self.young_share() as usize + 1).saturating_sub(young.len()));
+        self.young = young.into();
+        self.sum_references = self.references.iter().map(|references| u64::from(*references)).sum();
+        (0..self.clusters()).for_each(|cluster| self.score(cluster));
+    }
+}
+
+#[cfg(test)]
+mod tests;
