@@ -11,9 +11,10 @@
 //! said (see `docs/format.md`, "Nothing comes back"), and then until its last reader is done.
 //!
 //! The table is a structure of arrays. Of every 512 clusters it keeps the least score, so that
-//! choosing a victim among 300,000 clusters takes microseconds. It takes at most 40 bytes per cluster (state 1, pins 2, references 2,
-//! score 2, last access 4, incarnation 8, live records 4, dead bytes 4, dead records 4, the young
-//! ones' queue 4), and some 12 bytes per dead record in clusters in use.
+//! choosing a victim among 300,000 clusters takes microseconds. It takes at most 40 bytes per
+//! cluster (state 1, pins 2, references 2, score 2, last access 4, incarnation 8, live records 4,
+//! dead bytes 4, dead records 4, the young ones' queue 4), and some 12 bytes per dead record in
+//! clusters in use.
 
 pub(crate) mod codec;
 mod free_map;

@@ -16,6 +16,8 @@ mod cluster_table;
 #[allow(dead_code)]
 mod digest;
 #[allow(dead_code)]
+mod grouping;
+#[allow(dead_code)]
 mod index;
 mod key;
 #[allow(dead_code)]

@@ -1,0 +1,200 @@
+//! Two-level URL resolution grouping (systems C11; figures 4 and 5 of the UCFS paper): which objects
+//! of the memory tier's cold half are written together, so that reading one of them later brings
+//! those that will be asked for next.
+//!
+//! The first is a page if there is one, because a page has parts; else the least recently used
+//! object. The buffer for it is `size / cluster + 1` clusters. It is filled with what lies in the
+//! same directory of the same site, then, so that little space stays empty, with objects that were
+//! asked for equally often and with small ones, first fit, until less than 1 KB is free.
+//!
+//! A pure function: it promises to return each candidate at most once, never more bytes than the
+//! buffer has, and the same group for the same candidates.
+
+use crate::digest::Digest;
+
+/// Free bytes below which filling ends, and below which an object counts as small.
+const SMALL: u64 = 1024;
+
+/// An object that may be written, as grouping sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// The object.
+    pub digest: Digest,
+    /// Bytes that it takes in a cluster.
+    pub size: u64,
+    /// A page that embeds others.
+    pub html: bool,
+    /// Hash of the site.
+    pub site: u64,
+    /// Hash of site and directory.
+    pub group: u64,
+    /// How often it was asked for.
+    pub accesses: u32,
+}
+
+/// What belongs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Affinity {
+    /// The directory, as in the paper.
+    Directory,
+    /// The directory, then the whole site.
+    DirectoryThenSite,
+}
+
+/// Objects to be written together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// The objects in the order in which they were chosen.
+    pub members: Vec<Digest>,
+    /// Clusters that the buffer has.
+    pub clusters: u64,
+    /// Bytes of the buffer that stay empty.
+    pub free: u64,
+}
+
+/// Chooses a group among `candidates`, which are the cold half, least recently used first, for
+/// clusters that take `cluster` bytes of objects. `None` without candidates.
+pub(crate) fn choose(candidates: &[Candidate], cluster: u64, affinity: Affinity) -> Option<Group> {
+    assert!(cluster > 0, "a cluster has room");
+    let first = candidates.iter().position(|candidate| candidate.html).unwrap_or(0);
+    let seed = *candidates.get(first)?;
+    let clusters = seed.size / cluster + 1;
+    let mut filling = Filling {
+        candidates,
+        chosen: vec![false; candidates.len()],
+        group: Group { members: Vec::new(), clusters, free: clusters * cluster },
+    };
+    filling.take(first);
+    filling.fill(0, |candidate| candidate.group == seed.group);
+    if affinity == Affinity::DirectoryThenSite {
+        filling.fill(0, |candidate| candidate.site == seed.site);
+    }
+    // The paper goes on while more than 1 KB is free.
+    filling
+        .fill(SMALL + 1, |candidate| candidate.accesses == seed.accesses || candidate.size < SMALL);
+    Some(filling.group)
+}
+
+struct Filling<'a> {
+    candidates: &'a [Candidate],
+    chosen: Vec<bool>,
+    group: Group,
+}
+
+impl Filling<'_> {
+    /// Takes every candidate that belongs and fits, in order, while at least `least` bytes are
+    /// free. One pass is enough: what does not fit now does not fit later.
+    fn fill(&mut self, least: u64, belongs: impl Fn(&Candidate) -> bool) {
+        for number in 0..self.candidates.len() {
+            if self.group.free < least.max(1) {
+                break;
+            }
+            let candidate = &self.candidates[number];
+            let fits = !self.chosen[number] && candidate.size <= self.group.free;
+            if fits && belongs(candidate) {
+                self.take(number);
+            }
+        }
+    }
+
+    fn take(&mut self, number: usize) {
+        self.chosen[number] = true;
+        self.group.members.push(self.candidates[number].digest);
+        self.group.free -= self.candidates[number].size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_seed::seeds;
+
+    const KB: u64 = 1024;
+
+    fn candidate(number: u64, size: u64, group: u64, accesses: u32) -> Candidate {
+        let digest = Digest::from_halves(number, 0);
+        Candidate { digest, size, html: false, site: group / 10, group, accesses }
+    }
+
+    fn numbers(group: &Group) -> Vec<u64> {
+        group.members.iter().map(|digest| digest.halves().0).collect()
+    }
+
+    /// Worked by hand: a buffer of 64 KB.
+    fn cold_half() -> Vec<Candidate> {
+        vec![
+            candidate(0, 9 * KB, 31, 1),
+            candidate(1, 20 * KB, 11, 1),
+            Candidate { html: true, ..candidate(2, 10 * KB, 11, 4) },
+            candidate(3, 500, 31, 9),
+            candidate(4, 30 * KB, 12, 4),
+            candidate(5, 25 * KB, 11, 2),
+            Candidate { html: true, ..candidate(6, 2 * KB, 12, 1) },
+            candidate(7, 5 * KB, 31, 4),
+            candidate(8, 10 * KB, 11, 7),
+            candidate(9, 300, 41, 1),
+            candidate(10, 3 * KB, 41, 4),
+        ]
+    }
+
+    #[test]
+    fn a_worked_example() {
+        // The page 2 (10 KB) comes first. Its directory 11 adds 1 (20) and 5 (25): 9 KB are free,
+        // so 8 (10) does not fit. Then 3 (small), 7 (as often asked for as the page), 9 (small)
+        // and 10, after which 224 bytes are free; 4 was too large, 0 and 6 differ.
+        let group = choose(&cold_half(), 64 * KB, Affinity::Directory).unwrap();
+        assert_eq!(numbers(&group), [2, 1, 5, 3, 7, 9, 10]);
+        assert_eq!((group.clusters, group.free), (1, KB - 800));
+    }
+
+    #[test]
+    fn the_rest_of_the_site_comes_before_strangers() {
+        // 6 is of the same site: 7 KB free; then 3, 7 and 9 leave 1,248 bytes: 10 does not fit.
+        let group = choose(&cold_half(), 64 * KB, Affinity::DirectoryThenSite).unwrap();
+        assert_eq!(numbers(&group), [2, 1, 5, 6, 3, 7, 9]);
+        assert_eq!((group.clusters, group.free), (1, 2 * KB - 800));
+    }
+
+    #[test]
+    fn without_a_page_the_oldest_comes_first_in_as_many_clusters_as_it_needs() {
+        let candidates = [
+            candidate(0, 64 * KB, 1, 1),
+            candidate(1, 63 * KB, 2, 5),
+            candidate(2, 63 * KB, 2, 1),
+            candidate(3, 100, 3, 6),
+        ];
+        // A whole cluster and one more. After 2 exactly 1 KB is free: that ends it, 3 stays.
+        let group = choose(&candidates, 64 * KB, Affinity::Directory).unwrap();
+        assert_eq!(numbers(&group), [0, 2]);
+        assert_eq!((group.clusters, group.free), (2, KB));
+        assert_eq!(choose(&[], 64 * KB, Affinity::Directory), None);
+    }
+
+    #[test]
+    fn any_group_fits_and_leaves_out_nothing_that_belongs() {
+        for seed in seeds("grouping::any_group_fits_and_leaves_out_nothing_that_belongs", 200) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let cold: Vec<Candidate> = (0..random.u64(1..60))
+                .map(|number| Candidate {
+                    html: random.u8(..20) == 0,
+                    ..candidate(number, random.u64(1..9_000), random.u64(..30), random.u32(..4))
+                })
+                .collect();
+            let group = choose(&cold, 16 * KB, Affinity::DirectoryThenSite).unwrap();
+            let mut members = numbers(&group);
+            let first = cold[members[0] as usize];
+            assert!(first.html || cold.iter().all(|candidate| !candidate.html));
+            let bytes: u64 = members.iter().map(|number| cold[*number as usize].size).sum();
+            assert_eq!(bytes + group.free, group.clusters * 16 * KB);
+            members.sort_unstable();
+            members.dedup();
+            assert_eq!(members.len(), group.members.len());
+            for left in cold.iter().filter(|left| !group.members.contains(&left.digest)) {
+                let same = left.site == first.site;
+                let filler = left.accesses == first.accesses || left.size < SMALL;
+                let wanted = same || (filler && group.free > SMALL);
+                assert!(!wanted || left.size > group.free, "{left:?} was left out");
+            }
+        }
+    }
+}
