@@ -166,8 +166,8 @@ fn serve() -> Command {
 
 fn flag(setting: &'static Setting) -> Arg {
     let (name, many) = match setting.kind {
-        Kind::List(item) => (item.placeholder(), true),
-        kind => (kind.placeholder(), false),
+        Kind::List(item) => (item.value_name(), true),
+        kind => (kind.value_name(), false),
     };
     let mut help = setting.text.to_owned();
     if let Kind::OneOf(words) = setting.kind {

@@ -37,11 +37,13 @@ pub struct Config {
     pub workers: Option<usize>,
     pub allow: Vec<IpNet>,
     pub user: Option<String>,
-    pub connect_ports: Vec<u16>,
+    pub connect_ports: Vec<String>,
+    pub pseudonym: String,
     pub drain: Duration,
     pub store: StoreConfig,
-    pub timeouts: Timeouts,
-    pub limits: Limits,
+    pub client: Client,
+    pub upstream: Upstream,
+    pub fill: Fill,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
 }
@@ -51,35 +53,55 @@ pub struct Config {
 #[allow(missing_docs)]
 pub struct StoreConfig {
     pub preset: Preset,
-    pub mean_object: u64,
-    pub cluster_size: Option<u64>,
+    pub mean_object: u32,
+    pub cluster_size: Option<u32>,
     pub read_unit: Option<ReadUnit>,
-    pub durability_bound: Option<Duration>,
-    pub flush_interval: Option<Duration>,
+    pub durability_bound: Duration,
+    pub flush_interval: Duration,
+    pub stall_bound: Duration,
     pub max_object: Option<u64>,
     pub one_timer_hours: Option<u64>,
+    pub aging_mean: u16,
 }
 
-/// The keys of `[timeouts]`.
+/// The keys of `[client]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
-pub struct Timeouts {
-    pub head: Duration,
-    pub idle: Duration,
-    pub connect: Duration,
-    pub origin_head: Duration,
-    pub origin_idle: Duration,
-    pub tunnel_idle: Duration,
-}
-
-/// The keys of `[limits]`.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
-pub struct Limits {
+pub struct Client {
+    pub connections: Option<usize>,
     pub head_size: usize,
     pub headers: usize,
-    pub connections: Option<usize>,
-    pub body_rate: Option<u64>,
+    pub head_timeout: Duration,
+    pub idle_timeout: Duration,
+    pub stall_timeout: Duration,
+    pub rate_min: u64,
+}
+
+/// The keys of `[upstream]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Upstream {
+    pub connect_timeout: Duration,
+    pub stagger: Duration,
+    pub head_timeout: Duration,
+    pub body_timeout: Duration,
+    pub head_size: usize,
+    pub idle_per_origin: usize,
+    pub idle_total: usize,
+    pub idle_timeout: Duration,
+    pub dns_ttl: Duration,
+}
+
+/// The keys of `[fill]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Fill {
+    pub window: usize,
+    pub finish_percent: u8,
+    pub finish_rest: u64,
+    pub wait: Duration,
+    pub unshareable_for: Duration,
+    pub unshareable_keys: usize,
 }
 
 /// One `[[site]]` of a reverse proxy.
@@ -100,8 +122,8 @@ pub struct Rule {
     pub clients: Vec<IpNet>,
     pub methods: Vec<String>,
     pub hosts: Vec<String>,
-    pub destinations: Vec<IpNet>,
-    pub ports: Vec<u16>,
+    pub networks: Vec<IpNet>,
+    pub ports: Vec<String>,
 }
 
 /// What an access rule does.

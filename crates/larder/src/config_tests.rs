@@ -27,9 +27,12 @@ fn the_defaults() {
     assert_eq!((config.cache_size, config.memory), (None, 256 << 20));
     assert_eq!((config.access_log, config.workers), (None, None));
     assert_eq!(config.store.mean_object, 12 << 10);
-    assert_eq!(config.store.durability_bound, Some(Duration::from_secs(1)));
+    assert_eq!(config.store.durability_bound, Duration::from_secs(1));
     assert_eq!(config.store.one_timer_hours, None);
-    assert_eq!((config.connect_ports, config.drain), (vec![443], Duration::from_secs(30)));
+    assert_eq!(
+        (config.connect_ports, config.drain),
+        (vec!["443".to_owned()], Duration::from_secs(30))
+    );
 }
 
 #[test]
@@ -38,16 +41,16 @@ fn flags_override_the_file_and_the_file_the_defaults() {
         listen = ["127.0.0.1:1", "127.0.0.1:2"]
         memory = "64M"
         cache-size = 1073741824
-        connect-ports = [443, 8443]
+        connect-ports = [443, "8000-8999"]
         [store]
-        durability-bound = "off"
+        durability-bound = "250ms"
         one-timer-hours = 115
     "#;
     let config = load(text, &[("memory", "32M"), ("listen", "[::1]:3")]).config;
     assert_eq!(config.listen, ["[::1]:3".parse().unwrap()]);
     assert_eq!((config.memory, config.cache_size), (32 << 20, Some(1 << 30)));
-    assert_eq!(config.connect_ports, [443, 8443]);
-    assert_eq!(config.store.durability_bound, None);
+    assert_eq!(config.connect_ports, ["443", "8000-8999"]);
+    assert_eq!(config.store.durability_bound, Duration::from_millis(250));
     assert_eq!(config.store.one_timer_hours, Some(115));
     assert_eq!(config.store.mean_object, 12 << 10);
 }
@@ -56,7 +59,7 @@ fn flags_override_the_file_and_the_file_the_defaults() {
 fn sites_and_rules() {
     let text = r#"
         [[site]]
-        hosts = ["example.com", ".Example.org"]
+        hosts = ["example.com", "www.Example.org"]
         upstream = "http://127.0.0.1:8080"
         host-header = "upstream"
 
@@ -72,9 +75,9 @@ fn sites_and_rules() {
     "#;
     let config = load(text, &[]).config;
     assert_eq!(config.sites.len(), 1);
-    assert_eq!(config.sites[0].hosts, ["example.com", ".example.org"]);
+    assert_eq!(config.sites[0].hosts, ["example.com", "www.example.org"]);
     assert_eq!(config.sites[0].host_header, HostHeader::Upstream);
-    assert_eq!(config.access[0].ports, [25]);
+    assert_eq!(config.access[0].ports, ["25"]);
     assert_eq!(config.access[1].action, Action::Allow);
     assert_eq!(config.access[1].methods, ["GET"]);
     assert!(config.access[1].hosts.is_empty());
@@ -100,7 +103,7 @@ listen = ['127.0.0.1:3128', 'localhost']
 [store]
 preset = 'cfs'
 durability-bound = 1
-[timeout]
+[clients]
 idle = '60s'
 ";
     assert_eq!(
@@ -112,9 +115,9 @@ larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got
 larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
 got \"localhost\"
 larder.toml:6: store.preset: expected default or ucfs, got \"cfs\"
-larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 1h, or \
-\"off\", got the number 1
-larder.toml:8: timeout: there is no such key; did you mean timeouts?"
+larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 1h, got \
+the number 1
+larder.toml:8: clients: there is no such key; did you mean client?"
     );
 }
 
@@ -137,7 +140,7 @@ fn a_key_in_the_wrong_place_is_recognised() {
         problems("[store]\nmemory = '64M'"),
         "larder.toml:2: store.memory: there is no such key; did you mean memory?"
     );
-    assert_eq!(problems("zzzzzz = 1"), "larder.toml:1: zzzzzz: there is no such key");
+    assert_eq!(problems("qqqqqq = 1"), "larder.toml:1: qqqqqq: there is no such key");
 }
 
 #[test]
@@ -152,10 +155,13 @@ fn wrong_types() {
         "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, got a list"
     );
     assert_eq!(
-        problems("connect-ports = [443, 70000, '1']"),
-        "larder.toml:1: connect-ports: expected a whole number from 1 to 65535, got \"70000\"\n\
-         larder.toml:1: connect-ports: expected a whole number from 1 to 65535, got \"1\" in \
-         quotes"
+        problems("connect-ports = [443, 70000, '9-1', 1.5]"),
+        "larder.toml:1: connect-ports: expected a port or a range of ports such as \
+         \"8000-8999\", got \"70000\"\n\
+         larder.toml:1: connect-ports: expected a port or a range of ports such as \
+         \"8000-8999\", got \"9-1\"\n\
+         larder.toml:1: connect-ports: expected a port or a range of ports such as \
+         \"8000-8999\", got the number 1.5"
     );
 }
 
@@ -176,8 +182,8 @@ name = 'other'
     );
     assert_eq!(
         problems("[[site]]\nhost = 'a'\nupstream = 'http://b/path'\n"),
-        "larder.toml:1: site.hosts: is missing: expected a host such as \
-         www.example.com, or .example.com for all of it\n\
+        "larder.toml:1: site.hosts: is missing: expected a host name or IP \
+         address without a port\n\
          larder.toml:2: site.host: there is no such key; did you mean site.hosts?\n\
          larder.toml:3: site.upstream: expected an origin server such as http://127.0.0.1:8080, \
          got \"http://b/path\": a path cannot be given here"

@@ -160,7 +160,6 @@ macro_rules! take {
 }
 
 take! {
-    bool: Value::Bool(value) => value,
     u64: Value::Int(value) | Value::Size(value) => value,
     Duration: Value::Time(value) => value,
     SocketAddr: Value::Addr(value) => value,
@@ -169,17 +168,18 @@ take! {
     PathBuf: Value::Text(value) => value.into(),
 }
 
-impl Take for usize {
-    fn take(value: Value) -> usize {
-        usize::try_from(u64::take(value)).unwrap_or(usize::MAX)
-    }
+/// The bounds of the setting keep the number within the narrower type.
+macro_rules! narrow {
+    ($($type:ty),*) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                <$type>::try_from(u64::take(value.clone())).unwrap_or_else(|_| misdeclared(&value))
+            }
+        }
+    )*};
 }
 
-impl Take for u16 {
-    fn take(value: Value) -> u16 {
-        u16::try_from(u64::take(value)).unwrap_or(u16::MAX)
-    }
-}
+narrow!(usize, u32, u16, u8);
 
 impl<T: Take> Take for Option<T> {
     fn take(value: Value) -> Option<T> {

@@ -54,7 +54,6 @@ const fn ms(millis: u64) -> Duration {
 const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3600)
 }
-const PORT: Kind = Kind::Int(1, 65535);
 /// A time-out: never zero, which would refuse everything.
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
@@ -204,12 +203,20 @@ pub const SETTINGS: &[Setting] = &[
     .flag(),
     Setting::new(
         "connect-ports",
-        Kind::List(&PORT),
+        Kind::List(&Kind::Ports),
         &["443"],
         |c, v| c.connect_ports = Take::take(v),
         "Ports to which CONNECT may open a tunnel.",
     )
     .live(),
+    Setting::new(
+        "pseudonym",
+        Kind::Token,
+        &["larder"],
+        |c, v| c.pseudonym = Take::take(v),
+        "The name of this proxy in Via and Cache-Status. Proxies behind one another need different \
+         ones.",
+    ),
     Setting::new(
         "drain",
         Kind::Time(ms(0), hours(1)),
@@ -258,119 +265,221 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Time(ms(10), hours(1)),
         &["1s"],
         |c, v| c.store.durability_bound = Take::take(v),
-        "A stored object is handed to the device at most this long after it is complete: what a \
-         killed process can lose. \"off\" writes full clusters only.",
-    )
-    .word("off"),
+        "A stored object is handed to the device at most this long after it is complete: what a killed process can lose. Of no effect in the preset \"ucfs\", which writes what leaves memory.",
+    ),
     Setting::new(
         "store.flush-interval",
-        Kind::Time(ms(100), hours(24)),
-        &["30s"],
+        Kind::Time(ms(10), hours(24)),
+        &["5s"],
         |c, v| c.store.flush_interval = Take::take(v),
-        "Time between flushes of the device: what a power failure can lose. \"off\" leaves it to \
-         the device.",
-    )
-    .word("off"),
+        "Longest time between two flushes of the device while there is something to flush: what a power failure can lose. Purges never wait for it.",
+    ),
+    Setting::new(
+        "store.stall-bound",
+        Kind::Time(ms(10), hours(1)),
+        &["5s"],
+        |c, v| c.store.stall_bound = Take::take(v),
+        "How long an object waits for room in the buffers of a device that does not keep up, before it is served without being stored.",
+    ),
     Setting::new(
         "store.max-object",
         Kind::Size(4 * K, 1 << 50),
         &["auto"],
         |c, v| c.store.max_object = Take::take(v),
-        "Largest object that is stored. \"auto\" is the store's own limit, a share of the cache.",
+        "Largest object that is stored. \"auto\" is a quarter of the device that it would be on.",
     )
     .word("auto"),
     Setting::new(
         "store.one-timer-hours",
-        Kind::Int(1, 100_000),
-        &["off"],
+        Kind::Int(0, 100_000),
+        &["auto"],
         |c, v| c.store.one_timer_hours = Take::take(v),
-        "Clusters none of whose objects was used for this many hours are dropped (the UCFS paper \
-         used 115).",
+        "A cluster none of whose objects was used for this many hours is dropped; 0: never. \"auto\" is the preset's: never, and 115 in \"ucfs\".",
     )
-    .word("off"),
+    .word("auto"),
     Setting::new(
-        "timeouts.head",
-        TIMEOUT,
-        &["30s"],
-        |c, v| c.timeouts.head = Take::take(v),
-        "Time for a client to send the head of a request once it began.",
-    )
-    .live(),
+        "store.aging-mean",
+        Kind::Int(1, 1000),
+        &["10"],
+        |c, v| c.store.aging_mean = Take::take(v),
+        "The reference counts of all clusters are halved when their mean passes this.",
+    ),
     Setting::new(
-        "timeouts.idle",
-        TIMEOUT,
-        &["60s"],
-        |c, v| c.timeouts.idle = Take::take(v),
-        "How long a client's connection is kept open between requests, and how long either side \
-         may pause within a body.",
-    )
-    .live(),
-    Setting::new(
-        "timeouts.connect",
-        TIMEOUT,
-        &["10s"],
-        |c, v| c.timeouts.connect = Take::take(v),
-        "Time to connect to an origin server, name resolution included.",
-    )
-    .live(),
-    Setting::new(
-        "timeouts.origin-head",
-        TIMEOUT,
-        &["60s"],
-        |c, v| c.timeouts.origin_head = Take::take(v),
-        "Time from a request sent to an origin server to the head of its answer.",
-    )
-    .live(),
-    Setting::new(
-        "timeouts.origin-idle",
-        TIMEOUT,
-        &["30s"],
-        |c, v| c.timeouts.origin_idle = Take::take(v),
-        "How long an unused connection to an origin server is kept for the next request.",
-    )
-    .live(),
-    Setting::new(
-        "timeouts.tunnel-idle",
-        TIMEOUT,
-        &["10m"],
-        |c, v| c.timeouts.tunnel_idle = Take::take(v),
-        "A CONNECT tunnel in which nothing moved for this long is closed.",
-    )
-    .live(),
-    Setting::new(
-        "limits.head-size",
-        Kind::Size(8 * K, M),
-        &["64K"],
-        |c, v| c.limits.head_size = Take::take(v),
-        "Largest head of a request or an answer.",
-    )
-    .live(),
-    Setting::new(
-        "limits.headers",
-        Kind::Int(16, 10_000),
-        &["128"],
-        |c, v| c.limits.headers = Take::take(v),
-        "Most header lines of a request or an answer.",
-    )
-    .live(),
-    Setting::new(
-        "limits.connections",
+        "client.connections",
         Kind::Int(1, MANY),
         &["auto"],
-        |c, v| c.limits.connections = Take::take(v),
-        "Most client connections at a time. \"auto\" is what the limit of open files permits, \
-         counting two per connection.",
+        |c, v| c.client.connections = Take::take(v),
+        "Most client connections at a time; further ones wait. \"auto\" is 16384, or less where the limit of open files does not leave two for each.",
     )
     .word("auto")
     .live(),
     Setting::new(
-        "limits.body-rate",
-        Kind::Size(1, 1 << 40),
-        &["256"],
-        |c, v| c.limits.body_rate = Take::take(v),
-        "Bytes a second below which a client's request body is given up. \"off\" accepts any.",
+        "client.head-size",
+        Kind::Size(8 * K, M),
+        &["32K"],
+        |c, v| c.client.head_size = Take::take(v),
+        "Largest head of a request; a longer one is answered with 431.",
     )
-    .word("off")
+    .live(),
+    Setting::new(
+        "client.headers",
+        Kind::Int(16, 10_000),
+        &["100"],
+        |c, v| c.client.headers = Take::take(v),
+        "Most header lines of a request; more are answered with 431. Another value than 100 costs an allocation per request.",
+    )
+    .live(),
+    Setting::new(
+        "client.head-timeout",
+        TIMEOUT,
+        &["30s"],
+        |c, v| c.client.head_timeout = Take::take(v),
+        "Time from the first byte of a request's head to its last; then 408.",
+    )
+    .live(),
+    Setting::new(
+        "client.idle-timeout",
+        TIMEOUT,
+        &["75s"],
+        |c, v| c.client.idle_timeout = Take::take(v),
+        "How long a connection may wait for its next request.",
+    )
+    .live(),
+    Setting::new(
+        "client.stall-timeout",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.client.stall_timeout = Take::take(v),
+        "A client that takes or sends less than `rate-min` over this time, while it is waited for, is cut.",
+    )
+    .live(),
+    Setting::new(
+        "client.rate-min",
+        Kind::Size(0, 1 << 40),
+        &["16"],
+        |c, v| c.client.rate_min = Take::take(v),
+        "Bytes a second that a client must take or send while it is waited for; 0 asks for one byte in each `stall-timeout`.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.connect-timeout",
+        TIMEOUT,
+        &["10s"],
+        |c, v| c.upstream.connect_timeout = Take::take(v),
+        "Time to resolve a name and connect to one of its addresses; then 504.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.stagger",
+        TIMEOUT,
+        &["250ms"],
+        |c, v| c.upstream.stagger = Take::take(v),
+        "Head start of each address of a name before the next one is tried as well (RFC 8305).",
+    )
+    .live(),
+    Setting::new(
+        "upstream.head-timeout",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.upstream.head_timeout = Take::take(v),
+        "Time from a request to the head of its answer; then 504.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.body-timeout",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.upstream.body_timeout = Take::take(v),
+        "Longest silence within a body; then the transfer is cut.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.head-size",
+        Kind::Size(8 * K, M),
+        &["64K"],
+        |c, v| c.upstream.head_size = Take::take(v),
+        "Largest head of an answer; a longer one becomes a 502.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.idle-per-origin",
+        Kind::Int(0, 100_000),
+        &["32"],
+        |c, v| c.upstream.idle_per_origin = Take::take(v),
+        "Unused connections kept per origin server and worker.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.idle-total",
+        Kind::Int(0, 1_000_000),
+        &["512"],
+        |c, v| c.upstream.idle_total = Take::take(v),
+        "Unused connections kept per worker.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.idle-timeout",
+        TIMEOUT,
+        &["30s"],
+        |c, v| c.upstream.idle_timeout = Take::take(v),
+        "How long an unused connection is kept.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.dns-ttl",
+        Kind::Time(ms(0), hours(24)),
+        &["30s"],
+        |c, v| c.upstream.dns_ttl = Take::take(v),
+        "How long the addresses of a name are remembered.",
+    )
+    .live(),
+    Setting::new(
+        "fill.window",
+        Kind::Size(64 * K, 1 << 30),
+        &["512K"],
+        |c, v| c.fill.window = Take::take(v),
+        "Bytes of a running fetch that are kept in memory for its readers.",
+    )
+    .live(),
+    Setting::new(
+        "fill.finish-percent",
+        Kind::Int(0, 100),
+        &["50"],
+        |c, v| c.fill.finish_percent = Take::take(v),
+        "A fetch whose last reader left goes on when at least this share of the body is there.",
+    )
+    .live(),
+    Setting::new(
+        "fill.finish-rest",
+        Kind::Size(0, 1 << 50),
+        &["1M"],
+        |c, v| c.fill.finish_rest = Take::take(v),
+        "It also goes on when at most this much is missing.",
+    )
+    .live(),
+    Setting::new(
+        "fill.wait",
+        TIMEOUT,
+        &["20s"],
+        |c, v| c.fill.wait = Take::take(v),
+        "How long a client waits for the head of another client's fetch before it fetches on its own.",
+    )
+    .live(),
+    Setting::new(
+        "fill.unshareable-for",
+        Kind::Time(ms(0), hours(24)),
+        &["30s"],
+        |c, v| c.fill.unshareable_for = Take::take(v),
+        "How long a key whose answer could not be shared is fetched by every client on its own.",
+    )
+    .live(),
+    Setting::new(
+        "fill.unshareable-keys",
+        Kind::Int(1, MANY),
+        &["16384"],
+        |c, v| c.fill.unshareable_keys = Take::take(v),
+        "How many such keys are remembered.",
+    )
     .live(),
 ];
 
@@ -378,10 +487,10 @@ pub const SETTINGS: &[Setting] = &[
 pub const SITE: &[Field<Site>] = &[
     SiteField::new(
         "hosts",
-        Kind::List(&Kind::HostPattern),
+        Kind::List(&Kind::Host),
         &[],
         |s, v| s.hosts = Take::take(v),
-        "Hosts that this site answers for; a leading dot includes all names below.",
+        "Hosts that this site answers for.",
     )
     .required(),
     SiteField::new(
@@ -446,16 +555,17 @@ pub const ACCESS: &[Field<Rule>] = &[
     )
     .live(),
     RuleField::new(
-        "destinations",
+        "networks",
         Kind::List(&Kind::Network),
         &[],
-        |r, v| r.destinations = Take::take(v),
-        "Networks of the address that is connected to; none: any address.",
+        |r, v| r.networks = Take::take(v),
+        "Networks of the address that is connected to; none: any address. An allowing rule that names a \
+         private network here opens it to clients from elsewhere.",
     )
     .live(),
     RuleField::new(
         "ports",
-        Kind::List(&PORT),
+        Kind::List(&Kind::Ports),
         &[],
         |r, v| r.ports = Take::take(v),
         "Destination ports; none: any port.",
@@ -474,14 +584,14 @@ mod tests {
 
     fn example(kind: Kind) -> Value {
         let text = match kind {
-            Kind::Bool => "true".to_owned(),
             Kind::Int(min, _) | Kind::Size(min, _) => min.to_string(),
             Kind::Time(min, _) => crate::units::duration(min),
             Kind::Addr => "[::1]:1".to_owned(),
             Kind::Network => "10.0.0.0/8".to_owned(),
             Kind::Origin => "http://a".to_owned(),
             Kind::Host | Kind::HostPattern => "a".to_owned(),
-            Kind::Method => "GET".to_owned(),
+            Kind::Method | Kind::Token => "GET".to_owned(),
+            Kind::Ports => "80-81".to_owned(),
             Kind::Path | Kind::Text(_) => "x".to_owned(),
             Kind::OneOf(words) => words[words.len() - 1].to_owned(),
             Kind::List(item) => return Value::List(vec![example(*item)]),

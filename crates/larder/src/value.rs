@@ -14,8 +14,6 @@ use crate::units;
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// `true` or `false`.
-    Bool,
     /// A whole number within bounds, both included.
     Int(u64, u64),
     /// Bytes within bounds, both included.
@@ -34,6 +32,10 @@ pub enum Kind {
     HostPattern,
     /// A request method.
     Method,
+    /// A port or a range of ports, both ends included.
+    Ports,
+    /// A token that begins with a letter (RFC 9110 section 5.6.2, RFC 9651 section 3.3.4).
+    Token,
     /// A path of the file system.
     Path,
     /// Any text but the empty one; the words say what it is.
@@ -49,8 +51,6 @@ pub enum Kind {
 pub enum Value {
     /// The setting's special word (`auto`, `off`, `none`), which stands for no value.
     Word(&'static str),
-    /// See [`Kind::Bool`].
-    Bool(bool),
     /// See [`Kind::Int`].
     Int(u64),
     /// Bytes.
@@ -72,7 +72,6 @@ impl Kind {
     /// the text as its only element.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let value = match *self {
-            Kind::Bool => text.parse().ok().map(Value::Bool),
             Kind::Int(min, max) => {
                 let digits = text.bytes().all(|b| b.is_ascii_digit());
                 let number = text.parse().ok().filter(|_| digits);
@@ -97,6 +96,8 @@ impl Kind {
                 let good = !text.is_empty() && text.bytes().all(token);
                 good.then(|| Value::Text(text.to_owned()))
             }
+            Kind::Ports => ports(text).then(|| Value::Text(text.to_owned())),
+            Kind::Token => token(text).then(|| Value::Text(text.to_owned())),
             Kind::Path | Kind::Text(_) => {
                 (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned()))
             }
@@ -109,7 +110,6 @@ impl Kind {
     /// What is expected, for messages and documentation: `a size such as 10G, at least 16M`.
     pub fn expected(&self) -> String {
         match *self {
-            Kind::Bool => "true or false".to_owned(),
             Kind::Int(min, max) => format!("a whole number from {min} to {max}"),
             Kind::Size(min, max) => bounds(
                 units::SIZE_EXAMPLE,
@@ -128,9 +128,11 @@ impl Kind {
             Kind::Origin => "an origin server such as http://127.0.0.1:8080".to_owned(),
             Kind::Host => "a host name or IP address without a port".to_owned(),
             Kind::HostPattern => {
-                "a host such as www.example.com, or .example.com for all of it".to_owned()
+                "a host such as www.example.com, or .example.com and all below it".to_owned()
             }
             Kind::Method => "a method in capitals such as GET".to_owned(),
+            Kind::Ports => "a port or a range of ports such as \"8000-8999\"".to_owned(),
+            Kind::Token => "a name of at most 64 letters, digits and -".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Text(what) => what.to_owned(),
             Kind::OneOf(words) => one_of(words),
@@ -138,10 +140,9 @@ impl Kind {
         }
     }
 
-    /// The placeholder of this kind in a usage line.
-    pub fn placeholder(&self) -> &'static str {
+    /// What stands for a value of this kind in a usage line.
+    pub fn value_name(&self) -> &'static str {
         match *self {
-            Kind::Bool => "BOOL",
             Kind::Int(..) => "N",
             Kind::Size(..) => "SIZE",
             Kind::Time(..) => "TIME",
@@ -150,10 +151,12 @@ impl Kind {
             Kind::Origin => "URL",
             Kind::Host | Kind::HostPattern => "HOST",
             Kind::Method => "METHOD",
+            Kind::Ports => "PORT",
+            Kind::Token => "NAME",
             Kind::Path => "PATH",
             Kind::Text(_) => "NAME",
             Kind::OneOf(_) => "WORD",
-            Kind::List(item) => item.placeholder(),
+            Kind::List(item) => item.value_name(),
         }
     }
 }
@@ -221,6 +224,22 @@ fn origin(text: &str) -> Result<String, String> {
     }
 }
 
+fn ports(text: &str) -> bool {
+    let port = |text: &str| {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<u16>().ok().filter(|port| digits && *port > 0)
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    matches!((port(first), port(last)), (Some(first), Some(last)) if first <= last)
+}
+
+fn token(text: &str) -> bool {
+    let byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(byte)
+}
+
 /// A host as it appears in a URL, in lower case; IPv6 addresses without brackets.
 fn host(text: &str) -> Option<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
@@ -238,7 +257,6 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Word(word) => f.write_str(word),
-            Value::Bool(value) => value.fmt(f),
             Value::Int(value) => value.fmt(f),
             Value::Size(bytes) => f.write_str(&units::size(*bytes)),
             Value::Time(time) => f.write_str(&units::duration(*time)),
