@@ -290,7 +290,8 @@ mod tests {
         assert_eq!(
             texts,
             [
-                r#"cache-size: expected a size such as 10G, from 8M to 1024T, or "auto", got "10X""#,
+                "cache-size: expected a size such as 10G, from 8M to 1024T, or \"auto\", got \
+                 \"10X\"",
                 r#"workers: expected a whole number from 1 to 1024, or "auto", got "0""#,
             ]
         );

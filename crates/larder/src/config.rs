@@ -122,7 +122,7 @@ pub struct Rule {
     pub clients: Vec<IpNet>,
     pub methods: Vec<String>,
     pub hosts: Vec<String>,
-    pub networks: Vec<IpNet>,
+    pub destinations: Vec<IpNet>,
     pub ports: Vec<String>,
 }
 

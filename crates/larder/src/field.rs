@@ -39,7 +39,7 @@ pub struct Field<T: 'static> {
 }
 
 impl<T> Field<T> {
-    /// Another key that need not be given: its default in the words of the file, and the place of its
+    /// A key that need not be given: its default in the words of the file, and the place of its
     /// value.
     pub const fn new(
         key: &'static str,

@@ -1,5 +1,7 @@
 //! The command line of Larder: configuration, wiring, run.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod check;
 mod cli;
 mod config;
@@ -8,7 +10,9 @@ mod field;
 #[cfg(test)]
 mod manual;
 mod messages;
+mod process;
 mod settings;
+mod sizing;
 mod units;
 mod value;
 

@@ -1,4 +1,5 @@
-//! The reference part of `docs/configuration.md`, checked against the declarations of the settings.
+//! The reference part of `docs/configuration.md` and the example `packaging/larder.toml`, checked
+//! against the declarations of the settings.
 //!
 //! The tables in the documentation are rendered from the declarations. When one changed, run the
 //! tests once with `LARDER_BLESS=1` in the environment to write them anew, and read the diff.
@@ -7,6 +8,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::config::{File, Layer, Loaded};
 use crate::field::{Effect, Field};
 use crate::settings::{ACCESS, SETTINGS, SITE};
 use crate::value::{Kind, Value};
@@ -82,5 +84,50 @@ fn the_documentation_lists_every_setting_with_its_default() {
             text[from..to] == fresh,
             "docs/configuration.md is out of date: run this test with LARDER_BLESS=1"
         );
+    }
+}
+
+fn example() -> String {
+    fs::read_to_string(in_repository("packaging/larder.toml")).unwrap()
+}
+
+fn load(text: &str) -> Loaded {
+    let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+    Loaded::build(&file, &Layer::new()).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The example with every commented key switched on: a comment proper has a blank behind its `#`.
+fn switched_on(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_example_is_valid_and_shows_the_defaults() {
+    load(&example());
+    let text = example();
+    let (settings, tables) = text.split_once("#[[site]]").unwrap();
+    let settings = switched_on(settings);
+    let shown = load(&settings);
+    let defaults = load("");
+    let changed = defaults.clone().reload(&shown);
+    assert_eq!((changed.applied, changed.waiting), (vec![], vec!["cache"]));
+    let mut group = "";
+    let mut keys = Vec::new();
+    for line in settings.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            group = name;
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            keys.push(if group.is_empty() { key.to_owned() } else { format!("{group}.{key}") });
+        }
+    }
+    assert_eq!(keys, SETTINGS.iter().map(|setting| setting.key).collect::<Vec<_>>());
+    let repeated = load(&switched_on(&format!("#[[site]]{tables}")));
+    assert!(!repeated.config.sites.is_empty() && !repeated.config.access.is_empty());
+    for key in SITE.iter().map(|f| f.key).chain(ACCESS.iter().map(|f| f.key)) {
+        assert!(tables.contains(&format!("\n#{key} = ")), "{key}");
     }
 }

@@ -1,8 +1,15 @@
-//! How a command ends: what it says on standard error and with which exit code.
+//! What Larder says on standard error, and how a command ends.
+//!
+//! Messages come through the `log` crate from all crates. A line has a time and a level, or, when
+//! systemd's journal listens, the level as the journal wants it (`<4>`), which adds the time
+//! itself.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::SystemTime;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -42,4 +49,80 @@ pub fn report(failure: &Failure) -> ExitCode {
 pub fn answer(text: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{text}");
     written.map_err(|error| Failure::runtime(format!("cannot write to standard output: {error}")))
+}
+
+struct Messages {
+    journal: bool,
+}
+
+/// Sends messages to standard error from here on. `level` is one of the words of `log-level`.
+pub fn start(level: &str) {
+    let journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    // Only a second call can fail, and then the first one's is as good.
+    let _ = log::set_boxed_logger(Box::new(Messages { journal }));
+    set_level(level);
+}
+
+/// Changes the least severe level that is written.
+pub fn set_level(level: &str) {
+    log::set_max_level(level.parse().unwrap_or(LevelFilter::Info));
+}
+
+impl Log for Messages {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= log::max_level()
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            // One write per line, so that lines of several threads do not mix. When standard
+            // error is gone there is nobody left to tell.
+            let line = line(self.journal, SystemTime::now(), record.level(), record.args());
+            let _ = io::stderr().write_all(line.as_bytes());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// One line. Control characters are escaped: parts of a message may come from strangers.
+fn line(journal: bool, now: SystemTime, level: Level, text: &std::fmt::Arguments<'_>) -> String {
+    let mut line = match (journal, level) {
+        (true, Level::Error) => "<3>".to_owned(),
+        (true, Level::Warn) => "<4>".to_owned(),
+        (true, Level::Info) => "<6>".to_owned(),
+        (true, _) => "<7>".to_owned(),
+        (false, level) => {
+            format!("{} {level:5} ", humantime::format_rfc3339_millis(now))
+        }
+    };
+    for c in text.to_string().chars() {
+        match c.is_control() {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_500);
+        assert_eq!(
+            line(false, now, Level::Warn, &format_args!("disk {}", 1)),
+            "2023-11-14T22:13:20.500Z WARN  disk 1\n"
+        );
+        assert_eq!(line(true, now, Level::Warn, &format_args!("x")), "<4>x\n");
+        assert_eq!(
+            line(true, now, Level::Info, &format_args!("a\nb\u{1b}[1m")),
+            "<6>a\\nb\\u{1b}[1m\n"
+        );
+    }
 }

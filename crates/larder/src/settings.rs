@@ -265,21 +265,25 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Time(ms(10), hours(1)),
         &["1s"],
         |c, v| c.store.durability_bound = Take::take(v),
-        "A stored object is handed to the device at most this long after it is complete: what a killed process can lose. Of no effect in the preset \"ucfs\", which writes what leaves memory.",
+        "A stored object is handed to the device at most this long after it is complete: what a \
+         killed process can lose. Of no effect in the preset \"ucfs\", which writes what leaves \
+         memory.",
     ),
     Setting::new(
         "store.flush-interval",
         Kind::Time(ms(10), hours(24)),
         &["5s"],
         |c, v| c.store.flush_interval = Take::take(v),
-        "Longest time between two flushes of the device while there is something to flush: what a power failure can lose. Purges never wait for it.",
+        "Longest time between two flushes of the device while there is something to flush: what a \
+         power failure can lose. Purges never wait for it.",
     ),
     Setting::new(
         "store.stall-bound",
         Kind::Time(ms(10), hours(1)),
         &["5s"],
         |c, v| c.store.stall_bound = Take::take(v),
-        "How long an object waits for room in the buffers of a device that does not keep up, before it is served without being stored.",
+        "How long an object waits for room in the buffers of a device that does not keep up, \
+         before it is served without being stored.",
     ),
     Setting::new(
         "store.max-object",
@@ -294,7 +298,8 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Int(0, 100_000),
         &["auto"],
         |c, v| c.store.one_timer_hours = Take::take(v),
-        "A cluster none of whose objects was used for this many hours is dropped; 0: never. \"auto\" is the preset's: never, and 115 in \"ucfs\".",
+        "A cluster none of whose objects was used for this many hours is dropped; 0: never. \
+         \"auto\" is the preset's: never, and 115 in \"ucfs\".",
     )
     .word("auto"),
     Setting::new(
@@ -309,7 +314,8 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Int(1, MANY),
         &["auto"],
         |c, v| c.client.connections = Take::take(v),
-        "Most client connections at a time; further ones wait. \"auto\" is 16384, or less where the limit of open files does not leave two for each.",
+        "Most client connections at a time; further ones wait. \"auto\" is 16384, or less where \
+         the limit of open files does not leave two for each.",
     )
     .word("auto")
     .live(),
@@ -326,7 +332,8 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Int(16, 10_000),
         &["100"],
         |c, v| c.client.headers = Take::take(v),
-        "Most header lines of a request; more are answered with 431. Another value than 100 costs an allocation per request.",
+        "Most header lines of a request; more are answered with 431. Another value than 100 costs \
+         an allocation per request.",
     )
     .live(),
     Setting::new(
@@ -350,7 +357,8 @@ pub const SETTINGS: &[Setting] = &[
         TIMEOUT,
         &["60s"],
         |c, v| c.client.stall_timeout = Take::take(v),
-        "A client that takes or sends less than `rate-min` over this time, while it is waited for, is cut.",
+        "A client that takes or sends less than `rate-min` over this time, while it is waited for, \
+         is cut.",
     )
     .live(),
     Setting::new(
@@ -358,7 +366,8 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Size(0, 1 << 40),
         &["16"],
         |c, v| c.client.rate_min = Take::take(v),
-        "Bytes a second that a client must take or send while it is waited for; 0 asks for one byte in each `stall-timeout`.",
+        "Bytes a second that a client must take or send while it is waited for; 0 asks for one \
+         byte in each `stall-timeout`.",
     )
     .live(),
     Setting::new(
@@ -462,7 +471,8 @@ pub const SETTINGS: &[Setting] = &[
         TIMEOUT,
         &["20s"],
         |c, v| c.fill.wait = Take::take(v),
-        "How long a client waits for the head of another client's fetch before it fetches on its own.",
+        "How long a client waits for the head of another client's fetch before it fetches on its \
+         own.",
     )
     .live(),
     Setting::new(
@@ -555,10 +565,10 @@ pub const ACCESS: &[Field<Rule>] = &[
     )
     .live(),
     RuleField::new(
-        "networks",
+        "destinations",
         Kind::List(&Kind::Network),
         &[],
-        |r, v| r.networks = Take::take(v),
+        |r, v| r.destinations = Take::take(v),
         "Networks of the address that is connected to; none: any address. An allowing rule that names a \
          private network here opens it to clients from elsewhere.",
     )
