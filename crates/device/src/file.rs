@@ -208,6 +208,15 @@ impl CacheFile {
     }
 }
 
+impl Drop for CacheFile {
+    fn drop(&mut self) {
+        // Ends the jobs, then the lock. Said aloud rather than left to the closing of the
+        // descriptor, of which a child that this process is just starting may have a copy.
+        *lock(&self.pool) = None;
+        _ = self.handle.unlock();
+    }
+}
+
 impl AsRawFd for CacheFile {
     fn as_raw_fd(&self) -> RawFd {
         self.handle.as_raw_fd()

@@ -6,8 +6,8 @@
 //! [`FrozenBuf`] (shared and immutable, so that the caller may go on reading it meanwhile).
 //! Dropping a future never frees a buffer that the kernel still uses.
 //!
-//! An operation begins with the first poll of its future; once begun it runs to its end even when
-//! the future is dropped.
+//! An operation begins with the first poll of its future, later where the device is crowded; once
+//! begun it runs to its end even when the future is dropped.
 //!
 //! It promises: an operation either moves every byte of its extent or returns an error.
 
@@ -16,6 +16,8 @@ mod any;
 mod buf;
 mod clock;
 mod counters;
+#[cfg(feature = "tokio")]
+mod drive;
 mod extent;
 mod fallback;
 mod file;
@@ -31,6 +33,8 @@ pub use any::AnyDevice;
 pub use buf::{FrozenBuf, IoBuf};
 pub use clock::{Clock, ManualClock, Nanos};
 pub use counters::{Counters, Counts, Operation};
+#[cfg(feature = "tokio")]
+pub use drive::drive;
 pub use extent::{Extent, Geometry, WRITE_ALIGN};
 pub use fallback::{Fallback, Feature};
 pub use file::{CacheFile, Contents};

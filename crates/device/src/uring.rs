@@ -167,6 +167,11 @@ impl Ring {
         self.0.park(timeout)
     }
 
+    /// How many operations can be in flight; more wait.
+    pub fn places(&self) -> usize {
+        self.0.state.borrow().slots.len()
+    }
+
     /// System calls made for submission and completion so far.
     pub fn system_calls(&self) -> u64 {
         self.0.enters.get()

@@ -1,0 +1,115 @@
+//! What the ring promises beyond the conformance of its devices: whose a buffer is, how many
+//! system calls it makes, and what happens to those who wait for a place.
+
+mod support;
+
+use std::pin::pin;
+use std::time::Duration;
+
+use device::{Device, IoBuf};
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use support::{frozen, is_pattern, new_file, ring_or_skip, run};
+
+#[test]
+fn dropping_everything_finishes_what_was_begun() {
+    let Some(ring) = ring_or_skip(64) else { return };
+    let (_directory, file) = new_file(16 << 20, true);
+    let device = file.attach(Some(&ring)).unwrap();
+    ring.batch(true); // some are still queued when the ring goes
+    for index in 0..64 {
+        let begun = device.write(index << 18, frozen(1 << 18, 1 + index)).now_or_never();
+        assert!(begun.is_none());
+        if index == 40 {
+            ring.submit();
+        }
+    }
+    assert_eq!(file.counters().snapshot().in_flight, 64);
+    drop((ring, device));
+    assert_eq!(file.counters().snapshot().in_flight, 0);
+    let mut bytes = vec![0; 1 << 18];
+    for index in 0..64 {
+        file.read_at(index << 18, &mut bytes).unwrap();
+        assert!(is_pattern(&bytes, 1 + index), "write {index}");
+    }
+}
+
+#[test]
+fn operations_of_one_turn_share_system_calls() {
+    let Some(ring) = ring_or_skip(256) else { return };
+    let (_directory, file) = new_file(1 << 20, true);
+    let device = file.attach(Some(&ring)).unwrap();
+    let reads = || (0..128).map(|index| device.read(index * 4096, IoBuf::zeroed(4096)));
+    let mut all = pin!(join_all(reads()));
+    while (&mut all).now_or_never().is_none() {
+        ring.park(Duration::from_secs(60));
+    }
+    let single = ring.system_calls();
+    assert!(single >= 128, "{single} system calls for 128 reads without a driver");
+    let results = run(Some(&ring), join_all(reads()));
+    assert!(results.iter().all(|(_, result)| result.is_ok()));
+    let driven = ring.system_calls() - single;
+    assert!(driven < 128, "{driven} system calls for 128 reads with a driver");
+}
+
+#[test]
+fn one_ring_serves_several_files() {
+    let Some(ring) = ring_or_skip(8) else { return };
+    let files: Vec<_> = (0..3).map(|_| new_file(1 << 20, true)).collect();
+    let devices: Vec<_> = files.iter().map(|(_, file)| file.attach(Some(&ring)).unwrap()).collect();
+    run(Some(&ring), async {
+        let writes = (0..30).map(|index| {
+            devices[index % 3].write(index as u64 / 3 * 4096, frozen(4096, 1 + index as u64))
+        });
+        assert!(join_all(writes).await.iter().all(Result::is_ok));
+    });
+    let mut bytes = vec![0; 4096];
+    for index in 0..30 {
+        files[index % 3].1.read_at(index as u64 / 3 * 4096, &mut bytes).unwrap();
+        assert!(is_pattern(&bytes, 1 + index as u64));
+    }
+}
+
+#[test]
+fn those_who_give_up_waiting_for_a_place_pass_it_on() {
+    let Some(ring) = ring_or_skip(2) else { return };
+    let (_directory, file) = new_file(1 << 20, true);
+    let device = file.attach(Some(&ring)).unwrap();
+    run(Some(&ring), async {
+        let mut waiting: Vec<_> = (0..32)
+            .map(|index| device.write(index * 4096, frozen(4096, 5)).boxed_local())
+            .collect();
+        for write in &mut waiting {
+            assert!(write.now_or_never().is_none());
+        }
+        // Two have places. Of the others every second one goes away.
+        let mut index = 0;
+        waiting.retain(|_| {
+            index += 1;
+            index <= 2 || index % 2 == 0
+        });
+        assert!(join_all(waiting).await.iter().all(Result::is_ok));
+    });
+    let counts = file.counters().snapshot();
+    assert_eq!((counts.in_flight, counts.bytes_written), (0, 17 * 4096));
+}
+
+#[test]
+fn a_program_without_an_event_loop_parks() {
+    let Some(ring) = ring_or_skip(4) else { return };
+    let (_directory, file) = new_file(1 << 20, true);
+    let device = file.attach(Some(&ring)).unwrap();
+    assert_eq!(ring.park(Duration::from_secs(60)), 0, "nothing in flight: no wait");
+    let mut write = device.write(0, frozen(65536, 9)).boxed_local();
+    let result = loop {
+        match (&mut write).now_or_never() {
+            Some(result) => break result,
+            None => _ = ring.park(Duration::from_secs(60)),
+        }
+    };
+    result.unwrap();
+    let mut flush = device.flush().boxed_local();
+    while (&mut flush).now_or_never().is_none_or(|result| result.is_err()) {
+        ring.park(Duration::from_secs(60));
+    }
+}
