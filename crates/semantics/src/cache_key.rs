@@ -1,0 +1,89 @@
+//! The bytes under which the store keeps a response, its variants and their marker.
+//!
+//! ```text
+//! primary:  'P', class 'G', length of front (u16), front, URL
+//! variant:  'V', length of primary (u32), primary, epoch (16 bytes),
+//!           per field of the marker: 0 when absent | 1, length (u32), normalised value
+//! ```
+//!
+//! Every part has its length before it, so different inputs never make the same bytes. What came
+//! through one front is never found through another. GET and HEAD share one class: a stored GET
+//! answers both.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::HeaderMap;
+
+use crate::stored_head::VaryMarker;
+use crate::url::Url;
+use crate::vary;
+
+const PRIMARY: u8 = b'P';
+const VARIANT: u8 = b'V';
+const CLASS_GET: u8 = b'G';
+
+/// The key of the object that `url` names behind `front` (the forward proxy, or a site's name).
+/// Longer fronts than 65,535 bytes are cut, which no configuration allows.
+pub fn primary(front: &str, url: &Url) -> Bytes {
+    let length = u16::try_from(front.len()).unwrap_or(u16::MAX);
+    let front = &front.as_bytes()[..usize::from(length)];
+    let mut key = BytesMut::with_capacity(4 + front.len() + url.as_str().len());
+    key.put_u8(PRIMARY);
+    key.put_u8(CLASS_GET);
+    key.put_u16_le(length);
+    key.put_slice(front);
+    key.put_slice(url.as_str().as_bytes());
+    key.freeze()
+}
+
+/// The key of the variant that a request with these headers selects. A marker with a new epoch
+/// makes all variants under the old one unreachable.
+pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Bytes {
+    let mut key = BytesMut::with_capacity(primary.len() + 64);
+    key.put_u8(VARIANT);
+    key.put_u32_le(length_of(primary));
+    key.put_slice(primary);
+    key.put_slice(&marker.epoch().to_le_bytes());
+    for name in marker.names() {
+        match vary::normalised(request, name) {
+            None => key.put_u8(0),
+            Some(value) => {
+                key.put_u8(1);
+                key.put_u32_le(length_of(&value));
+                key.put_slice(&value);
+            }
+        }
+    }
+    key.freeze()
+}
+
+/// Keys are far below 4 GiB: heads are limited before they get here.
+fn length_of(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+/// What a key says, for people who look into a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described<'a> {
+    /// The front it came through.
+    pub front: &'a str,
+    /// The URL.
+    pub url: &'a str,
+    /// It is one of several variants.
+    pub is_variant: bool,
+}
+
+/// Reads a key back; `None` when it is none of ours.
+pub fn describe(key: &[u8]) -> Option<Described<'_>> {
+    let (primary, is_variant) = match key.split_first()? {
+        (&VARIANT, rest) => {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            (rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?, true)
+        }
+        _ => (key, false),
+    };
+    let rest = primary.strip_prefix(&[PRIMARY, CLASS_GET])?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (front, url) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    let (front, url) = (std::str::from_utf8(front).ok()?, std::str::from_utf8(url).ok()?);
+    Some(Described { front, url, is_variant })
+}

@@ -1,0 +1,140 @@
+//! `Cache-Status` (RFC 9211): what this cache did, for whoever reads the answer.
+//!
+//! Our entry goes behind what caches nearer to the origin wrote, as a line of its own.
+
+use std::fmt::Write as _;
+
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// The name of the field.
+pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// Why a request went to the origin: the `fwd` of RFC 9211 (2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// The configuration says not to use the cache for it.
+    Bypass,
+    /// The method's semantics require it.
+    Method,
+    /// Nothing is stored under the URL.
+    UriMiss,
+    /// Something is stored, but no variant for this request.
+    VaryMiss,
+    /// Nothing usable is stored, and it is not known which of the two it was.
+    Miss,
+    /// The request asked for it (`no-cache`, `max-age`).
+    Request,
+    /// What is stored is stale.
+    Stale,
+    /// A part is stored, but not what was asked for.
+    Partial,
+}
+
+impl Forward {
+    /// The token of RFC 9211.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Forward::Bypass => "bypass",
+            Forward::Method => "method",
+            Forward::UriMiss => "uri-miss",
+            Forward::VaryMiss => "vary-miss",
+            Forward::Miss => "miss",
+            Forward::Request => "request",
+            Forward::Stale => "stale",
+            Forward::Partial => "partial",
+        }
+    }
+}
+
+/// One entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStatus<'a> {
+    /// Served from the cache, without asking the origin. Excludes `forward`.
+    pub hit: bool,
+    /// Why the origin was asked.
+    pub forward: Option<Forward>,
+    /// What the origin answered, when that differs from what the client gets.
+    pub forward_status: Option<StatusCode>,
+    /// Freshness left in seconds; negative when stale.
+    pub ttl: Option<i64>,
+    /// The answer was stored.
+    pub stored: bool,
+    /// The request waited for another one's fetch.
+    pub collapsed: bool,
+    /// The cache key.
+    pub key: Option<&'a str>,
+    /// Anything else: the outcome's name.
+    pub detail: Option<&'a str>,
+}
+
+impl CacheStatus<'_> {
+    /// The entry as text, under the name `cache`.
+    pub fn to_text(&self, cache: &str) -> String {
+        let mut text = String::with_capacity(64);
+        push_token_or_string(&mut text, cache);
+        if self.hit {
+            text.push_str("; hit");
+        } else if let Some(forward) = self.forward {
+            text.push_str("; fwd=");
+            text.push_str(forward.token());
+        }
+        if let Some(status) = self.forward_status {
+            let _ = write!(text, "; fwd-status={}", status.as_u16());
+        }
+        if let Some(ttl) = self.ttl {
+            let _ = write!(text, "; ttl={ttl}");
+        }
+        if self.stored {
+            text.push_str("; stored");
+        }
+        if self.collapsed {
+            text.push_str("; collapsed");
+        }
+        for (name, value) in [("key", self.key), ("detail", self.detail)] {
+            if let Some(value) = value {
+                text.push_str("; ");
+                text.push_str(name);
+                text.push('=');
+                // RFC 9211 (2.7) wants the key to be a string, also where a token would do.
+                if name == "key" {
+                    push_string(&mut text, value)
+                } else {
+                    push_token_or_string(&mut text, value)
+                }
+            }
+        }
+        text
+    }
+
+    /// Appends the entry to a response's headers, behind those of other caches.
+    pub fn append_to(&self, headers: &mut HeaderMap, cache: &str) {
+        if let Ok(value) = HeaderValue::try_from(self.to_text(cache)) {
+            headers.append(CACHE_STATUS, value);
+        }
+    }
+}
+
+/// Writes a structured-field token where `value` is one, else a string.
+fn push_token_or_string(text: &mut String, value: &str) {
+    let is_first = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'*';
+    let is_more = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
+    if value.as_bytes().first().is_some_and(is_first) && value.bytes().all(is_more) {
+        text.push_str(value);
+    } else {
+        push_string(text, value);
+    }
+}
+
+/// Writes a structured-field string; characters it cannot hold become `?`.
+fn push_string(text: &mut String, value: &str) {
+    text.push('"');
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            ' '..='~' => text.push(character),
+            _ => text.push('?'),
+        }
+    }
+    text.push('"');
+}

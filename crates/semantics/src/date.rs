@@ -1,0 +1,236 @@
+//! HTTP dates (RFC 9110, 5.6.7): the three forms that a recipient must read, the one it writes.
+//!
+//! Reading is strict about the value (month lengths, leap years, ranges) and checks no weekday
+//! against its date, since that says nothing about the moment meant. `now` is needed for the old
+//! two-digit years only.
+
+use http::header::{DATE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::time::Time;
+
+const DAY: u64 = 24 * 3600;
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const LONG_WEEKDAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// Reads an HTTP date in any of its three forms; `None` when it is none of them, or before 1970.
+///
+/// A two-digit year that would lie more than 50 years after `now` is in the past century.
+pub fn parse(text: &[u8], now: Time) -> Option<Time> {
+    let text = std::str::from_utf8(text).ok()?;
+    imf_fixdate(text).or_else(|| rfc850(text, now)).or_else(|| asctime(text))
+}
+
+/// The date in the first line of field `name`; `None` when absent or malformed.
+pub fn of_field(headers: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
+    parse(headers.get(name)?.as_bytes(), now)
+}
+
+/// Writes `time` as an IMF-fixdate. Years above 9999 are written as the end of 9999.
+pub fn format(time: Time) -> String {
+    const END_OF_9999: u64 = 253_402_300_799;
+    let seconds = time.unix().min(END_OF_9999);
+    let (days, second) = (seconds / DAY, seconds % DAY);
+    let (year, month, day) = civil_from_days(days);
+    format!(
+        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
+        WEEKDAYS[((days + 3) % 7) as usize],
+        MONTHS[month as usize - 1],
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+    )
+}
+
+/// [`format`] as a header value.
+pub fn to_value(time: Time) -> HeaderValue {
+    HeaderValue::try_from(format(time)).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Adds a `Date` of `received` to a response that has none it can be understood by
+/// (RFC 9110, 6.6.1: a recipient with a clock must).
+pub fn ensure(headers: &mut HeaderMap, received: Time) {
+    if of_field(headers, &DATE, received).is_none() {
+        headers.insert(DATE, to_value(received));
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`
+fn imf_fixdate(text: &str) -> Option<Time> {
+    let (weekday, rest) = text.split_once(", ")?;
+    one_of(&WEEKDAYS, weekday)?;
+    let mut parts = rest.split(' ');
+    let day = digits(parts.next()?, 2)?;
+    let month = one_of(&MONTHS, parts.next()?)? + 1;
+    let year = digits(parts.next()?, 4)?;
+    let second = time_of_day(parts.next()?)?;
+    (parts.next()? == "GMT" && parts.next().is_none()).then_some(())?;
+    at(year, month, day, second)
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT`
+fn rfc850(text: &str, now: Time) -> Option<Time> {
+    let (weekday, rest) = text.split_once(", ")?;
+    one_of(&LONG_WEEKDAYS, weekday)?;
+    let mut parts = rest.split(' ');
+    let mut date = parts.next()?.split('-');
+    let day = digits(date.next()?, 2)?;
+    let month = one_of(&MONTHS, date.next()?)? + 1;
+    let short_year = digits(date.next()?, 2)?;
+    let second = time_of_day(parts.next()?)?;
+    (date.next().is_none() && parts.next()? == "GMT" && parts.next().is_none()).then_some(())?;
+    let (this_year, ..) = civil_from_days(now.unix() / DAY);
+    let mut year = this_year / 100 * 100 + short_year;
+    if year > this_year + 50 {
+        year -= 100;
+    }
+    at(year, month, day, second)
+}
+
+/// `Sun Nov  6 08:49:37 1994`
+fn asctime(text: &str) -> Option<Time> {
+    let (weekday, rest) = text.split_once(' ')?;
+    one_of(&WEEKDAYS, weekday)?;
+    let (month, rest) = rest.split_once(' ')?;
+    let month = one_of(&MONTHS, month)? + 1;
+    let (day, rest) = (rest.get(..2)?, rest.get(2..)?);
+    let day = match day.strip_prefix(' ') {
+        Some(digit) => digits(digit, 1)?,
+        None => digits(day, 2)?,
+    };
+    let (time, year) = rest.strip_prefix(' ')?.split_once(' ')?;
+    at(digits(year, 4)?, month, day, time_of_day(time)?)
+}
+
+fn one_of(names: &[&str], name: &str) -> Option<u64> {
+    names.iter().position(|known| *known == name).map(|at| at as u64)
+}
+
+fn digits(text: &str, count: usize) -> Option<u64> {
+    (text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(())?;
+    text.parse().ok()
+}
+
+/// Seconds since midnight. A leap second (`:60`) is allowed and counts as the next minute.
+fn time_of_day(text: &str) -> Option<u64> {
+    let mut parts = text.split(':');
+    let hour = digits(parts.next()?, 2)?;
+    let minute = digits(parts.next()?, 2)?;
+    let second = digits(parts.next()?, 2)?;
+    (parts.next().is_none() && hour < 24 && minute < 60 && second <= 60).then_some(())?;
+    Some(hour * 3600 + minute * 60 + second)
+}
+
+fn at(year: u64, month: u64, day: u64, second: u64) -> Option<Time> {
+    (year >= 1970).then_some(())?;
+    let days = days_from_civil(year, month, day);
+    // A 30 February would come back as another day.
+    (civil_from_days(days) == (year, month, day)).then_some(())?;
+    Some(Time::from_unix(days * DAY + second))
+}
+
+/// Days since 1970-01-01 of a date in the Gregorian calendar, by counting years from 1 March, so
+/// that the leap day is the last of its year.
+fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
+    let march_year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (march_year / 400, march_year % 400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.max(1) - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * 146_097 + day_of_era).saturating_sub(719_468)
+}
+
+/// The inverse: (year, month, day).
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_unix(1_800_000_000); // January 2027
+
+    fn read(text: &str) -> Option<u64> {
+        parse(text.as_bytes(), NOW).map(Time::unix)
+    }
+
+    #[test]
+    fn all_three_forms_mean_the_same_moment() {
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(read(text), Some(784_111_777), "{text}");
+        }
+    }
+
+    #[test]
+    fn two_digit_years_are_at_most_fifty_years_ahead() {
+        assert_eq!(read("Friday, 01-Jan-77 00:00:00 GMT"), Some(3_376_684_800)); // 2077
+        assert_eq!(read("Sunday, 01-Jan-78 00:00:00 GMT"), Some(252_460_800)); // 1978
+    }
+
+    #[test]
+    fn what_is_no_date_is_refused() {
+        for text in [
+            "",
+            "0",
+            "-1",
+            "now",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 06 Nov 1994 08:49:37 GMT ",
+            "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "sun, 06 nov 1994 08:49:37 gmt",
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 29 Feb 2023 08:49:37 GMT",
+            "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:00:00 GMT",
+            "Sun, 06 Nov 1994 08:60:00 GMT",
+            "Sun, 06 Nov 1994 8:49:37 GMT",
+            "Sun, 06 Nov 1969 08:49:37 GMT",
+            "Sun, 06 Nov 0000 08:49:37 GMT",
+            "Sun, +6 Nov 1994 08:49:37 GMT",
+            "Sun Nov 6 08:49:37 1994",
+            "Sun Nov  \u{e9} 08:49:37 1994",
+        ] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn writing_and_reading_agree_with_the_crate_httpdate() {
+        use std::time::{Duration, UNIX_EPOCH};
+        // A step that is prime to the day hits all hours, month ends and leap years up to 9999.
+        for seconds in (0..253_402_300_800).step_by(86_400 * 97 + 4_219) {
+            let text = format(Time::from_unix(seconds));
+            assert_eq!(text, httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds)));
+            assert_eq!(read(&text), Some(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_or_broken_date_is_replaced() {
+        let mut headers = HeaderMap::new();
+        ensure(&mut headers, NOW);
+        assert_eq!(headers[DATE], "Fri, 15 Jan 2027 08:00:00 GMT");
+        headers.insert(DATE, HeaderValue::from_static("yesterday"));
+        ensure(&mut headers, NOW);
+        assert_eq!(headers[DATE], "Fri, 15 Jan 2027 08:00:00 GMT");
+        headers.insert(DATE, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
+        ensure(&mut headers, NOW);
+        assert_eq!(headers[DATE], "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

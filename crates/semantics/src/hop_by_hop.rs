@@ -1,0 +1,88 @@
+//! Fields that are for one connection only (RFC 9110, 7.6.1) and never stored or passed on.
+//!
+//! `Connection` may name further ones. Some names it is not obeyed for: taking away `Host`,
+//! `Cache-Control` or `Content-Length` at a client's word would let it change what others get.
+
+use http::header::{
+    self, CONNECTION, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+
+use crate::list;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const PROXY_AUTHENTICATION_INFO: HeaderName = HeaderName::from_static("proxy-authentication-info");
+
+/// Always for one hop only.
+const ALWAYS: [HeaderName; 10] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    PROXY_AUTHENTICATION_INFO,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// For the whole way, whatever `Connection` says.
+const NEVER: [HeaderName; 28] = [
+    header::AGE,
+    header::AUTHORIZATION,
+    header::CACHE_CONTROL,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_LOCATION,
+    header::CONTENT_RANGE,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    header::DATE,
+    header::ETAG,
+    header::EXPECT,
+    header::EXPIRES,
+    header::FORWARDED,
+    header::HOST,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::LAST_MODIFIED,
+    header::LOCATION,
+    header::MAX_FORWARDS,
+    header::PRAGMA,
+    header::RANGE,
+    header::SET_COOKIE,
+    header::VARY,
+    header::VIA,
+];
+
+/// Removes what is for one hop only from a request or response, in place.
+///
+/// A front that authenticates clients itself looks at `Proxy-Authorization` before this; one that
+/// tunnels an `Upgrade`, likewise. The framing fields (`Transfer-Encoding`, `Trailer`) are set anew
+/// by whoever writes the message.
+pub fn strip(headers: &mut HeaderMap) {
+    for name in named_by_connection(headers) {
+        headers.remove(name);
+    }
+    for name in ALWAYS {
+        headers.remove(name);
+    }
+}
+
+/// The fields that `Connection` makes hop-by-hop, protected ones left out.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    list::members(headers, CONNECTION)
+        .filter_map(|member| HeaderName::from_bytes(member).ok())
+        .filter(|name| !NEVER.contains(name))
+        .collect()
+}
+
+/// Whether the sender takes trailers (`TE: trailers`; RFC 9110, 10.1.4). Ask before [`strip`].
+pub fn accepts_trailers(headers: &HeaderMap) -> bool {
+    list::members(headers, TE).any(|member| member.eq_ignore_ascii_case(b"trailers"))
+}

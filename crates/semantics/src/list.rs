@@ -1,0 +1,107 @@
+//! Comma-separated field values (RFC 9110, 5.6.1), split the forgiving way.
+
+use http::header::{AsHeaderName, HeaderMap};
+
+/// The members of every line of field `name`, in order, without surrounding white space; empty
+/// members are skipped (RFC 9110, 5.6.1.2).
+pub(crate) fn members(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
+    headers.get_all(name).into_iter().flat_map(|line| split(line.as_bytes()))
+}
+
+/// The members of one line. Commas inside a quoted string do not separate. A quote that is never
+/// closed is an ordinary character: otherwise one stray quote could hide a `no-store` behind it.
+pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        loop {
+            let line = rest?;
+            let (member, after) = cut(line);
+            rest = after;
+            let member = trim(member);
+            if !member.is_empty() {
+                return Some(member);
+            }
+        }
+    })
+}
+
+fn cut(line: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let mut at = 0;
+    while at < line.len() {
+        match line[at] {
+            b',' => return (&line[..at], Some(&line[at + 1..])),
+            b'"' => at = end_of_quoted(line, at).unwrap_or(at) + 1,
+            _ => at += 1,
+        }
+    }
+    (line, None)
+}
+
+/// The position of the quote that closes the one at `open`.
+fn end_of_quoted(line: &[u8], open: usize) -> Option<usize> {
+    let mut at = open + 1;
+    while at < line.len() {
+        match line[at] {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// `value` without spaces and tabs around it.
+pub(crate) fn trim(value: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let start = value.iter().position(|b| !blank(b)).unwrap_or(value.len());
+    let end = value.iter().rposition(|b| !blank(b)).map_or(start, |last| last + 1);
+    &value[start..end]
+}
+
+/// The inside of a quoted string with its escapes undone; `None` when `value` is not one.
+pub(crate) fn unquote(value: &[u8]) -> Option<Vec<u8>> {
+    if value.first() != Some(&b'"') || end_of_quoted(value, 0)? + 1 != value.len() {
+        return None;
+    }
+    let mut plain = Vec::with_capacity(value.len());
+    let mut inside = value[1..value.len() - 1].iter();
+    while let Some(&byte) = inside.next() {
+        plain.push(if byte == b'\\' { *inside.next()? } else { byte });
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(line: &str) -> Vec<&str> {
+        split(line.as_bytes()).map(|part| std::str::from_utf8(part).unwrap()).collect()
+    }
+
+    #[test]
+    fn lists_are_split_at_commas_outside_quotes() {
+        let cases: [(&str, &[&str]); 8] = [
+            ("", &[]),
+            (" , ,\t", &[]),
+            ("a", &["a"]),
+            (" a ,b\t, c", &["a", "b", "c"]),
+            (r#"a="x,y", b"#, &[r#"a="x,y""#, "b"]),
+            (r#"a="x\",y", b"#, &[r#"a="x\",y""#, "b"]),
+            (r#"a="x, no-store"#, &[r#"a="x"#, "no-store"]),
+            (r#"a="x\"#, &[r#"a="x\"#]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(parts(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn quoted_strings_lose_quotes_and_escapes() {
+        assert_eq!(unquote(br#""a\"b""#), Some(b"a\"b".to_vec()));
+        assert_eq!(unquote(br#""""#), Some(vec![]));
+        for bad in [&br#"""#[..], br#"a"#, br#""a"b"#, br#""a\"#, br#""a\""#] {
+            assert_eq!(unquote(bad), None, "{bad:?}");
+        }
+    }
+}

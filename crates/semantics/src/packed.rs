@@ -1,0 +1,245 @@
+//! The facts of a stored response that decide its reuse, in 40 bytes.
+//!
+//! Worked out once, when the response is stored or refreshed, so that a hit parses no header. The
+//! layout, little-endian:
+//!
+//! ```text
+//!  0  u8   version (1)
+//!  1  u8   zero
+//!  2  u16  status
+//!  4  u32  flags
+//!  8  u64  time received, seconds since 1970
+//! 16  u32  age when received, seconds
+//! 20  u32  lifetime, seconds
+//! 24  u32  stale-while-revalidate, seconds
+//! 28  u32  stale-if-error, seconds
+//! 32  u64  Last-Modified, seconds since 1970; 0 without the flag
+//! ```
+
+use http::StatusCode;
+use http::header::{DATE, ETAG, HeaderMap, LAST_MODIFIED};
+
+use crate::age;
+use crate::cache_control::{Delta, ResponseDirectives, Scope};
+use crate::date;
+use crate::etag::EntityTag;
+use crate::freshness::{self, Basis};
+use crate::settings::Settings;
+use crate::storability;
+use crate::time::{Exchange, Seconds, Time};
+
+/// One yes-or-no fact. The numbers are part of the stored format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Flag {
+    /// `must-revalidate`.
+    MustRevalidate = 1 << 0,
+    /// `proxy-revalidate`.
+    ProxyRevalidate = 1 << 1,
+    /// `s-maxage`, which implies `proxy-revalidate` (RFC 9111, 5.2.2.10).
+    SMaxAge = 1 << 2,
+    /// `no-cache` for the whole response.
+    NoCache = 1 << 3,
+    /// A well-formed strong `ETag`.
+    StrongEtag = 1 << 4,
+    /// A well-formed weak `ETag`.
+    WeakEtag = 1 << 5,
+    /// A readable `Last-Modified`.
+    LastModified = 1 << 6,
+    /// `Last-Modified` is a strong validator: at least a second before `Date` (RFC 9110, 8.8.2.2).
+    StrongLastModified = 1 << 7,
+    /// The lifetime is a guess.
+    Heuristic = 1 << 8,
+    /// `immutable`.
+    Immutable = 1 << 9,
+    /// May answer requests with `Authorization` beyond doubt (RFC 9111, 3.5).
+    Shareable = 1 << 10,
+    /// `stale-while-revalidate` was there.
+    StaleWhileRevalidate = 1 << 11,
+    /// `stale-if-error` was there.
+    StaleIfError = 1 << 12,
+    /// The directives come from a targeted field (RFC 9213).
+    Targeted = 1 << 13,
+    /// There is a `Vary`.
+    Varies = 1 << 14,
+}
+
+const KNOWN_FLAGS: u32 = (1 << 15) - 1;
+
+/// The facts. See the head of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    status: StatusCode,
+    flags: u32,
+    received: Time,
+    initial_age: Seconds,
+    lifetime: Seconds,
+    stale_while_revalidate: Seconds,
+    stale_if_error: Seconds,
+    last_modified: Time,
+}
+
+impl Packed {
+    /// Length of the encoded form in bytes.
+    pub const LEN: usize = 40;
+    const VERSION: u8 = 1;
+
+    /// Works the facts out of a response as it was received (before `Age` is taken away).
+    pub fn of(
+        status: StatusCode,
+        headers: &HeaderMap,
+        exchange: Exchange,
+        settings: &Settings,
+    ) -> Packed {
+        let directives = ResponseDirectives::parse(headers, settings);
+        let received = exchange.received;
+        let freshness = freshness::lifetime(status, headers, &directives, received, settings);
+        let modified = date::of_field(headers, &LAST_MODIFIED, received);
+        let flags = directive_flags(&directives)
+            | validator_flags(headers, modified, received)
+            | flag_if(freshness.basis == Basis::Heuristic, Flag::Heuristic)
+            | flag_if(headers.contains_key(http::header::VARY), Flag::Varies);
+        let window = |delta: Delta| delta.or_zero_when_invalid().unwrap_or(Seconds::ZERO);
+        Packed {
+            status,
+            flags,
+            received,
+            initial_age: age::initial(headers, exchange),
+            lifetime: freshness.lifetime,
+            stale_while_revalidate: window(directives.stale_while_revalidate),
+            stale_if_error: window(directives.stale_if_error),
+            last_modified: modified.unwrap_or_default(),
+        }
+    }
+
+    /// The status of the stored response.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Whether `flag` holds.
+    pub fn is(&self, flag: Flag) -> bool {
+        self.flags & flag as u32 != 0
+    }
+
+    /// When the response (or the 304 that last confirmed it) was received.
+    pub fn received(&self) -> Time {
+        self.received
+    }
+
+    /// The age at `now`: `current_age` of RFC 9111 (4.2.3).
+    pub fn age(&self, now: Time) -> Seconds {
+        self.initial_age.plus(now.since(self.received))
+    }
+
+    /// How old it may get and still be fresh.
+    pub fn lifetime(&self) -> Seconds {
+        self.lifetime
+    }
+
+    /// Whether it is fresh at `now`, request directives and `no-cache` apart.
+    pub fn is_fresh(&self, now: Time) -> bool {
+        self.lifetime > self.age(now)
+    }
+
+    /// Seconds of freshness left at `now`, negative when stale: the `ttl` of RFC 9211.
+    pub fn ttl(&self, now: Time) -> i64 {
+        i64::from(self.lifetime.get()) - i64::from(self.age(now).get())
+    }
+
+    /// The origin's `stale-while-revalidate`; `None` when it did not say.
+    pub fn stale_while_revalidate(&self) -> Option<Seconds> {
+        self.is(Flag::StaleWhileRevalidate).then_some(self.stale_while_revalidate)
+    }
+
+    /// The origin's `stale-if-error`; `None` when it did not say.
+    pub fn stale_if_error(&self) -> Option<Seconds> {
+        self.is(Flag::StaleIfError).then_some(self.stale_if_error)
+    }
+
+    /// The time in `Last-Modified`.
+    pub fn last_modified(&self) -> Option<Time> {
+        self.is(Flag::LastModified).then_some(self.last_modified)
+    }
+
+    /// Whether the origin can be asked if it is still good.
+    pub fn has_validator(&self) -> bool {
+        self.is(Flag::StrongEtag) || self.is(Flag::WeakEtag) || self.is(Flag::LastModified)
+    }
+
+    /// The same facts, but stale from the start: for what an update showed to be outdated.
+    pub fn expired(mut self) -> Packed {
+        self.lifetime = Seconds::ZERO;
+        self.flags |= Flag::MustRevalidate as u32;
+        self
+    }
+
+    /// The encoded form.
+    pub fn encode(&self) -> [u8; Packed::LEN] {
+        let mut bytes = [0; Packed::LEN];
+        bytes[0] = Self::VERSION;
+        bytes[2..4].copy_from_slice(&self.status.as_u16().to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.received.unix().to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.initial_age.get().to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.lifetime.get().to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.stale_while_revalidate.get().to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.stale_if_error.get().to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.last_modified.unix().to_le_bytes());
+        bytes
+    }
+
+    /// Reads the encoded form; `None` for another version, an unknown flag or a value that
+    /// [`Packed::encode`] never writes.
+    pub fn decode(bytes: &[u8; Packed::LEN]) -> Option<Packed> {
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        let seconds_at = |at: usize| {
+            let raw = u32_at(at);
+            (raw <= Seconds::MAX.get()).then(|| Seconds::new(u64::from(raw)))
+        };
+        let flags = u32_at(4);
+        if bytes[0] != Self::VERSION || bytes[1] != 0 || flags & !KNOWN_FLAGS != 0 {
+            return None;
+        }
+        Some(Packed {
+            status: StatusCode::from_u16(u16::from_le_bytes([bytes[2], bytes[3]])).ok()?,
+            flags,
+            received: Time::from_unix(u64_at(8)),
+            initial_age: seconds_at(16)?,
+            lifetime: seconds_at(20)?,
+            stale_while_revalidate: seconds_at(24)?,
+            stale_if_error: seconds_at(28)?,
+            last_modified: Time::from_unix(u64_at(32)),
+        })
+    }
+}
+
+fn flag_if(holds: bool, flag: Flag) -> u32 {
+    if holds { flag as u32 } else { 0 }
+}
+
+fn directive_flags(directives: &ResponseDirectives) -> u32 {
+    flag_if(directives.must_revalidate, Flag::MustRevalidate)
+        | flag_if(directives.proxy_revalidate, Flag::ProxyRevalidate)
+        | flag_if(directives.s_maxage != Delta::Absent, Flag::SMaxAge)
+        | flag_if(directives.no_cache == Scope::All, Flag::NoCache)
+        | flag_if(directives.immutable, Flag::Immutable)
+        | flag_if(storability::permits_sharing(directives), Flag::Shareable)
+        | flag_if(directives.stale_while_revalidate != Delta::Absent, Flag::StaleWhileRevalidate)
+        | flag_if(directives.stale_if_error != Delta::Absent, Flag::StaleIfError)
+        | flag_if(directives.targeted, Flag::Targeted)
+}
+
+fn validator_flags(headers: &HeaderMap, modified: Option<Time>, received: Time) -> u32 {
+    let etag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+    // A Date that we would have to make up ourselves says nothing of the origin's clock.
+    let date = date::of_field(headers, &DATE, received);
+    let strong = matches!((modified, date), (Some(modified), Some(date)) if modified < date);
+    flag_if(etag.is_some_and(|tag| !tag.weak), Flag::StrongEtag)
+        | flag_if(etag.is_some_and(|tag| tag.weak), Flag::WeakEtag)
+        | flag_if(modified.is_some(), Flag::LastModified)
+        | flag_if(strong, Flag::StrongLastModified)
+}

@@ -1,0 +1,59 @@
+//! What an operator may choose where the RFCs leave a choice.
+//!
+//! The defaults follow the RFCs to the letter; each field says what it changes and which RFC
+//! section grants the freedom.
+
+use http::HeaderName;
+
+use crate::time::Seconds;
+
+/// Choices of a shared cache. `Settings::default()` is what a plain proxy uses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Heuristic lifetime as a percentage of the time since the last modification
+    /// (RFC 9111, 4.2.2 names 10% as typical).
+    pub heuristic_percent: u8,
+    /// Longest heuristic lifetime.
+    pub heuristic_max: Seconds,
+    /// Heuristic lifetime of an answer that has no `Last-Modified` either; zero: none.
+    pub heuristic_without_date: Seconds,
+    /// The targeted fields this cache obeys instead of `Cache-Control`, most specific first (RFC
+    /// 9213, 2.2), such as `CDN-Cache-Control`. Empty: none, which suits a forward proxy: it acts
+    /// for its clients, not for the origin.
+    pub targets: Vec<HeaderName>,
+    /// `stale-while-revalidate` of an answer that does not say (RFC 5861); zero: none.
+    pub stale_while_revalidate: Seconds,
+    /// `stale-if-error` of an answer that does not say (RFC 5861); zero: none.
+    pub stale_if_error: Seconds,
+    /// How stale an answer may be that is served because the origin cannot be reached
+    /// (RFC 9111, 4.2.4: "unless it is disconnected"). Zero: never.
+    pub stale_when_unreachable: Seconds,
+    /// Whether the origin's own `stale-while-revalidate` and `stale-if-error` count beside
+    /// `s-maxage`. RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use, and RFC 5861, which
+    /// is older, does not know of it.
+    pub stale_despite_s_maxage: bool,
+    /// Whether an answer with `Set-Cookie` may be stored. RFC 9111 says yes (7.3), and leaves it to
+    /// the origin to forbid it.
+    pub store_set_cookie: bool,
+    /// Whether what was stored from a request without `Authorization` may answer one with it, even
+    /// when the answer does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only
+    /// restricts answers to requests *with* `Authorization`, which are then not stored at all.
+    pub reuse_for_authorized: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            heuristic_percent: 10,
+            heuristic_max: Seconds::new(24 * 3600),
+            heuristic_without_date: Seconds::ZERO,
+            targets: Vec::new(),
+            stale_while_revalidate: Seconds::ZERO,
+            stale_if_error: Seconds::ZERO,
+            stale_when_unreachable: Seconds::new(24 * 3600),
+            stale_despite_s_maxage: false,
+            store_set_cookie: true,
+            reuse_for_authorized: true,
+        }
+    }
+}

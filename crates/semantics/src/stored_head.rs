@@ -1,0 +1,251 @@
+//! What the store keeps beside a body: the head of the response, or a marker that leads to
+//! variants.
+//!
+//! Both are one byte string, the store's metadata. Reading is strict: damaged bytes are refused as
+//! a whole, never partly believed, and never make the reader panic. All numbers are little-endian.
+//!
+//! ```text
+//! head:    'H', version 1, facts (40 bytes, see `packed`), number of fields (u16),
+//!          per field: length of name (u16), length of value (u32), name, value
+//! marker:  'V', version 1, epoch (16 bytes), number of names (u16),
+//!          per name: length (u16), name
+//! ```
+
+use std::fmt;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::StatusCode;
+use http::header::{AGE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::cache_control::ResponseDirectives;
+use crate::date;
+use crate::hop_by_hop;
+use crate::packed::Packed;
+use crate::settings::Settings;
+use crate::time::{Exchange, Seconds};
+use crate::validators::Selected;
+use crate::vary::{self, Vary};
+
+const HEAD: u8 = b'H';
+const MARKER: u8 = b'V';
+const VERSION: u8 = 1;
+
+/// The bytes are not what this version writes: treat the object as not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stored metadata is damaged or of another version")
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+/// The status, headers and facts of a stored response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredHead {
+    packed: Packed,
+    headers: HeaderMap,
+}
+
+impl StoredHead {
+    /// Makes a response fit to be stored (RFC 9111, 3.1): without connection-bound fields, without
+    /// those that `private` or `no-cache` name, without `Age` (it lives on in the facts), and with
+    /// a `Date`.
+    pub fn new(
+        status: StatusCode,
+        headers: &HeaderMap,
+        exchange: Exchange,
+        settings: &Settings,
+    ) -> StoredHead {
+        let packed = Packed::of(status, headers, exchange, settings);
+        let directives = ResponseDirectives::parse(headers, settings);
+        let mut headers = headers.clone();
+        hop_by_hop::strip(&mut headers);
+        headers.remove(AGE);
+        for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+            headers.remove(name);
+        }
+        date::ensure(&mut headers, exchange.received);
+        StoredHead { packed, headers }
+    }
+
+    /// The facts.
+    pub fn packed(&self) -> &Packed {
+        &self.packed
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.packed.status()
+    }
+
+    /// The headers as stored: without `Age`.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The headers to send, with `Age` (RFC 9111, 5.1).
+    pub fn reply_headers(&self, age: Seconds) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.insert(AGE, HeaderValue::from(age.get()));
+        headers
+    }
+
+    /// What conditions and `If-Range` are held against.
+    pub fn selected(&self) -> Selected<'_> {
+        Selected { status: self.status(), headers: &self.headers, received: self.packed.received() }
+    }
+
+    /// What the response varies on.
+    pub fn vary(&self) -> Vary {
+        Vary::of(&self.headers)
+    }
+
+    /// The same response, to be validated before any further use.
+    pub fn expired(mut self) -> StoredHead {
+        self.packed = self.packed.expired();
+        self
+    }
+
+    /// The encoded form.
+    pub fn encode(&self) -> Bytes {
+        let fields = self.headers.iter();
+        let size: usize =
+            fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum();
+        let mut out = BytesMut::with_capacity(4 + Packed::LEN + size);
+        out.put_slice(&[HEAD, VERSION]);
+        out.put_slice(&self.packed.encode());
+        out.put_u16_le(self.headers.len() as u16);
+        for (name, value) in &self.headers {
+            out.put_u16_le(name.as_str().len() as u16);
+            out.put_u32_le(value.as_bytes().len() as u32);
+            out.put_slice(name.as_str().as_bytes());
+            out.put_slice(value.as_bytes());
+        }
+        out.freeze()
+    }
+
+    /// Reads the encoded form.
+    pub fn decode(bytes: &Bytes) -> Result<StoredHead, Damaged> {
+        match Meta::decode(bytes)? {
+            Meta::Head(head) => Ok(head),
+            Meta::Marker(_) => Err(Damaged),
+        }
+    }
+
+    fn decode_body(mut rest: Bytes) -> Result<StoredHead, Damaged> {
+        let facts = take(&mut rest, Packed::LEN)?;
+        let facts = facts.as_ref().try_into().map_err(|_| Damaged)?;
+        let packed = Packed::decode(facts).ok_or(Damaged)?;
+        let count = take(&mut rest, 2)?.get_u16_le();
+        let mut headers = HeaderMap::with_capacity(usize::from(count).min(128));
+        for _ in 0..count {
+            let mut lengths = take(&mut rest, 6)?;
+            let name_length = usize::from(lengths.get_u16_le());
+            let value_length = usize::try_from(lengths.get_u32_le()).map_err(|_| Damaged)?;
+            let name = read_name(&take(&mut rest, name_length)?)?;
+            let value = HeaderValue::from_maybe_shared(take(&mut rest, value_length)?);
+            headers.try_append(name, value.map_err(|_| Damaged)?).map_err(|_| Damaged)?;
+        }
+        if rest.is_empty() { Ok(StoredHead { packed, headers }) } else { Err(Damaged) }
+    }
+}
+
+/// What stands under a primary key whose responses vary: the request fields that choose, and an
+/// epoch that is part of every variant's key. Removing it makes all variants unreachable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaryMarker {
+    epoch: u128,
+    names: Vec<HeaderName>,
+}
+
+impl VaryMarker {
+    /// A marker for these names. `epoch` must be new and unguessable for every marker made.
+    pub fn new(epoch: u128, names: &[HeaderName]) -> VaryMarker {
+        let mut names = names.to_vec();
+        vary::sort_names(&mut names);
+        VaryMarker { epoch, names }
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> u128 {
+        self.epoch
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> &[HeaderName] {
+        &self.names
+    }
+
+    /// Whether variants of a response with this `Vary` can be told apart under this marker: it
+    /// names at least the same fields. More fields than needed only cost copies.
+    pub fn covers(&self, vary: &Vary) -> bool {
+        match vary {
+            Vary::None => true,
+            Vary::Names(names) => names.iter().all(|name| self.names.contains(name)),
+            Vary::Star => false,
+        }
+    }
+
+    /// A marker with a new epoch for the fields of this one and those of `vary`.
+    pub fn widened(&self, vary: &Vary, epoch: u128) -> VaryMarker {
+        VaryMarker::new(epoch, &[self.names(), vary.names()].concat())
+    }
+
+    /// The encoded form.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(64);
+        out.put_slice(&[MARKER, VERSION]);
+        out.put_u128_le(self.epoch);
+        out.put_u16_le(self.names.len() as u16);
+        for name in &self.names {
+            out.put_u16_le(name.as_str().len() as u16);
+            out.put_slice(name.as_str().as_bytes());
+        }
+        out.freeze()
+    }
+
+    fn decode_body(mut rest: Bytes) -> Result<VaryMarker, Damaged> {
+        let epoch = take(&mut rest, 16)?.get_u128_le();
+        let count = take(&mut rest, 2)?.get_u16_le();
+        let mut names = Vec::with_capacity(usize::from(count).min(64));
+        for _ in 0..count {
+            let length = usize::from(take(&mut rest, 2)?.get_u16_le());
+            names.push(read_name(&take(&mut rest, length)?)?);
+        }
+        let sorted = names.is_sorted_by(|left, right| left.as_str() < right.as_str());
+        if sorted && rest.is_empty() { Ok(VaryMarker { epoch, names }) } else { Err(Damaged) }
+    }
+}
+
+/// What the store's metadata holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meta {
+    /// A response.
+    Head(StoredHead),
+    /// A marker: look under [`crate::cache_key::variant`].
+    Marker(VaryMarker),
+}
+
+impl Meta {
+    /// Reads either form. Header values share the memory of `bytes`.
+    pub fn decode(bytes: &Bytes) -> Result<Meta, Damaged> {
+        let mut rest = bytes.clone();
+        match take(&mut rest, 2)?.as_ref() {
+            [HEAD, VERSION] => StoredHead::decode_body(rest).map(Meta::Head),
+            [MARKER, VERSION] => VaryMarker::decode_body(rest).map(Meta::Marker),
+            _ => Err(Damaged),
+        }
+    }
+}
+
+fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
+    if count > rest.len() { Err(Damaged) } else { Ok(rest.split_to(count)) }
+}
+
+/// A name exactly as [`StoredHead::encode`] writes it: lower case.
+fn read_name(bytes: &[u8]) -> Result<HeaderName, Damaged> {
+    HeaderName::from_lowercase(bytes).map_err(|_| Damaged)
+}

@@ -1,0 +1,263 @@
+//! The URL of a request in the one form that names its object.
+//!
+//! Only what RFC 9110 (4.2.3) and RFC 3986 (6.2) call equivalent beyond doubt is made equal: scheme
+//! and host in lower case, the scheme's default port left out, an empty path is `/`, no fragment,
+//! percent-encoded unreserved characters decoded (but not the dot, which could form a `..` that
+//! servers treat differently) and the hex digits of the others in upper case. Two spellings that
+//! stay different cost a second copy; two resources under one name would be a lie.
+
+use std::fmt;
+
+use http::Uri;
+
+/// A normalised absolute `http` or `https` URL.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Url {
+    text: String,
+    /// Where the path begins: the length of scheme and authority.
+    path: usize,
+    /// One past the last `/` of the path.
+    directory: usize,
+}
+
+/// Why something is no URL that names an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadUrl {
+    /// The scheme is missing or neither `http` nor `https`.
+    Scheme,
+    /// There is a user or password in the authority (RFC 9110, 4.2.4).
+    UserInfo,
+    /// The host is missing or holds characters that no host has.
+    Host,
+    /// The port is no number from 0 to 65535.
+    Port,
+    /// The path does not begin with `/`, or path or query hold white space or control characters.
+    Path,
+}
+
+impl fmt::Display for BadUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BadUrl::Scheme => "the URL's scheme must be http or https",
+            BadUrl::UserInfo => "the URL must not contain a user name or password",
+            BadUrl::Host => "the URL's host is missing or malformed",
+            BadUrl::Port => "the URL's port must be a number from 0 to 65535",
+            BadUrl::Path => "the URL's path must begin with / and be free of white space",
+        })
+    }
+}
+
+impl std::error::Error for BadUrl {}
+
+impl Url {
+    /// From an absolute URI (a forward proxy's request target).
+    pub fn from_uri(uri: &Uri) -> Result<Url, BadUrl> {
+        let scheme = uri.scheme_str().ok_or(BadUrl::Scheme)?;
+        let authority = uri.authority().ok_or(BadUrl::Host)?.as_str();
+        Self::new(scheme, authority, uri.path_and_query().map_or("", |path| path.as_str()))
+    }
+
+    /// From its parts (a reverse proxy's site and request target). `authority` is `host` or
+    /// `host:port`; `path` is the path with the query, if any.
+    pub fn new(scheme: &str, authority: &str, path: &str) -> Result<Url, BadUrl> {
+        let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
+            "http" => ("http", 80),
+            "https" => ("https", 443),
+            _ => return Err(BadUrl::Scheme),
+        };
+        if authority.contains('@') {
+            return Err(BadUrl::UserInfo);
+        }
+        let (host, port) = split_port(authority)?;
+        let mut text = format!("{scheme}://{}", normal_host(host)?);
+        if let Some(port) = port.filter(|&port| port != default_port) {
+            text.push_str(&format!(":{port}"));
+        }
+        let path_at = text.len();
+        push_path(&mut text, path)?;
+        let query_at = text[path_at..].find('?').map_or(text.len(), |at| path_at + at);
+        let directory = text[..query_at].rfind('/').map_or(query_at, |at| at + 1);
+        Ok(Url { text, path: path_at, directory })
+    }
+
+    /// From one string, such as an operator's `purge http://host/path`.
+    pub fn parse(text: &str) -> Result<Url, BadUrl> {
+        let (scheme, rest) = text.split_once("://").ok_or(BadUrl::Scheme)?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        Self::new(scheme, &rest[..end], &rest[end..])
+    }
+
+    /// The whole URL.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &str {
+        if self.text.starts_with("https:") { "https" } else { "http" }
+    }
+
+    /// Host and port, without the scheme's default port: what the `Host` field holds.
+    pub fn authority(&self) -> &str {
+        &self.text[self.scheme().len() + 3..self.path]
+    }
+
+    /// The path with the query, if any.
+    pub fn path_and_query(&self) -> &str {
+        &self.text[self.path..]
+    }
+
+    /// Scheme and authority: what names the site, for locality and for comparing origins.
+    pub fn site(&self) -> &str {
+        &self.text[..self.path]
+    }
+
+    /// Site and directory: what a page shares with its parts, for locality.
+    pub fn group(&self) -> &str {
+        &self.text[..self.directory]
+    }
+
+    /// Whether scheme, host and port are equal (RFC 9110, 4.3.1).
+    pub fn same_origin(&self, other: &Url) -> bool {
+        self.site() == other.site()
+    }
+
+    /// What `reference` (the value of a `Location`) means relative to this URL (RFC 3986, 5.2);
+    /// `None` when that is no `http` or `https` URL.
+    pub fn resolve(&self, reference: &str) -> Option<Url> {
+        let reference = reference.trim_matches([' ', '\t']);
+        let reference = reference.split('#').next().unwrap_or("");
+        if let Some((scheme, rest)) = split_scheme(reference) {
+            return Self::resolve_network(scheme, rest.strip_prefix("//")?);
+        }
+        if let Some(rest) = reference.strip_prefix("//") {
+            return Self::resolve_network(self.scheme(), rest);
+        }
+        let (path, query) = split_query(reference);
+        let (base_path, base_query) = split_query(self.path_and_query());
+        let (path, query) = match path {
+            "" => (base_path.to_owned(), if query.is_empty() { base_query } else { query }),
+            _ if path.starts_with('/') => (without_dots(path), query),
+            _ => (without_dots(&format!("{}{path}", &self.text[self.path..self.directory])), query),
+        };
+        Self::new(self.scheme(), self.authority(), &format!("{path}{query}")).ok()
+    }
+
+    fn resolve_network(scheme: &str, rest: &str) -> Option<Url> {
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (path, query) = split_query(&rest[end..]);
+        Self::new(scheme, &rest[..end], &format!("{}{query}", without_dots(path))).ok()
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), BadUrl> {
+    let host_end = match authority.strip_prefix('[') {
+        Some(_) => authority.find(']').ok_or(BadUrl::Host)? + 1,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, rest) = authority.split_at(host_end);
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Ok((host, None)),
+        None => Err(BadUrl::Host),
+        Some("") => Ok((host, None)),
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Ok((host, Some(port.parse().map_err(|_| BadUrl::Port)?)))
+        }
+        Some(_) => Err(BadUrl::Port),
+    }
+}
+
+fn normal_host(host: &str) -> Result<String, BadUrl> {
+    if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let address: std::net::Ipv6Addr = inside.parse().map_err(|_| BadUrl::Host)?;
+        return Ok(format!("[{address}]"));
+    }
+    let is_reg_name =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte);
+    if host.is_empty() || !host.bytes().all(is_reg_name) {
+        return Err(BadUrl::Host);
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+/// Appends `path` (with query, without fragment) in normal form.
+fn push_path(text: &mut String, path: &str) -> Result<(), BadUrl> {
+    let path = path.split('#').next().unwrap_or("");
+    if !path.starts_with('/') {
+        if !path.is_empty() && !path.starts_with('?') {
+            return Err(BadUrl::Path);
+        }
+        text.push('/');
+    }
+    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(BadUrl::Path);
+    }
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match decode_triplet(rest.as_bytes()) {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) => {
+                text.push(char::from(byte));
+                3
+            }
+            Some(byte) => {
+                text.push_str(&format!("%{byte:02X}"));
+                3
+            }
+            None => {
+                text.push('%');
+                1
+            }
+        };
+        rest = &rest[length..];
+    }
+    text.push_str(rest);
+    Ok(())
+}
+
+/// The byte that a `%xx` at the head of `text` stands for.
+fn decode_triplet(text: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+    u8::try_from(digit(1)? * 16 + digit(2)?).ok()
+}
+
+/// Splits `scheme:rest`; `None` for a relative reference.
+fn split_scheme(reference: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = reference.split_once(':')?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Splits a path from its query; the query keeps its `?`.
+fn split_query(text: &str) -> (&str, &str) {
+    text.split_at(text.find('?').unwrap_or(text.len()))
+}
+
+/// Removes `.` and `..` segments (RFC 3986, 5.2.4) from a path that is empty or begins with `/`.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if is_last {
+                    kept.push("");
+                }
+            }
+            _ => kept.push(segment),
+        }
+    }
+    kept.iter().flat_map(|segment| ["/", segment]).collect()
+}

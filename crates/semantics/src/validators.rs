@@ -1,0 +1,198 @@
+//! Conditions: what a client asks (RFC 9110, 13), and what this cache asks the origin.
+//!
+//! Two parties evaluate conditions. A cache looks only at `If-None-Match` and `If-Modified-Since`
+//! (RFC 9111, 4.3.2); `If-Match` and `If-Unmodified-Since` are meant for the origin, so a request
+//! with one of them is best passed on. An origin (the static server) evaluates all of them in the
+//! order of RFC 9110 (13.2.2).
+
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
+    HeaderMap, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE, TRAILER, TRANSFER_ENCODING,
+};
+use http::{Method, StatusCode};
+
+use crate::date;
+use crate::etag::{EntityTag, TagList};
+use crate::time::Time;
+
+/// The response that a request's conditions are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Selected<'a> {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// When it was received: stands in for a missing `Date`.
+    pub received: Time,
+}
+
+impl<'a> Selected<'a> {
+    /// Its entity tag, when it has a well-formed one.
+    pub fn etag(&self) -> Option<EntityTag<'a>> {
+        EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
+    }
+
+    /// Its `Last-Modified`, when readable.
+    pub fn last_modified(&self) -> Option<Time> {
+        date::of_field(self.headers, &LAST_MODIFIED, self.received)
+    }
+
+    /// Its `Last-Modified` when that is a strong validator: at least one second older than the
+    /// `Date` beside it (RFC 9110, 8.8.2.2).
+    pub fn strong_last_modified(&self) -> Option<Time> {
+        let date = date::of_field(self.headers, &DATE, self.received)?;
+        self.last_modified().filter(|&modified| modified < date)
+    }
+}
+
+/// What a request's conditions come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Answer as if there were no conditions (`Range` is looked at next).
+    Proceed,
+    /// Answer 304 with [`not_modified_headers`].
+    NotModified,
+    /// Answer 412. Only from [`as_origin`].
+    PreconditionFailed,
+    /// A condition that only the origin may judge: pass the request on. Only from [`as_cache`].
+    ForOrigin,
+}
+
+/// Whether the headers hold anything to validate with.
+pub fn has_any(headers: &HeaderMap, received: Time) -> bool {
+    let selected = Selected { status: StatusCode::OK, headers, received };
+    selected.etag().is_some() || selected.last_modified().is_some()
+}
+
+/// Whether a request carries a condition that only the origin may judge.
+pub fn is_for_origin(request: &HeaderMap) -> bool {
+    request.contains_key(IF_MATCH) || request.contains_key(IF_UNMODIFIED_SINCE)
+}
+
+/// Evaluates the conditions of a GET or HEAD against a stored response (RFC 9111, 4.3.2).
+pub fn as_cache(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+    if !matches!(*method, Method::GET | Method::HEAD) || is_for_origin(request) {
+        return Verdict::ForOrigin;
+    }
+    // Without its conditions the request would not get a 2xx: they do not count (RFC 9110, 13.2.1).
+    if !selected.status.is_success() {
+        return Verdict::Proceed;
+    }
+    let unmodified = if request.contains_key(IF_NONE_MATCH) {
+        none_match_fails(request, selected)
+    } else {
+        is_unmodified_since(request, selected, now)
+    };
+    if unmodified { Verdict::NotModified } else { Verdict::Proceed }
+}
+
+/// Evaluates all conditions of any method against the current representation, as the origin does
+/// (RFC 9110, 13.2.2).
+pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if !selected.status.is_success()
+        || matches!(*method, Method::CONNECT | Method::OPTIONS | Method::TRACE)
+    {
+        return Verdict::Proceed;
+    }
+    if request.contains_key(IF_MATCH) {
+        let tags = tags(request, IF_MATCH);
+        let holds = match (&tags, selected.etag()) {
+            (TagList::Any, _) => true,
+            (_, Some(tag)) => tags.matches_strongly(&tag),
+            (_, None) => false,
+        };
+        if !holds {
+            return Verdict::PreconditionFailed;
+        }
+    } else if let Some(limit) = date::of_field(request, &IF_UNMODIFIED_SINCE, now)
+        && selected.last_modified().is_some_and(|modified| modified > limit)
+    {
+        return Verdict::PreconditionFailed;
+    }
+    if request.contains_key(IF_NONE_MATCH) {
+        if none_match_fails(request, selected) {
+            return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
+        }
+    } else if reads
+        && let Some(since) = date::of_field(request, &IF_MODIFIED_SINCE, now)
+        && selected.last_modified().is_some_and(|modified| modified <= since)
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Proceed
+}
+
+/// `If-None-Match` names the selected response: the condition is false.
+fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
+    match (tags(request, IF_NONE_MATCH), selected.etag()) {
+        (TagList::Any, _) => true,
+        (tags, Some(tag)) => tags.matches_weakly(&tag),
+        (_, None) => false,
+    }
+}
+
+/// `If-Modified-Since` is not before the last change. A response without `Last-Modified` changed
+/// when it was made, or received, at the latest (RFC 9111, 4.3.2).
+fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> bool {
+    let Some(since) = date::of_field(request, &IF_MODIFIED_SINCE, now) else { return false };
+    let changed = selected
+        .last_modified()
+        .or_else(|| date::of_field(selected.headers, &DATE, selected.received))
+        .unwrap_or(selected.received);
+    changed <= since
+}
+
+fn tags(headers: &HeaderMap, name: HeaderName) -> TagList<'_> {
+    TagList::parse(headers.get_all(name).iter().map(|line| line.as_bytes()))
+}
+
+/// Takes every condition and `Range` out of a request: for a fetch whose answer is to be stored.
+pub fn remove_conditions(request: &mut HeaderMap) {
+    for name in [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
+        request.remove(name);
+    }
+}
+
+/// Turns a request into a validation of a stored response: the client's conditions and `Range` make
+/// way for our validators (RFC 9111, 4.3.1). False when there is none to ask with; the request then
+/// asks for the whole.
+pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
+    remove_conditions(request);
+    let mut asks = false;
+    if stored.etag().is_some()
+        && let Some(value) = stored.headers.get(ETAG)
+    {
+        request.insert(IF_NONE_MATCH, value.clone());
+        asks = true;
+    }
+    if stored.last_modified().is_some()
+        && let Some(value) = stored.headers.get(LAST_MODIFIED)
+    {
+        request.insert(IF_MODIFIED_SINCE, value.clone());
+        asks = true;
+    }
+    asks
+}
+
+/// The headers of a 304 made from a stored response's: without those that describe a body
+/// (RFC 9110, 15.4.5). `Last-Modified` stays only where there is no `ETag`.
+pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
+    let mut headers = stored.clone();
+    for name in [
+        CONTENT_ENCODING,
+        CONTENT_LANGUAGE,
+        CONTENT_LENGTH,
+        CONTENT_RANGE,
+        CONTENT_TYPE,
+        TRAILER,
+        TRANSFER_ENCODING,
+    ] {
+        headers.remove(name);
+    }
+    if headers.contains_key(ETAG) {
+        headers.remove(LAST_MODIFIED);
+    }
+    headers
+}
