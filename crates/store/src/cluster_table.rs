@@ -114,6 +114,8 @@ pub(crate) struct ClusterTable {
     free: FreeMap,
     counts: [u32; State::ALL],
     sum_references: u64,
+    /// No cluster becomes a set of one-timers before this second.
+    one_timer_not_before: u32,
     next_incarnation: u64,
     position: ClusterId,
 }
@@ -144,6 +146,7 @@ impl ClusterTable {
             free: FreeMap::new(0),
             counts: [0; State::ALL],
             sum_references: 0,
+            one_timer_not_before: 0,
             next_incarnation: 1,
             position: 0,
         };
@@ -418,14 +421,23 @@ impl ClusterTable {
     }
 
     /// A cluster on the device without an access for the time that the policy sets, `None` when
-    /// there is none.
-    pub(crate) fn one_timer(&self, now: u32) -> Option<ClusterId> {
+    /// there is none. After a `None`, asking again is cheap until one can have come of age.
+    pub(crate) fn one_timer(&mut self, now: u32) -> Option<ClusterId> {
         let seconds = self.policy.one_timer_seconds?;
-        (0..self.clusters()).find(|cluster| {
-            self.state(*cluster) == State::OnDisk
-                && self.pins(*cluster) == 0
-                && now.saturating_sub(self.last_access(*cluster)) >= seconds
-        })
+        if now < self.one_timer_not_before {
+            return None;
+        }
+        let on_disk = (0..self.clusters())
+            .filter(|cluster| self.state(*cluster) == State::OnDisk && self.pins(*cluster) == 0);
+        let oldest = on_disk.min_by_key(|cluster| self.last_access(*cluster));
+        let oldest =
+            oldest.filter(|oldest| now.saturating_sub(self.last_access(*oldest)) >= seconds);
+        if oldest.is_none() {
+            // Accesses only make clusters younger. A pinned or open one may be older, but is no
+            // candidate yet: looking once a second finds it soon enough.
+            self.one_timer_not_before = now.saturating_add(1);
+        }
+        oldest
     }
 
     // ---- Recovery

@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
     /// The object.
     pub digest: Digest,
     /// Bytes that it takes in a cluster.
-    pub size: u64,
+    pub bytes: u32,
     /// A page that embeds others.
     pub html: bool,
     /// Hash of the site.
@@ -47,22 +47,31 @@ pub(crate) struct Group {
     /// The objects in the order in which they were chosen.
     pub members: Vec<Digest>,
     /// Clusters that the buffer has.
-    pub clusters: u64,
+    pub clusters: u32,
     /// Bytes of the buffer that stay empty.
     pub free: u64,
 }
 
 /// Chooses a group among `candidates`, which are the cold half, least recently used first, for
-/// clusters that take `cluster` bytes of objects. `None` without candidates.
-pub(crate) fn choose(candidates: &[Candidate], cluster: u64, affinity: Affinity) -> Option<Group> {
+/// clusters that take `cluster` bytes of objects. Empty without candidates.
+pub(crate) fn choose(candidates: &[Candidate], cluster: u32) -> Vec<Digest> {
+    group(candidates, cluster, Affinity::DirectoryThenSite).map_or_else(Vec::new, |g| g.members)
+}
+
+/// As [`choose`], with what belongs together as a parameter. `None` without candidates.
+pub(crate) fn group(candidates: &[Candidate], cluster: u32, affinity: Affinity) -> Option<Group> {
     assert!(cluster > 0, "a cluster has room");
     let first = candidates.iter().position(|candidate| candidate.html).unwrap_or(0);
     let seed = *candidates.get(first)?;
-    let clusters = seed.size / cluster + 1;
+    let clusters = seed.bytes / cluster + 1;
     let mut filling = Filling {
         candidates,
         chosen: vec![false; candidates.len()],
-        group: Group { members: Vec::new(), clusters, free: clusters * cluster },
+        group: Group {
+            members: Vec::new(),
+            clusters,
+            free: u64::from(clusters) * u64::from(cluster),
+        },
     };
     filling.take(first);
     filling.fill(0, |candidate| candidate.group == seed.group);
@@ -70,8 +79,9 @@ pub(crate) fn choose(candidates: &[Candidate], cluster: u64, affinity: Affinity)
         filling.fill(0, |candidate| candidate.site == seed.site);
     }
     // The paper goes on while more than 1 KB is free.
-    filling
-        .fill(SMALL + 1, |candidate| candidate.accesses == seed.accesses || candidate.size < SMALL);
+    filling.fill(SMALL + 1, |candidate| {
+        candidate.accesses == seed.accesses || u64::from(candidate.bytes) < SMALL
+    });
     Some(filling.group)
 }
 
@@ -90,7 +100,7 @@ impl Filling<'_> {
                 break;
             }
             let candidate = &self.candidates[number];
-            let fits = !self.chosen[number] && candidate.size <= self.group.free;
+            let fits = !self.chosen[number] && u64::from(candidate.bytes) <= self.group.free;
             if fits && belongs(candidate) {
                 self.take(number);
             }
@@ -100,7 +110,7 @@ impl Filling<'_> {
     fn take(&mut self, number: usize) {
         self.chosen[number] = true;
         self.group.members.push(self.candidates[number].digest);
-        self.group.free -= self.candidates[number].size;
+        self.group.free -= u64::from(self.candidates[number].bytes);
     }
 }
 
@@ -109,11 +119,11 @@ mod tests {
     use super::*;
     use crate::test_seed::seeds;
 
-    const KB: u64 = 1024;
+    const KB: u32 = 1024;
 
-    fn candidate(number: u64, size: u64, group: u64, accesses: u32) -> Candidate {
+    fn candidate(number: u64, bytes: u32, group: u64, accesses: u32) -> Candidate {
         let digest = Digest::from_halves(number, 0);
-        Candidate { digest, size, html: false, site: group / 10, group, accesses }
+        Candidate { digest, bytes, html: false, site: group / 10, group, accesses }
     }
 
     fn numbers(group: &Group) -> Vec<u64> {
@@ -142,17 +152,17 @@ mod tests {
         // The page 2 (10 KB) comes first. Its directory 11 adds 1 (20) and 5 (25): 9 KB are free,
         // so 8 (10) does not fit. Then 3 (small), 7 (as often asked for as the page), 9 (small)
         // and 10, after which 224 bytes are free; 4 was too large, 0 and 6 differ.
-        let group = choose(&cold_half(), 64 * KB, Affinity::Directory).unwrap();
+        let group = group(&cold_half(), 64 * KB, Affinity::Directory).unwrap();
         assert_eq!(numbers(&group), [2, 1, 5, 3, 7, 9, 10]);
-        assert_eq!((group.clusters, group.free), (1, KB - 800));
+        assert_eq!((group.clusters, group.free), (1, 1024 - 800));
     }
 
     #[test]
     fn the_rest_of_the_site_comes_before_strangers() {
         // 6 is of the same site: 7 KB free; then 3, 7 and 9 leave 1,248 bytes: 10 does not fit.
-        let group = choose(&cold_half(), 64 * KB, Affinity::DirectoryThenSite).unwrap();
+        let group = group(&cold_half(), 64 * KB, Affinity::DirectoryThenSite).unwrap();
         assert_eq!(numbers(&group), [2, 1, 5, 6, 3, 7, 9]);
-        assert_eq!((group.clusters, group.free), (1, 2 * KB - 800));
+        assert_eq!((group.clusters, group.free), (1, 2048 - 800));
     }
 
     #[test]
@@ -164,10 +174,10 @@ mod tests {
             candidate(3, 100, 3, 6),
         ];
         // A whole cluster and one more. After 2 exactly 1 KB is free: that ends it, 3 stays.
-        let group = choose(&candidates, 64 * KB, Affinity::Directory).unwrap();
+        let group = group(&candidates, 64 * KB, Affinity::Directory).unwrap();
         assert_eq!(numbers(&group), [0, 2]);
-        assert_eq!((group.clusters, group.free), (2, KB));
-        assert_eq!(choose(&[], 64 * KB, Affinity::Directory), None);
+        assert_eq!((group.clusters, group.free), (2, 1024));
+        assert!(choose(&[], 64 * KB).is_empty());
     }
 
     #[test]
@@ -177,23 +187,23 @@ mod tests {
             let cold: Vec<Candidate> = (0..random.u64(1..60))
                 .map(|number| Candidate {
                     html: random.u8(..20) == 0,
-                    ..candidate(number, random.u64(1..9_000), random.u64(..30), random.u32(..4))
+                    ..candidate(number, random.u32(1..9_000), random.u64(..30), random.u32(..4))
                 })
                 .collect();
-            let group = choose(&cold, 16 * KB, Affinity::DirectoryThenSite).unwrap();
+            let group = group(&cold, 16 * KB, Affinity::DirectoryThenSite).unwrap();
             let mut members = numbers(&group);
             let first = cold[members[0] as usize];
             assert!(first.html || cold.iter().all(|candidate| !candidate.html));
-            let bytes: u64 = members.iter().map(|number| cold[*number as usize].size).sum();
-            assert_eq!(bytes + group.free, group.clusters * 16 * KB);
+            let bytes: u32 = members.iter().map(|number| cold[*number as usize].bytes).sum();
+            assert_eq!(u64::from(bytes) + group.free, u64::from(group.clusters * 16 * KB));
             members.sort_unstable();
             members.dedup();
             assert_eq!(members.len(), group.members.len());
             for left in cold.iter().filter(|left| !group.members.contains(&left.digest)) {
                 let same = left.site == first.site;
-                let filler = left.accesses == first.accesses || left.size < SMALL;
+                let filler = left.accesses == first.accesses || u64::from(left.bytes) < SMALL;
                 let wanted = same || (filler && group.free > SMALL);
-                assert!(!wanted || left.size > group.free, "{left:?} was left out");
+                assert!(!wanted || u64::from(left.bytes) > group.free, "{left:?} was left out");
             }
         }
     }

@@ -149,6 +149,11 @@ impl<T: Weighed> Tier<T> {
         self.balance();
     }
 
+    /// The capacity in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.levels.iter().map(|level| level.capacity).sum()
+    }
+
     /// True when an object of this weight can stay: it fits each level. A heavier one would push
     /// a whole level out and then leave itself.
     pub(crate) fn fits(&self, weight: usize) -> bool {
