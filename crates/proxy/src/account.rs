@@ -1,0 +1,217 @@
+//! The account of one request: opened when its head was read, closed when its answer's body is
+//! done with, and then told to the [`Observer`].
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Version};
+
+use crate::client_io::{ConnState, Phase};
+use crate::outcome::{Error, Outcome};
+use crate::upstream::BodyError;
+
+/// Whoever wants to know of every request: metrics, the access log.
+pub trait Observer: Send + Sync + 'static {
+    /// True when [`Finished::texts`] is wanted. Asked once for each request, as it costs copies.
+    fn wants_texts(&self) -> bool {
+        false
+    }
+
+    /// An answer is done with.
+    fn finished(&self, _finished: &Finished<'_>) {}
+
+    /// A client connection was accepted (`true`) or ended (`false`).
+    fn connection(&self, _opened: bool) {}
+
+    /// hyper refused a head before there was a request: its status (none when the connection just
+    /// ended) and what was wrong.
+    fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
+}
+
+/// An observer that does not look.
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// One request, when all is over.
+pub struct Finished<'a> {
+    /// The client.
+    pub client: SocketAddr,
+    /// The method.
+    pub method: &'a Method,
+    /// The version the client speaks.
+    pub version: Version,
+    /// The status we sent.
+    pub status: StatusCode,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Body bytes handed to the connection.
+    pub body_bytes: u64,
+    /// False when the answer was cut, by us or by the client.
+    pub complete: bool,
+    /// From the head of the request to the end of the answer's body.
+    pub duration: Duration,
+    /// Where the answer came from, when an upstream was asked.
+    pub upstream: Option<&'a str>,
+    /// What only a log wants; `None` unless [`Observer::wants_texts`].
+    pub texts: Option<&'a Texts>,
+}
+
+/// Texts of a request for the log. The URL is without user information.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// The whole URL; of a CONNECT host and port.
+    pub url: String,
+    /// `Referer`.
+    pub referer: Option<HeaderValue>,
+    /// `User-Agent`.
+    pub user_agent: Option<HeaderValue>,
+    /// `Content-Type` of the answer.
+    pub content_type: Option<HeaderValue>,
+}
+
+/// The open account.
+pub(crate) struct Account {
+    observer: Arc<dyn Observer>,
+    conn: Rc<ConnState>,
+    client: SocketAddr,
+    method: Method,
+    version: Version,
+    status: StatusCode,
+    outcome: Outcome,
+    body_bytes: u64,
+    complete: bool,
+    began: Instant,
+    upstream: Option<Rc<str>>,
+    texts: Option<Box<Texts>>,
+}
+
+impl Account {
+    /// Opens the account of a request that `conn` is busy with from now on.
+    pub fn open(
+        observer: &Arc<dyn Observer>,
+        conn: &Rc<ConnState>,
+        client: SocketAddr,
+        parts: &Parts,
+    ) -> Account {
+        let texts = observer.wants_texts().then(|| {
+            Box::new(Texts {
+                url: url_without_user_info(parts),
+                referer: parts.headers.get(header::REFERER).cloned(),
+                user_agent: parts.headers.get(header::USER_AGENT).cloned(),
+                content_type: None,
+            })
+        });
+        Account {
+            observer: observer.clone(),
+            conn: conn.clone(),
+            client,
+            method: parts.method.clone(),
+            version: parts.version,
+            status: StatusCode::OK,
+            outcome: Outcome::Miss,
+            body_bytes: 0,
+            complete: false,
+            began: Instant::now(),
+            upstream: None,
+            texts,
+        }
+    }
+
+    /// What is known once the head of the answer is.
+    pub fn answered(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
+        self.status = status;
+        self.outcome = outcome;
+        if let Some(texts) = &mut self.texts {
+            texts.content_type = headers.get(header::CONTENT_TYPE).cloned();
+        }
+    }
+
+    /// The upstream that was asked.
+    pub fn asked(&mut self, upstream: Rc<str>) {
+        self.upstream = Some(upstream);
+    }
+
+    /// Body bytes went out.
+    pub fn sent(&mut self, bytes: u64) {
+        self.body_bytes += bytes;
+    }
+
+    /// The body came to its end.
+    pub fn ended(&mut self) {
+        self.complete = true;
+    }
+
+    /// The body was cut because its upstream broke.
+    pub fn upstream_broke(&mut self, error: &BodyError) {
+        self.outcome = Outcome::Error(match error {
+            BodyError::Broken(_) => Error::Upstream,
+            BodyError::Silent => Error::UpstreamTimeout,
+        });
+    }
+
+    /// The body was cut because the store could not go on.
+    pub fn store_broke(&mut self) {
+        self.outcome = Outcome::Error(Error::Store);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.conn.set_phase(Phase::Idle);
+        self.observer.finished(&Finished {
+            client: self.client,
+            method: &self.method,
+            version: self.version,
+            status: self.status,
+            outcome: self.outcome,
+            body_bytes: self.body_bytes,
+            complete: self.complete,
+            duration: self.began.elapsed(),
+            upstream: self.upstream.as_deref(),
+            texts: self.texts.as_deref(),
+        });
+    }
+}
+
+/// The URL of a request as a log may show it.
+fn url_without_user_info(parts: &Parts) -> String {
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let authority = match parts.uri.authority() {
+        Some(authority) => {
+            let text = authority.as_str();
+            text.rsplit_once('@').map_or(text, |(_, host)| host)
+        }
+        None => match parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()) {
+            Some(host) => host,
+            None => return path.to_owned(),
+        },
+    };
+    if parts.method == Method::CONNECT {
+        return authority.to_owned();
+    }
+    format!("{}://{authority}{path}", parts.uri.scheme_str().unwrap_or("http"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn user_information_is_not_shown() {
+        let url = |method: &str, uri: &str| {
+            let request = Request::builder().method(method).uri(uri).header("host", "h:1");
+            url_without_user_info(&request.body(()).unwrap().into_parts().0)
+        };
+        assert_eq!(url("GET", "http://me:secret@a.example/x"), "http://a.example/x");
+        assert_eq!(url("GET", "/x?y"), "http://h:1/x?y");
+        assert_eq!(url("CONNECT", "a.example:443"), "a.example:443");
+    }
+}

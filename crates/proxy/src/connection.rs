@@ -1,0 +1,155 @@
+//! One client connection from accept to close: hyper's HTTP/1 server in between two things of
+//! ours, the socket (`client_io`) and the decisions (`serve`).
+//!
+//! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
+//! head that does not end in time gets its 408 here; a CONNECT leaves HTTP here.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::client_io::{ClientIo, ConnState, Cut, Phase};
+use crate::options::ClientLimits;
+use crate::serve;
+use crate::worker::Worker;
+
+/// After our last byte a client that still sends is listened to for this long and this much: a
+/// close with unread bytes would reset the connection and take our answer with it.
+const LINGER_TIME: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 256 * 1024;
+
+const TIMEOUT_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
+    content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
+
+/// What the requests of one connection share.
+pub(crate) struct Connection {
+    pub worker: Rc<Worker>,
+    pub state: Rc<ConnState>,
+    pub client: SocketAddr,
+    /// Set by the service when it answers a CONNECT: what to connect the client with when hyper
+    /// is done.
+    pub tunnel: RefCell<Option<TcpStream>>,
+}
+
+/// hyper's server with our limits.
+pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.half_close(true).max_buf_size(limits.head_bytes.max(8192));
+    if limits.headers != ClientLimits::default().headers {
+        builder.max_headers(limits.headers);
+    }
+    builder
+}
+
+/// How hyper's part ended.
+enum End {
+    Done(hyper::Result<()>),
+    Cut(Cut),
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAddr) {
+    // Answers must not wait for acknowledgements; a failure only costs time.
+    let _ = stream.set_nodelay(true);
+    let state = Rc::new(ConnState::default());
+    let _watched = worker.watch(&state);
+    let connection = Rc::new(Connection {
+        worker: worker.clone(),
+        state: state.clone(),
+        client,
+        tunnel: RefCell::new(None),
+    });
+    let service = service_fn(|request: Request<Incoming>| {
+        let connection = connection.clone();
+        async move {
+            connection.state.set_phase(Phase::Busy);
+            let answer = serve::answer(&connection, request).await;
+            connection.state.request_is_read();
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let io = TokioIo::new(ClientIo::new(stream, state.clone()));
+    let mut http = worker.context().server.serve_connection(io, service);
+    let mut told_to_drain = false;
+    let end = poll_fn(|cx| {
+        state.note_task(cx);
+        if let Some(cut) = state.cut() {
+            return Poll::Ready(End::Cut(cut));
+        }
+        if state.draining() && !told_to_drain {
+            told_to_drain = true;
+            Pin::new(&mut http).graceful_shutdown();
+        }
+        http.poll_without_shutdown(cx).map(End::Done)
+    })
+    .await;
+    let parts = http.into_parts();
+    let socket = parts.io.into_inner().into_inner();
+    match end {
+        End::Cut(Cut::Head) => {
+            worker.observer.refused(client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
+            // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
+            let _ = socket.try_write(TIMEOUT_ANSWER);
+            close(socket, false).await;
+        }
+        End::Cut(_) => {}
+        End::Done(result) => {
+            if let Err(error) = &result {
+                refused(&connection, error);
+            }
+            let tunnel = connection.tunnel.borrow_mut().take();
+            match tunnel {
+                Some(upstream) if result.is_ok() => {
+                    tunnel_through(&connection, socket, parts.read_buf, upstream).await;
+                }
+                _ => close(socket, state.eof()).await,
+            }
+        }
+    }
+}
+
+/// Counts what hyper refused.
+fn refused(connection: &Connection, error: &hyper::Error) {
+    let status = if error.is_parse_too_large() {
+        Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+    } else if error.is_parse() {
+        Some(StatusCode::BAD_REQUEST)
+    } else {
+        None
+    };
+    connection.worker.observer.refused(connection.client, status, error);
+}
+
+/// Ends a connection so that the last answer arrives.
+async fn close(mut socket: TcpStream, seen_eof: bool) {
+    if socket.shutdown().await.is_err() || seen_eof {
+        return;
+    }
+    let mut left = LINGER_BYTES;
+    let mut sink = [0u8; 2048];
+    let drain = async {
+        while left > 0 {
+            match socket.read(&mut sink).await {
+                Ok(0) | Err(_) => return,
+                Ok(n) => left = left.saturating_sub(n),
+            }
+        }
+    };
+    // Elapsed or drained: either way the connection is dropped now.
+    let _ = timeout(LINGER_TIME, drain).await;
+}

@@ -1,0 +1,327 @@
+//! From what a client sent to what it means: the target of a request, checked. Nothing is
+//! allocated here, for this runs before every cache hit.
+//!
+//! It promises: a [`Target`] has exactly one host, which the request line and `Host` agree on; user
+//! information of a URL is in none of its fields; in a reverse proxy the site follows from the
+//! configuration alone.
+
+use std::net::Ipv6Addr;
+
+use http::header::{self, HeaderMap};
+use http::request::Parts;
+use http::{Method, StatusCode, Version};
+
+use crate::headers::has_member;
+use crate::options::{Front, Site};
+use crate::outcome::Invalid;
+
+/// Where a request is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// Index of the site in [`Front::Reverse`]; 0 on a forward proxy.
+    pub site: usize,
+    /// Host as the client wrote it: any case; an IPv6 literal with its brackets.
+    pub host: &'a str,
+    /// Port, 80 when none was given.
+    pub port: u16,
+    /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
+    pub path: &'a str,
+}
+
+/// A request that is answered with an error of ours without looking further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub status: StatusCode,
+    pub why: Invalid,
+    pub text: &'static str,
+}
+
+impl Refused {
+    fn bad(why: Invalid, text: &'static str) -> Refused {
+        Refused { status: StatusCode::BAD_REQUEST, why, text }
+    }
+}
+
+const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
+    http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
+
+/// Checks a request that is not a CONNECT and says where it goes.
+pub(crate) fn target<'a>(parts: &'a Parts, front: &Front) -> Result<Target<'a>, Refused> {
+    check_fields(parts)?;
+    let host = single_host(&parts.headers)?;
+    let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
+    let authority = match parts.uri.authority() {
+        Some(authority) => {
+            check_scheme(parts)?;
+            let named = without_user_info(authority.as_str());
+            let (name, port) = split(named)
+                .ok_or(Refused::bad(Invalid::Target, "The URL's host or port is not valid."))?;
+            if let Some(host) = host {
+                let agrees = split(host).is_some_and(|(h, p)| {
+                    h.eq_ignore_ascii_case(name) && p.unwrap_or(80) == port.unwrap_or(80)
+                });
+                if !agrees {
+                    return Err(Refused::bad(
+                        Invalid::Host,
+                        "The Host field and the URL of the request name different hosts.",
+                    ));
+                }
+            }
+            Some((name, port))
+        }
+        None if matches!(front, Front::Forward) => {
+            return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
+        }
+        None => match host {
+            Some(host) => Some(
+                split(host)
+                    .ok_or(Refused::bad(Invalid::Host, "The Host field is not a host name."))?,
+            ),
+            None => None,
+        },
+    };
+    if host.is_none() && parts.version != Version::HTTP_10 {
+        return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
+    }
+    match front {
+        Front::Forward => {
+            let (host, port) = authority
+                .ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
+            Ok(Target { site: 0, host, port: port.unwrap_or(80), path })
+        }
+        Front::Reverse(sites) => in_site(sites, authority, path),
+    }
+}
+
+/// The host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
+pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
+    check_fields(parts)?;
+    single_host(&parts.headers)?;
+    let bad = || {
+        Refused::bad(Invalid::Target, "CONNECT needs a target of the form host:port.")
+    };
+    let authority = parts.uri.authority().ok_or_else(bad)?;
+    if authority.as_str().contains('@') {
+        return Err(bad());
+    }
+    let (host, port) = split(authority.as_str()).ok_or_else(bad)?;
+    Ok((bare(host), port.ok_or_else(bad)?))
+}
+
+/// A host without the brackets of an IPv6 literal.
+pub(crate) fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
+}
+
+fn in_site<'a>(
+    sites: &[Site],
+    authority: Option<(&'a str, Option<u16>)>,
+    path: &'a str,
+) -> Result<Target<'a>, Refused> {
+    let (host, port) = authority.unwrap_or(("", None));
+    let claims = |site: &Site| site.hosts.iter().any(|h| h.eq_ignore_ascii_case(bare(host)));
+    let site = sites
+        .iter()
+        .position(claims)
+        .or_else(|| sites.iter().position(|site| site.hosts.is_empty()))
+        .ok_or(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "No site with this host is served here.",
+        })?;
+    Ok(Target { site, host, port: port.unwrap_or(80), path })
+}
+
+/// Checks that hold for every request.
+fn check_fields(parts: &Parts) -> Result<(), Refused> {
+    if parts.version == Version::HTTP_09 || parts.version > Version::HTTP_11 {
+        return Err(Refused {
+            status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            why: Invalid::Syntax,
+            text: "This proxy speaks HTTP/1.0 and HTTP/1.1.",
+        });
+    }
+    if parts.headers.contains_key(header::EXPECT)
+        && !has_member(&parts.headers, &header::EXPECT, "100-continue")
+    {
+        return Err(Refused {
+            status: StatusCode::EXPECTATION_FAILED,
+            why: Invalid::Expectation,
+            text: "The only expectation this proxy knows is 100-continue.",
+        });
+    }
+    if parts.method == Method::TRACE && has_body(&parts.headers) {
+        return Err(Refused::bad(Invalid::Body, "A TRACE request must not have a body."));
+    }
+    Ok(())
+}
+
+fn check_scheme(parts: &Parts) -> Result<(), Refused> {
+    match parts.uri.scheme_str() {
+        Some(scheme) if scheme.eq_ignore_ascii_case("http") => Ok(()),
+        Some(scheme) if scheme.eq_ignore_ascii_case("https") => Err(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Scheme,
+            text: "For an https URL ask this proxy for a tunnel (CONNECT); clients do that when \
+                https_proxy is set to http://ADDRESS:PORT/.",
+        }),
+        Some(_) => Err(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Scheme,
+            text: "The only scheme this proxy fetches is http.",
+        }),
+        None => Err(Refused::bad(Invalid::Target, ORIGIN_FORM)),
+    }
+}
+
+/// True when a request has a body, even an empty chunked one.
+pub(crate) fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::TRANSFER_ENCODING)
+        || headers.get(header::CONTENT_LENGTH).is_some_and(|len| len != "0")
+}
+
+/// The one Host field; several, even equal ones, are an attack or a mistake (RFC 9112, 3.2).
+fn single_host(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let Some(host) = hosts.next() else { return Ok(None) };
+    if hosts.next().is_some() {
+        return Err(Refused::bad(Invalid::Host, "The request has more than one Host field."));
+    }
+    let text = host
+        .to_str()
+        .map_err(|_| Refused::bad(Invalid::Host, "The Host field is not a host name."))?;
+    Ok(Some(text))
+}
+
+fn without_user_info(authority: &str) -> &str {
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// Splits `host[:port]`; `None` when it is not that. An empty port counts as none.
+fn split(authority: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = if authority.starts_with('[') {
+        let end = authority.find(']')?;
+        authority[1..end].parse::<Ipv6Addr>().ok()?;
+        let rest = &authority[end + 1..];
+        (&authority[..=end], if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
+    } else {
+        let (host, port) = match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        };
+        let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&b);
+        if host.is_empty() || host.len() > 255 || !host.bytes().all(fine) {
+            return None;
+        }
+        (host, port)
+    };
+    let port = match port {
+        None | Some("") => None,
+        Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(port.parse::<u16>().ok().filter(|&port| port != 0)?)
+        }
+        Some(_) => return None,
+    };
+    Some((host, port))
+}
+
+/// `Max-Forwards` of a TRACE or OPTIONS request, the methods that heed it (RFC 9110, 7.6.2).
+pub(crate) fn max_forwards(parts: &Parts) -> Option<u32> {
+    if !matches!(parts.method, Method::TRACE | Method::OPTIONS) {
+        return None;
+    }
+    parts.headers.get(header::MAX_FORWARDS)?.to_str().ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
+        let mut builder = Request::builder().method(method).uri(uri);
+        for host in hosts {
+            builder = builder.header("host", *host);
+        }
+        builder.body(()).unwrap().into_parts().0
+    }
+
+    fn sites() -> Front {
+        let site = |name: &str, hosts: &[&str]| Site {
+            name: name.to_owned(),
+            hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
+            upstream_host: "127.0.0.1".to_owned(),
+            upstream_port: 8080,
+            pass_host: true,
+        };
+        Front::Reverse(vec![site("a", &["a.example"]), site("b", &["b.example"])])
+    }
+
+    #[test]
+    fn split_takes_hosts_and_ports() {
+        assert_eq!(split("a.example"), Some(("a.example", None)));
+        assert_eq!(split("a.example:"), Some(("a.example", None)));
+        assert_eq!(split("a.example:8080"), Some(("a.example", Some(8080))));
+        assert_eq!(split("[::1]:81"), Some(("[::1]", Some(81))));
+        for bad in ["", ":80", "a:0", "a:65536", "a:+1", "a:b", "[::1", "[x]", "[::1]80", "a b",
+            "a/b", "u@h", "a:1:2"]
+        {
+            assert_eq!(split(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn forward_takes_absolute_form_only() {
+        let p = parts("GET", "http://user:secret@A.example:81/x?y", &["a.example:81"]);
+        let t = target(&p, &Front::Forward).unwrap();
+        assert_eq!(t, Target { site: 0, host: "A.example", port: 81, path: "/x?y" });
+        let refused = target(&parts("GET", "/x", &["a.example"]), &Front::Forward).unwrap_err();
+        assert_eq!(refused.status, 400);
+        assert!(refused.text.contains("http_proxy") && refused.text.contains("curl -x"));
+        let p = parts("GET", "https://a.example/", &["a.example"]);
+        assert_eq!(target(&p, &Front::Forward).unwrap_err().status, 501);
+    }
+
+    #[test]
+    fn one_host_that_agrees() {
+        let front = Front::Forward;
+        let refused = |hosts: &[&str]| {
+            target(&parts("GET", "http://a.example/", hosts), &front).unwrap_err().why
+        };
+        assert_eq!(refused(&["a.example", "a.example"]), Invalid::Host);
+        assert_eq!(refused(&["b.example"]), Invalid::Host);
+        assert_eq!(refused(&["a.example:81"]), Invalid::Host);
+        assert_eq!(refused(&[]), Invalid::Host);
+        assert!(target(&parts("GET", "http://a.example/", &["A.EXAMPLE:80"]), &front).is_ok());
+    }
+
+    #[test]
+    fn reverse_site_follows_from_configuration() {
+        let p = parts("GET", "/x", &["B.example:99"]);
+        assert_eq!(target(&p, &sites()).unwrap().site, 1);
+        let p = parts("GET", "http://a.example/x", &["a.example"]);
+        assert_eq!(target(&p, &sites()).unwrap().site, 0);
+        let p = parts("GET", "/x", &["c.example"]);
+        assert_eq!(target(&p, &sites()).unwrap_err().status, 421);
+    }
+
+    #[test]
+    fn connect_needs_host_and_port() {
+        let p = parts("CONNECT", "a.example:443", &["a.example:443"]);
+        assert_eq!(tunnel_target(&p).unwrap(), ("a.example", 443));
+        let p = parts("CONNECT", "[::1]:443", &["[::1]:443"]);
+        assert_eq!(tunnel_target(&p).unwrap(), ("::1", 443));
+        let p = parts("CONNECT", "a.example", &["a.example"]);
+        assert_eq!(tunnel_target(&p).unwrap_err().status, 400);
+    }
+
+    #[test]
+    fn expectations_and_max_forwards() {
+        let mut p = parts("OPTIONS", "http://a.example/", &["a.example"]);
+        p.headers.insert("max-forwards", "3".parse().unwrap());
+        assert_eq!(max_forwards(&p), Some(3));
+        p.headers.insert("expect", "200-maybe".parse().unwrap());
+        assert_eq!(target(&p, &Front::Forward).unwrap_err().status, 417);
+    }
+}

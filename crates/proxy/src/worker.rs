@@ -1,0 +1,202 @@
+//! One worker: a thread with a runtime of its own that owns everything its requests touch. What
+//! workers share is in [`Shared`].
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::server::conn::http1;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::account::Observer;
+use crate::client_io::{ConnState, Cut, Phase};
+use crate::connection;
+use crate::control::State;
+use crate::headers::Via;
+use crate::options::{ClientLimits, Options};
+use crate::upstream::Upstream;
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub observer: Arc<dyn Observer>,
+    /// One permit for each connection that may be open.
+    pub room: Arc<Semaphore>,
+    /// Open connections of each worker.
+    pub loads: Vec<AtomicUsize>,
+    pub via: Via,
+}
+
+/// Options, and what follows from them.
+pub(crate) struct Context {
+    pub options: Arc<Options>,
+    pub server: http1::Builder,
+}
+
+impl Context {
+    fn new(options: Arc<Options>) -> Rc<Context> {
+        let server = connection::builder(&options.client);
+        Rc::new(Context { options, server })
+    }
+}
+
+/// The state of one worker.
+pub(crate) struct Worker {
+    pub index: usize,
+    pub shared: Arc<Shared>,
+    pub observer: Arc<dyn Observer>,
+    pub upstream: Rc<Upstream>,
+    context: RefCell<Rc<Context>>,
+    connections: RefCell<HashMap<u64, Watched>>,
+    next_id: Cell<u64>,
+}
+
+/// A connection as the sweep sees it.
+struct Watched {
+    state: Rc<ConnState>,
+    /// When the phase was first seen.
+    since: Instant,
+    /// When the client was first seen to keep us waiting, and how many bytes it had moved then.
+    blocked: Option<(Instant, u64)>,
+}
+
+/// Unregisters a connection when dropped.
+pub(crate) struct WatchGuard {
+    worker: Rc<Worker>,
+    id: u64,
+}
+
+impl Drop for WatchGuard {
+    fn drop(&mut self) {
+        self.worker.connections.borrow_mut().remove(&self.id);
+        self.worker.shared.loads[self.worker.index].fetch_sub(1, Ordering::Relaxed);
+        self.worker.observer.connection(false);
+    }
+}
+
+impl Worker {
+    pub fn new(index: usize, shared: Arc<Shared>, options: Arc<Options>) -> Rc<Worker> {
+        Rc::new(Worker {
+            index,
+            observer: shared.observer.clone(),
+            shared,
+            upstream: Rc::new(Upstream::new(&options.upstream)),
+            context: RefCell::new(Context::new(options)),
+            connections: RefCell::default(),
+            next_id: Cell::new(0),
+        })
+    }
+
+    /// The options in force.
+    pub fn context(&self) -> Rc<Context> {
+        self.context.borrow().clone()
+    }
+
+    /// Registers a connection with the sweep. Its place in `loads` was taken at accept.
+    pub fn watch(self: &Rc<Self>, state: &Rc<ConnState>) -> WatchGuard {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        let watched = Watched { state: state.clone(), since: Instant::now(), blocked: None };
+        self.connections.borrow_mut().insert(id, watched);
+        self.observer.connection(true);
+        WatchGuard { worker: self.clone(), id }
+    }
+
+    /// Looks after time-outs and changes of the options until the drain begins.
+    pub async fn sweep(&self, mut control: watch::Receiver<State>) {
+        let mut tick = interval(self.sweep_interval());
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                now = tick.tick() => {
+                    let context = self.context();
+                    self.sweep_once(now.into_std(), &context.options.client);
+                    self.upstream.prune(&context.options.upstream);
+                }
+                changed = control.changed() => {
+                    let state = control.borrow_and_update().clone();
+                    if changed.is_err() || state.draining {
+                        return;
+                    }
+                    *self.context.borrow_mut() = Context::new(state.options);
+                    tick = interval(self.sweep_interval());
+                }
+            }
+        }
+    }
+
+    /// Lets running answers end, cuts the rest after the drain time.
+    pub async fn drain(&self) {
+        let limits = self.context().options.client.clone();
+        for watched in self.connections.borrow().values() {
+            watched.state.drain();
+        }
+        let deadline = Instant::now() + limits.drain;
+        let mut tick = interval(Duration::from_millis(10));
+        while !self.connections.borrow().is_empty() {
+            let now = tick.tick().await.into_std();
+            if now >= deadline {
+                for watched in self.connections.borrow().values() {
+                    watched.state.cut_now(Cut::Drain);
+                }
+            }
+            for watched in self.connections.borrow().values() {
+                // Accepted while the drain began.
+                if !watched.state.draining() {
+                    watched.state.drain();
+                }
+            }
+        }
+    }
+
+    /// A quarter of the shortest bound, so that none is overrun by much.
+    fn sweep_interval(&self) -> Duration {
+        let context = self.context();
+        let limits = &context.options.client;
+        let shortest = limits.head_timeout.min(limits.idle_timeout).min(limits.stall_timeout);
+        (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+    }
+
+    fn sweep_once(&self, now: Instant, limits: &ClientLimits) {
+        for watched in self.connections.borrow_mut().values_mut() {
+            if let Some(cut) = watched.check(now, limits) {
+                watched.state.cut_now(cut);
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<Cut> {
+        if self.state.take_changed() {
+            self.since = now;
+            self.blocked = None;
+        }
+        let waited = now.duration_since(self.since);
+        match self.state.phase() {
+            Phase::Idle if !self.state.blocked() => {
+                (waited >= limits.idle_timeout).then_some(Cut::Idle)
+            }
+            Phase::Head => (waited >= limits.head_timeout).then_some(Cut::Head),
+            Phase::Idle | Phase::Busy => self.check_rate(now, limits),
+        }
+    }
+
+    fn check_rate(&mut self, now: Instant, limits: &ClientLimits) -> Option<Cut> {
+        if !self.state.blocked() {
+            self.blocked = None;
+            return None;
+        }
+        let moved = self.state.moved();
+        let (since, before) = *self.blocked.get_or_insert((now, moved));
+        if now.duration_since(since) < limits.stall_timeout {
+            return None;
+        }
+        let least = limits.rate_min.saturating_mul(limits.stall_timeout.as_secs()).max(1);
+        self.blocked = Some((now, moved));
+        (moved - before < least).then_some(Cut::Stall)
+    }
+}
