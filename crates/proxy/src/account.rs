@@ -4,7 +4,6 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::{self, HeaderValue};
@@ -13,7 +12,8 @@ use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::client_io::{ConnState, Phase};
 use crate::outcome::{Error, Outcome};
-use crate::upstream::BodyError;
+use crate::upstream::{BodyError, Origin};
+use crate::worker::Worker;
 
 /// Whoever wants to know of every request: metrics, the access log.
 pub trait Observer: Send + Sync + 'static {
@@ -56,7 +56,8 @@ pub struct Finished<'a> {
     pub complete: bool,
     /// From the head of the request to the end of the answer's body.
     pub duration: Duration,
-    /// Where the answer came from, when an upstream was asked.
+    /// Host and port of the upstream that was asked; `None` also unless
+    /// [`Observer::wants_texts`].
     pub upstream: Option<&'a str>,
     /// What only a log wants; `None` unless [`Observer::wants_texts`].
     pub texts: Option<&'a Texts>,
@@ -77,7 +78,7 @@ pub struct Texts {
 
 /// The open account.
 pub(crate) struct Account {
-    observer: Arc<dyn Observer>,
+    worker: Rc<Worker>,
     conn: Rc<ConnState>,
     client: SocketAddr,
     method: Method,
@@ -87,19 +88,19 @@ pub(crate) struct Account {
     body_bytes: u64,
     complete: bool,
     began: Instant,
-    upstream: Option<Rc<str>>,
+    upstream: Option<String>,
     texts: Option<Box<Texts>>,
 }
 
 impl Account {
     /// Opens the account of a request that `conn` is busy with from now on.
     pub fn open(
-        observer: &Arc<dyn Observer>,
+        worker: &Rc<Worker>,
         conn: &Rc<ConnState>,
         client: SocketAddr,
         parts: &Parts,
     ) -> Account {
-        let texts = observer.wants_texts().then(|| {
+        let texts = worker.observer.wants_texts().then(|| {
             Box::new(Texts {
                 url: url_without_user_info(parts),
                 referer: parts.headers.get(header::REFERER).cloned(),
@@ -108,7 +109,7 @@ impl Account {
             })
         });
         Account {
-            observer: observer.clone(),
+            worker: worker.clone(),
             conn: conn.clone(),
             client,
             method: parts.method.clone(),
@@ -132,9 +133,16 @@ impl Account {
         }
     }
 
+    /// Our name in `Cache-Status`.
+    pub fn pseudonym(&self) -> &str {
+        self.worker.shared.pseudonym.as_str()
+    }
+
     /// The upstream that was asked.
-    pub fn asked(&mut self, upstream: Rc<str>) {
-        self.upstream = Some(upstream);
+    pub fn asked(&mut self, upstream: &Origin) {
+        if self.texts.is_some() {
+            self.upstream = Some(upstream.to_string());
+        }
     }
 
     /// Body bytes went out.
@@ -164,7 +172,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.conn.set_phase(Phase::Idle);
-        self.observer.finished(&Finished {
+        self.worker.observer.finished(&Finished {
             client: self.client,
             method: &self.method,
             version: self.version,

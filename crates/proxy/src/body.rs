@@ -44,9 +44,8 @@ impl AnswerBody {
         AnswerBody { source, account }
     }
 
-    /// The account, for what is learnt after the body was made.
-    pub fn account(&mut self) -> &mut Account {
-        &mut self.account
+    pub fn empty(account: Account) -> AnswerBody {
+        AnswerBody { source: Source::Empty, account }
     }
 }
 

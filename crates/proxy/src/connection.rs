@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -95,7 +95,7 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
             told_to_drain = true;
             Pin::new(&mut http).graceful_shutdown();
         }
-        http.poll_without_shutdown(cx).map(End::Done)
+        Pin::new(&mut http).poll(cx).map(End::Done)
     })
     .await;
     let parts = http.into_parts();
@@ -115,7 +115,7 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
             let tunnel = connection.tunnel.borrow_mut().take();
             match tunnel {
                 Some(upstream) if result.is_ok() => {
-                    tunnel_through(&connection, socket, parts.read_buf, upstream).await;
+                    tunnel_through(&state, socket, parts.read_buf, upstream).await;
                 }
                 _ => close(socket, state.eof()).await,
             }
@@ -152,4 +152,28 @@ async fn close(mut socket: TcpStream, seen_eof: bool) {
     };
     // Elapsed or drained: either way the connection is dropped now.
     let _ = timeout(LINGER_TIME, drain).await;
+}
+
+/// Joins client and upstream until both have ended; `early` is what the client sent before our
+/// answer. The drain cuts it.
+async fn tunnel_through(
+    state: &ConnState,
+    mut client: TcpStream,
+    early: Bytes,
+    mut upstream: TcpStream,
+) {
+    let copy = async {
+        upstream.write_all(&early).await?;
+        copy_bidirectional(&mut client, &mut upstream).await
+    };
+    let mut copy = pin!(copy);
+    poll_fn(|cx| {
+        state.note_task(cx);
+        if state.cut().is_some() {
+            return Poll::Ready(());
+        }
+        // An error on either side ends both.
+        copy.as_mut().poll(cx).map(drop)
+    })
+    .await;
 }

@@ -1,13 +1,18 @@
 //! Every setting of the proxy, each with its unit, its default and the reason for it. Plain data:
 //! the command line fills it, the rest of the crate reads it, and a reload replaces it whole.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::Access;
+
 /// All settings of the proxy.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// What kind of proxy the listeners are.
     pub front: Front,
+    /// Who may ask for what.
+    pub access: Arc<Access>,
     /// What names this proxy in `Via` and `Cache-Status`.
     pub pseudonym: Pseudonym,
     /// Limits of the client side.
@@ -16,6 +21,20 @@ pub struct Options {
     pub upstream: UpstreamLimits,
     /// How objects are fetched for the cache.
     pub fill: FillOptions,
+}
+
+impl Options {
+    /// Options with their defaults.
+    pub fn new(front: Front, access: Arc<Access>) -> Options {
+        Options {
+            front,
+            access,
+            pseudonym: Pseudonym::default(),
+            client: ClientLimits::default(),
+            upstream: UpstreamLimits::default(),
+            fill: FillOptions::default(),
+        }
+    }
 }
 
 /// The two kinds of proxy.

@@ -85,8 +85,8 @@ pub(crate) fn target<'a>(parts: &'a Parts, front: &Front) -> Result<Target<'a>, 
     }
     match front {
         Front::Forward => {
-            let (host, port) = authority
-                .ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
+            let (host, port) =
+                authority.ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
             Ok(Target { site: 0, host, port: port.unwrap_or(80), path })
         }
         Front::Reverse(sites) => in_site(sites, authority, path),
@@ -97,9 +97,7 @@ pub(crate) fn target<'a>(parts: &'a Parts, front: &Front) -> Result<Target<'a>, 
 pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
     check_fields(parts)?;
     single_host(&parts.headers)?;
-    let bad = || {
-        Refused::bad(Invalid::Target, "CONNECT needs a target of the form host:port.")
-    };
+    let bad = || Refused::bad(Invalid::Target, "CONNECT needs a target of the form host:port.");
     let authority = parts.uri.authority().ok_or_else(bad)?;
     if authority.as_str().contains('@') {
         return Err(bad());
@@ -264,9 +262,10 @@ mod tests {
         assert_eq!(split("a.example:"), Some(("a.example", None)));
         assert_eq!(split("a.example:8080"), Some(("a.example", Some(8080))));
         assert_eq!(split("[::1]:81"), Some(("[::1]", Some(81))));
-        for bad in ["", ":80", "a:0", "a:65536", "a:+1", "a:b", "[::1", "[x]", "[::1]80", "a b",
-            "a/b", "u@h", "a:1:2"]
-        {
+        for bad in [
+            "", ":80", "a:0", "a:65536", "a:+1", "a:b", "[::1", "[x]", "[::1]80", "a b", "a/b",
+            "u@h", "a:1:2",
+        ] {
             assert_eq!(split(bad), None, "{bad}");
         }
     }

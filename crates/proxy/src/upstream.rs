@@ -25,9 +25,10 @@ use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Sleep, sleep, timeout};
 
+use crate::access::Denial;
 use crate::options::UpstreamLimits;
 use crate::out_body::{OutBody, Progress};
-use crate::outcome::{Denied, Error as Reason};
+use crate::outcome::Error as Reason;
 use crate::resolve::Resolver;
 
 /// The server to talk to.
@@ -46,13 +47,13 @@ impl fmt::Display for Origin {
 }
 
 /// Says whether an address may be connected to for the request at hand.
-pub(crate) type Check<'a> = &'a dyn Fn(IpAddr) -> Result<(), Denied>;
+pub(crate) type Check<'a> = &'a dyn Fn(IpAddr) -> Result<(), Denial>;
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Every address of the origin is forbidden to this client.
-    Denied(Denied),
+    Denied(Denial),
     /// One of ours: the reason, and a sentence with the particulars.
     Failed(Reason, String),
 }

@@ -17,7 +17,7 @@ use crate::client_io::{ConnState, Cut, Phase};
 use crate::connection;
 use crate::control::State;
 use crate::headers::Via;
-use crate::options::{ClientLimits, Options};
+use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
 
 /// What all workers share.
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     /// Open connections of each worker.
     pub loads: Vec<AtomicUsize>,
     pub via: Via,
+    pub pseudonym: Pseudonym,
 }
 
 /// Options, and what follows from them.

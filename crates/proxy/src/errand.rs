@@ -1,0 +1,183 @@
+//! What is to be asked of an upstream on behalf of a client: the request as it will be sent, and
+//! who asks, so that every address can be checked for that client. Owned, for a fill outlives the
+//! request that began it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, Uri, Version};
+use hyper::body::Incoming;
+
+use crate::access::Query;
+use crate::connection::Connection;
+use crate::headers;
+use crate::interim::Interim;
+use crate::options::{Front, Options};
+use crate::out_body::{ClientBody, OutBody};
+use crate::request::{self, Target};
+use crate::upstream::{Failure, Origin, Outgoing, UpstreamBody};
+use crate::worker::Worker;
+
+/// A request for an upstream.
+pub(crate) struct Errand {
+    pub origin: Origin,
+    pub method: Method,
+    pub headers: HeaderMap,
+    uri: Uri,
+    client: SocketAddr,
+    /// The host and port that the client named, as the access rules know them.
+    named: (String, u16),
+    /// Where the 1xx answers go.
+    pub interim: Option<Arc<Interim>>,
+}
+
+impl Errand {
+    /// The errand of a client's request, with the fields that a proxy adds and removes.
+    pub fn new(
+        connection: &Connection,
+        options: &Options,
+        parts: &Parts,
+        target: &Target<'_>,
+    ) -> Errand {
+        let mut fields = parts.headers.clone();
+        headers::remove_hop_by_hop(&mut fields);
+        let named_host = target.host.to_ascii_lowercase();
+        let (origin, host) = match &options.front {
+            Front::Forward => {
+                let host = request::bare(&named_host).to_owned();
+                let origin = Origin { host, port: target.port };
+                let host = authority(&origin);
+                (origin, Some(host))
+            }
+            Front::Reverse(sites) => {
+                let site = &sites[target.site];
+                let origin = Origin { host: site.upstream_host.clone(), port: site.upstream_port };
+                let own = (!site.pass_host || target.host.is_empty()).then(|| authority(&origin));
+                (origin, own)
+            }
+        };
+        if let Some(host) = host.and_then(|host| HeaderValue::try_from(host).ok()) {
+            fields.insert(header::HOST, host);
+        }
+        if let Some(left) = request::max_forwards(parts) {
+            fields.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
+        }
+        if headers::takes_trailers(&parts.headers) {
+            fields.insert(header::TE, HeaderValue::from_static("trailers"));
+            fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
+        }
+        fields.append(header::VIA, connection.worker.shared.via.entry(parts.version));
+        // An HTTP/1.0 client knows no 1xx.
+        let interim = (parts.version == Version::HTTP_11).then(Arc::default);
+        Errand {
+            origin,
+            method: parts.method.clone(),
+            headers: fields,
+            uri: origin_form(target.path),
+            client: connection.client,
+            named: (named_host, target.port),
+            interim,
+        }
+    }
+
+    /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.
+    pub async fn run(
+        &self,
+        worker: &Worker,
+        options: &Options,
+        body: Option<Incoming>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let query = Query {
+            client: self.client.ip(),
+            method: &self.method,
+            host: &self.named.0,
+            port: self.named.1,
+        };
+        let check = |ip: IpAddr| options.access.at(&query, SocketAddr::new(ip, self.origin.port));
+        let upstream = &worker.upstream;
+        let limits = &options.upstream;
+        let Some(body) = body else {
+            let again = || self.request(OutBody::Empty);
+            let again: Option<&dyn Fn() -> Request<OutBody>> =
+                if headers::is_idempotent(&self.method) { Some(&again) } else { None };
+            let request = self.request(OutBody::Empty);
+            let outgoing = Outgoing { request, progress: None, again };
+            return upstream.send(&self.origin, limits, &check, outgoing).await;
+        };
+        let expects = self.headers.contains_key(header::EXPECT);
+        let chunked = http_body::Body::size_hint(&body).exact().is_none();
+        let body = ClientBody::new(body, self.interim.clone().filter(|_| expects));
+        let progress = Some(body.progress());
+        let mut request = self.request(OutBody::Client(body));
+        if chunked {
+            // hyper would send no body with a GET that does not say so.
+            let value = HeaderValue::from_static("chunked");
+            request.headers_mut().insert(header::TRANSFER_ENCODING, value);
+        }
+        let outgoing = Outgoing { request, progress, again: None };
+        upstream.send(&self.origin, limits, &check, outgoing).await
+    }
+
+    fn request(&self, body: OutBody) -> Request<OutBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        if let Some(interim) = &self.interim {
+            interim.attach(&mut request);
+        }
+        request
+    }
+}
+
+/// `host[:port]` as it stands in `Host`.
+fn authority(origin: &Origin) -> String {
+    let text = origin.to_string();
+    match text.strip_suffix(":80") {
+        Some(host) => host.to_owned(),
+        None => text,
+    }
+}
+
+/// The target as an origin server takes it (RFC 9112, 3.2.1).
+fn origin_form(path: &str) -> Uri {
+    let path = match path {
+        "" => return Uri::from_static("/"),
+        "*" => return Uri::from_static("*"),
+        path if path.starts_with('/') => PathAndQuery::try_from(path),
+        query => PathAndQuery::try_from(format!("/{query}")),
+    };
+    // It was part of a valid target.
+    path.map_or(Uri::from_static("/"), Uri::from)
+}
+
+/// Prepares an upstream's head for a client: hop-by-hop fields out, `Via` and a missing `Date` in.
+/// `Trailer` stays when the client takes trailers; hyper sends those only that it announces.
+pub(crate) fn clean_answer(
+    worker: &Worker,
+    headers: &mut HeaderMap,
+    version: Version,
+    trailers: bool,
+) {
+    let announced = if trailers { headers.remove(header::TRAILER) } else { None };
+    headers::remove_hop_by_hop(headers);
+    headers.remove(header::TRAILER);
+    if let Some(announced) = announced {
+        headers.insert(header::TRAILER, announced);
+    }
+    headers.append(header::VIA, worker.shared.via.entry(version));
+    // hyper adds a missing Date by itself, with the time at which the head goes out.
+}
+
+/// Names that only a cache may send to an origin.
+pub(crate) const CONDITIONS: [HeaderName; 6] = [
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_MATCH,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+    header::RANGE,
+];

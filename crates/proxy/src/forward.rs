@@ -1,0 +1,89 @@
+//! A request that the cache takes no part in: it goes to its upstream as it came, and the answer
+//! streams back at the client's pace.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use http::request::Parts;
+use http::{Response, StatusCode};
+use hyper::body::{Body as _, Incoming};
+
+use crate::account::Account;
+use crate::body::{AnswerBody, Source};
+use crate::cache_status::CacheStatus;
+use crate::client_io::ConnState;
+use crate::connection::Connection;
+use crate::errand::{self, Errand};
+use crate::headers;
+use crate::interim::Interim;
+use crate::options::Options;
+use crate::outcome::Error;
+use crate::serve;
+use crate::upstream::{Failure, UpstreamBody};
+
+/// Asks the upstream of `errand` and hands its answer on. `inspect` sees the upstream's head before
+/// the client does, and may hold it back (an invalidation must be over first).
+pub(crate) async fn pass(
+    connection: &Rc<Connection>,
+    options: &Options,
+    mut account: Account,
+    parts: &Parts,
+    errand: Errand,
+    body: Incoming,
+    status: CacheStatus,
+    inspect: impl AsyncFnOnce(&Response<UpstreamBody>),
+) -> Response<AnswerBody> {
+    let worker = &connection.worker;
+    account.asked(&errand.origin);
+    let body = (!body.is_end_stream()).then_some(body);
+    let asking = errand.run(worker, options, body);
+    let answer = relay(&connection.state, errand.interim.as_deref(), asking).await;
+    let mut response = match answer {
+        Ok(response) => response,
+        Err(failure) => return serve::failed(account, failure),
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let text = format!("{} changed the protocol, which nobody asked for.", errand.origin);
+        return serve::failed(account, Failure::Failed(Error::BadAnswer, text));
+    }
+    inspect(&response).await;
+    let version = response.version();
+    let trailers = headers::takes_trailers(&parts.headers);
+    errand::clean_answer(worker, response.headers_mut(), version, trailers);
+    status.append_to(account.pseudonym(), response.headers_mut());
+    account.answered(response.status(), status.outcome, response.headers());
+    let (mut head, body) = response.into_parts();
+    // What we speak to the client is ours to say.
+    head.version = http::Version::HTTP_11;
+    head.extensions.clear();
+    Response::from_parts(head, AnswerBody::new(Source::Upstream(body), account))
+}
+
+/// Waits for `work` while 1xx answers go to the client, and until they have gone.
+pub(crate) async fn relay<T>(
+    state: &ConnState,
+    interim: Option<&Interim>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    let mut done = None;
+    poll_fn(|cx| {
+        if done.is_none()
+            && let Poll::Ready(value) = work.as_mut().poll(cx)
+        {
+            done = Some(value);
+        }
+        if let Some(interim) = interim {
+            while let Poll::Ready(head) = interim.poll_head(cx) {
+                state.push_interim(head);
+            }
+        }
+        if !state.interim_sent() {
+            return Poll::Pending;
+        }
+        done.take().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}

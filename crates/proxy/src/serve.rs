@@ -1,0 +1,150 @@
+//! What becomes of a request: the order of the decisions. Each decision is made elsewhere; here
+//! is only what follows on what.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use crate::access::{Query, Verdict};
+use crate::account::Account;
+use crate::answer;
+use crate::body::AnswerBody;
+use crate::cache_status::CacheStatus;
+use crate::connection::Connection;
+use crate::errand::Errand;
+use crate::forward;
+use crate::options::{Front, Options};
+use crate::outcome::{Bypass, Error, Invalid, Outcome};
+use crate::request::{self, Refused, Target};
+use crate::upstream::{Failure, Origin};
+
+/// Answers one request. Never fails: what goes wrong is an answer too.
+pub(crate) async fn answer(
+    connection: &Rc<Connection>,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
+    let worker = &connection.worker;
+    let context = worker.context();
+    let (parts, body) = request.into_parts();
+    let account = Account::open(worker, &connection.state, connection.client, &parts);
+    if worker.shared.via.is_loop(&parts.headers) {
+        let text = "This request came back to the proxy that had sent it: a loop.\n";
+        let outcome = Outcome::Error(Error::Loop);
+        return answer::plain(account, StatusCode::LOOP_DETECTED, outcome, text);
+    }
+    if parts.method == Method::CONNECT {
+        return connect(connection, &context.options, account, &parts).await;
+    }
+    let target = match request::target(&parts, &context.options.front) {
+        Ok(target) => target,
+        Err(refused) => return refuse(account, &refused),
+    };
+    if let Verdict::Deny(denial) =
+        context.options.access.before(&query(connection, &parts, &target))
+    {
+        let outcome = Outcome::Denied(denial.reason);
+        return answer::plain(account, StatusCode::FORBIDDEN, outcome, denial.text);
+    }
+    if request::max_forwards(&parts) == Some(0) {
+        return last_stop(account, &parts);
+    }
+    let errand = Errand::new(connection, &context.options, &parts, &target);
+    let status = CacheStatus::new(Outcome::Bypass(Bypass::Offline));
+    forward::pass(connection, &context.options, account, &parts, errand, body, status, async |_| ())
+        .await
+}
+
+/// What the access rules are asked.
+pub(crate) fn query<'a>(
+    connection: &Connection,
+    parts: &'a Parts,
+    target: &Target<'a>,
+) -> Query<'a> {
+    Query {
+        client: connection.client.ip(),
+        method: &parts.method,
+        host: target.host,
+        port: target.port,
+    }
+}
+
+fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {
+    let outcome = Outcome::Invalid(refused.why);
+    answer::plain(account, refused.status, outcome, format!("{}\n", refused.text))
+}
+
+/// The answer to a request that got no answer from its upstream.
+pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {
+    let status = failure.status();
+    match failure {
+        Failure::Denied(denial) => {
+            answer::plain(account, status, Outcome::Denied(denial.reason), denial.text)
+        }
+        Failure::Failed(reason, text) => {
+            answer::plain(account, status, Outcome::Error(reason), format!("{text}\n"))
+        }
+    }
+}
+
+/// A TRACE or OPTIONS whose `Max-Forwards` is used up ends here (RFC 9110, 7.6.2).
+fn last_stop(account: Account, parts: &Parts) -> Response<AnswerBody> {
+    let outcome = Outcome::Bypass(Bypass::Method);
+    if parts.method == Method::OPTIONS {
+        let mut response = answer::plain(account, StatusCode::OK, outcome, "");
+        let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
+        response.headers_mut().insert(header::ALLOW, allow);
+        return response;
+    }
+    let mut echo = format!("TRACE {} {:?}\r\n", parts.uri, parts.version).into_bytes();
+    for (name, value) in &parts.headers {
+        // Never send back what authenticates (RFC 9110, 9.3.8).
+        let secret = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
+        if !secret.contains(name) {
+            echo.extend_from_slice(name.as_str().as_bytes());
+            echo.extend_from_slice(b": ");
+            echo.extend_from_slice(value.as_bytes());
+            echo.extend_from_slice(b"\r\n");
+        }
+    }
+    answer::with_type(account, StatusCode::OK, outcome, "message/http", echo.into())
+}
+
+/// Opens a tunnel: the bytes flow once hyper has written our answer.
+async fn connect(
+    connection: &Rc<Connection>,
+    options: &Options,
+    mut account: Account,
+    parts: &Parts,
+) -> Response<AnswerBody> {
+    if matches!(options.front, Front::Reverse(_)) {
+        let refused = Refused {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            why: Invalid::Method,
+            text: "A reverse proxy opens no tunnels.",
+        };
+        return refuse(account, &refused);
+    }
+    let (host, port) = match request::tunnel_target(parts) {
+        Ok(target) => target,
+        Err(refused) => return refuse(account, &refused),
+    };
+    let query = Query { client: connection.client.ip(), method: &parts.method, host, port };
+    if let Verdict::Deny(denial) = options.access.before(&query) {
+        return failed(account, Failure::Denied(denial));
+    }
+    let check = |ip: IpAddr| options.access.at(&query, SocketAddr::new(ip, port));
+    let origin = Origin { host: host.to_ascii_lowercase(), port };
+    match connection.worker.upstream.dial(&origin, &options.upstream, &check).await {
+        Err(failure) => failed(account, failure),
+        Ok(stream) => {
+            *connection.tunnel.borrow_mut() = Some(stream);
+            let response = Response::new(());
+            account.answered(StatusCode::OK, Outcome::Tunnel, response.headers());
+            response.map(|()| AnswerBody::empty(account))
+        }
+    }
+}

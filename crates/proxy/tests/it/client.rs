@@ -1,0 +1,179 @@
+//! A client that sends what it is told and reads answers as a strict parser would.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Long enough for any machine; reached only when the proxy hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Client {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+/// One answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+    /// False when the connection ended before the body did.
+    pub complete: bool,
+}
+
+impl Answer {
+    /// The values of a field, joined.
+    pub fn field(&self, name: &str) -> Option<String> {
+        let mut values = self.head.lines().skip(1).filter_map(|line| {
+            let (field, value) = line.split_once(':')?;
+            field.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        });
+        let first = values.next()?;
+        Some(values.fold(first, |all, next| format!("{all}, {next}")))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The outcome named in `Cache-Status`.
+    pub fn detail(&self) -> String {
+        let status = self.field("cache-status").unwrap_or_default();
+        let detail = status.rsplit_once("detail=").map_or("", |(_, detail)| detail);
+        detail.trim_matches('"').to_owned()
+    }
+}
+
+impl Client {
+    pub fn connect(proxy: SocketAddr) -> Client {
+        let stream = TcpStream::connect(proxy).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream, read: Vec::new() }
+    }
+
+    pub fn send(&mut self, text: impl AsRef<[u8]>) -> &mut Client {
+        self.stream.write_all(text.as_ref()).unwrap();
+        self
+    }
+
+    /// Ends our side; the proxy may still answer.
+    pub fn half_close(&mut self) -> &mut Client {
+        self.stream.shutdown(Shutdown::Write).unwrap();
+        self
+    }
+
+    /// Sends a GET for an absolute URL and reads the answer.
+    pub fn get(&mut self, url: &str) -> Answer {
+        self.get_with(url, "")
+    }
+
+    /// The same with further fields, each ended by CRLF.
+    pub fn get_with(&mut self, url: &str, fields: &str) -> Answer {
+        self.send(request("GET", url, fields)).answer()
+    }
+
+    /// The head of the next answer, 1xx included.
+    pub fn head(&mut self) -> String {
+        loop {
+            if let Some(end) = find(&self.read, b"\r\n\r\n") {
+                let head = self.read.drain(..end + 4).collect();
+                return String::from_utf8(head).unwrap();
+            }
+            assert!(self.fill(), "connection ended within a head: {:?}", self.read);
+        }
+    }
+
+    pub fn answer(&mut self) -> Answer {
+        self.answer_to("GET")
+    }
+
+    /// The next final answer to a request with `method`.
+    pub fn answer_to(&mut self, method: &str) -> Answer {
+        let head = self.head();
+        let status: u16 = head[9..12].parse().unwrap();
+        let mut answer = Answer { status, head, body: Vec::new(), complete: true };
+        if method == "HEAD" || status == 304 || status == 204 {
+            return answer;
+        }
+        if answer.field("transfer-encoding").is_some_and(|t| t.ends_with("chunked")) {
+            answer.complete = self.chunked(&mut answer.body);
+        } else if let Some(length) = answer.field("content-length") {
+            answer.complete = self.exactly(length.parse().unwrap(), &mut answer.body);
+        } else {
+            while self.fill() {}
+            answer.body = std::mem::take(&mut self.read);
+        }
+        answer
+    }
+
+    /// Exactly `n` further bytes; false when the connection ends before.
+    pub fn exactly(&mut self, n: usize, into: &mut Vec<u8>) -> bool {
+        while self.read.len() < n {
+            if !self.fill() {
+                into.append(&mut self.read);
+                return false;
+            }
+        }
+        into.extend(self.read.drain(..n));
+        true
+    }
+
+    fn chunked(&mut self, into: &mut Vec<u8>) -> bool {
+        loop {
+            let Some(line) = self.line() else { return false };
+            let size = usize::from_str_radix(line.split(';').next().unwrap().trim(), 16).unwrap();
+            if size == 0 {
+                // Trailers, then an empty line.
+                while self.line().is_some_and(|line| !line.is_empty()) {}
+                return true;
+            }
+            if !self.exactly(size, into) || self.line().is_none() {
+                return false;
+            }
+        }
+    }
+
+    /// The next line without its end.
+    pub fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = find(&self.read, b"\r\n") {
+                let line: Vec<u8> = self.read.drain(..end + 2).collect();
+                return Some(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+
+    /// True when the proxy closes now without another byte.
+    pub fn closed(&mut self) -> bool {
+        self.read.is_empty() && !self.fill()
+    }
+
+
+    fn fill(&mut self) -> bool {
+        let mut buffer = [0u8; 16 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(n) => {
+                self.read.extend_from_slice(&buffer[..n]);
+                true
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => false,
+            Err(e) => panic!("reading from the proxy: {e}; so far {:?}", self.read.len()),
+        }
+    }
+}
+
+/// A request with `Host` from its URL.
+pub fn request(method: &str, url: &str, fields: &str) -> String {
+    let host = url.split('/').nth(2).unwrap_or("");
+    format!("{method} {url} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
+}
+
+pub fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes.windows(needle.len()).position(|window| window == needle)
+}

@@ -1,0 +1,324 @@
+//! What passes through: methods, bodies, fields, connections.
+
+use std::io::Write;
+use std::time::Duration;
+
+use crate::client::{Client, request};
+use crate::origin::{Origin, Then, ok};
+use crate::rig::Rig;
+
+#[test]
+fn a_get_goes_through_and_comes_back() {
+    let origin = Origin::always(ok("X-A: b\r\nConnection: x-hop\r\nX-Hop: 1\r\n", "hello"));
+    let rig = Rig::forward();
+    let answer = rig.client().get(&origin.url("/x?y=z"));
+    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+    assert_eq!(answer.field("x-a").unwrap(), "b");
+    assert_eq!(answer.field("x-hop"), None);
+    assert!(answer.field("via").unwrap().starts_with("1.1 larder"));
+    assert!(answer.field("date").is_some());
+    let asked = &origin.asked()[0];
+    assert_eq!(asked.path, "/x?y=z");
+    assert_eq!(asked.field("host").unwrap(), origin.address.to_string());
+    assert!(asked.field("via").unwrap().starts_with("1.1 larder"));
+}
+
+#[test]
+fn hop_by_hop_fields_and_credentials_for_us_stay_here() {
+    let origin = Origin::always(ok("", ""));
+    let rig = Rig::forward();
+    let fields = "Connection: keep-alive, X-Secret\r\nX-Secret: 1\r\nProxy-Connection: x\r\n\
+        Proxy-Authorization: Basic eA==\r\nTE: trailers, gzip\r\nUpgrade: h2c\r\n";
+    rig.client().get_with(&origin.url("/"), fields);
+    let asked = &origin.asked()[0];
+    for gone in ["x-secret", "proxy-connection", "proxy-authorization", "upgrade"] {
+        assert_eq!(asked.field(gone), None, "{gone}");
+    }
+    assert_eq!(asked.field("te").unwrap(), "trailers");
+}
+
+#[test]
+fn user_information_is_neither_logged_nor_sent() {
+    let origin = Origin::always(ok("", ""));
+    let mut rig = Rig::forward();
+    let url = format!("http://me:secret@{}/x", origin.address);
+    let request = format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address);
+    assert_eq!(rig.client().send(request).answer().status, 200);
+    rig.stop();
+    assert!(!origin.asked()[0].head.contains("secret"));
+    assert_eq!(*rig.seen.urls.lock().unwrap(), [origin.url("/x")]);
+}
+
+#[test]
+fn bodies_stream_both_ways() {
+    let origin = Origin::start(|asked, stream| {
+        let _ = stream.write_all(ok("", &format!("{} bytes", asked.body.len())).as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.send(request("POST", &origin.url("/"), "Content-Length: 5\r\n")).send("12345");
+    assert_eq!(client.answer().text(), "5 bytes");
+    let chunked = request("PUT", &origin.url("/"), "Transfer-Encoding: chunked\r\n");
+    client.send(chunked).send("3\r\nabc\r\n0\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    assert_eq!(origin.asked()[1].method, "PUT");
+    assert!(origin.asked()[1].body.windows(3).any(|w| w == b"abc"));
+    let get = request("GET", &origin.url("/"), "Transfer-Encoding: chunked\r\n");
+    client.send(get).send("3\r\nxyz\r\n0\r\n\r\n");
+    assert_eq!(client.answer().status, 200);
+    assert!(origin.asked()[2].body.windows(3).any(|w| w == b"xyz"));
+}
+
+#[test]
+fn a_head_has_no_body_but_its_length() {
+    let origin = Origin::always("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for _ in 0..2 {
+        let answer = client.send(request("HEAD", &origin.url("/"), "")).answer_to("HEAD");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.field("content-length").unwrap(), "999");
+    }
+}
+
+#[test]
+fn upstream_connections_are_used_again_and_a_dead_one_is_noticed() {
+    let origin = Origin::start(|asked, stream| {
+        let _ = stream.write_all(ok("", "x").as_bytes());
+        // Closes without a word after the second request of a connection.
+        if asked.on_connection == 1 { Then::Close } else { Then::Stay }
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for i in 0..6 {
+        let url = origin.url(&format!("/{i}"));
+        let method = if i % 2 == 0 { "GET" } else { "DELETE" };
+        assert_eq!(client.send(request(method, &url, "")).answer().status, 200, "request {i}");
+    }
+    assert_eq!(origin.count(), 6);
+    assert!(origin.asked().iter().any(|asked| asked.on_connection == 1));
+}
+
+#[test]
+fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
+    // The first connection answers one request, reads a second and closes without an answer.
+    let origin = Origin::start(|asked, stream| {
+        if asked.number == 1 {
+            return Then::Close;
+        }
+        let _ = stream.write_all(ok("Cache-Control: no-store\r\n", "x").as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    assert_eq!(client.get(&origin.url("/a")).status, 200);
+    assert_eq!(client.get(&origin.url("/b")).status, 200);
+    let paths: Vec<_> = origin.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(paths, ["/a", "/b", "/b"]);
+    // A POST is not repeated: whether it had an effect is unknown.
+    let origin = Origin::start(|asked, stream| {
+        if asked.number == 1 {
+            return Then::Close;
+        }
+        let _ = stream.write_all(ok("", "x").as_bytes());
+        Then::Stay
+    });
+    assert_eq!(client.get(&origin.url("/a")).status, 200);
+    let post = request("POST", &origin.url("/b"), "Content-Length: 1\r\n");
+    assert_eq!(client.send(post).send("x").answer().status, 502);
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let origin = Origin::start(|asked, stream| {
+        let _ = stream.write_all(ok("", &asked.path).as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let all: String = (0..20).map(|i| request("GET", &origin.url(&format!("/{i}")), "")).collect();
+    client.send(all);
+    for i in 0..20 {
+        assert_eq!(client.answer().text(), format!("/{i}"));
+    }
+}
+
+#[test]
+fn http10_clients_get_no_chunks_and_keep_alive_when_they_ask() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let origin = Origin::always(chunked);
+    let rig = Rig::forward();
+    let request = format!("GET {} HTTP/1.0\r\n\r\n", origin.url("/"));
+    let mut client = rig.client();
+    let answer = client.send(&request).answer();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "abc"));
+    assert_eq!(answer.field("transfer-encoding"), None);
+    assert!(client.closed());
+    let origin = Origin::always(ok("", "x"));
+    let keep = format!("GET {} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", origin.url("/"));
+    let mut client = rig.client();
+    for _ in 0..2 {
+        assert_eq!(client.send(&keep).answer().text(), "x");
+    }
+}
+
+#[test]
+fn a_client_that_half_closes_still_gets_its_answer() {
+    let origin = Origin::start(|_, stream| {
+        std::thread::sleep(Duration::from_millis(50));
+        let _ = stream.write_all(ok("", "late").as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.send(request("GET", &origin.url("/"), "")).half_close();
+    assert_eq!(client.answer().text(), "late");
+    assert!(client.closed());
+}
+
+#[test]
+fn interim_answers_come_before_the_final_one() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
+    let origin = Origin::start(move |_, stream| {
+        let _ = stream.write_all(hints.as_bytes());
+        std::thread::sleep(Duration::from_millis(20));
+        let _ = stream.write_all(format!("{hints}{}", ok("", "final")).as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let url = origin.url("/");
+    client.send(request("GET", &url, "") + &request("GET", &url, ""));
+    for _ in 0..2 {
+        assert!(client.head().starts_with("HTTP/1.1 103 "));
+        assert!(client.head().starts_with("HTTP/1.1 103 "));
+        assert_eq!(client.answer().text(), "final");
+    }
+    // An HTTP/1.0 client knows no 1xx.
+    let mut old = rig.client();
+    assert_eq!(old.send(format!("GET {url} HTTP/1.0\r\n\r\n")).answer().status, 200);
+}
+
+#[test]
+fn an_expectation_waits_for_the_upstream() {
+    let origin = Origin::start(|_, _| Then::Close);
+    drop(origin);
+    // An origin that refuses without the body: the client is not asked for it.
+    let refusing = raw_origin(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let fields = "Expect: 100-continue\r\nContent-Length: 3\r\n";
+    client.send(request("POST", &format!("http://{refusing}/"), fields));
+    assert!(client.head().starts_with("HTTP/1.1 417 "));
+    let asking =
+        raw_origin(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let mut client = rig.client();
+    client.send(request("POST", &format!("http://{asking}/"), fields));
+    assert!(client.head().starts_with("HTTP/1.1 100 "));
+    client.send("abc");
+    assert_eq!(client.answer().status, 200);
+}
+
+/// An origin that answers once it has read the head of a request, whatever follows.
+fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut client_side = Vec::new();
+            let mut byte = [0u8; 1];
+            while crate::client::find(&client_side, b"\r\n\r\n").is_none() {
+                if std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) == 0 {
+                    break;
+                }
+                client_side.push(byte[0]);
+            }
+            let _ = stream.write_all(answer);
+            // Reads on until the proxy closes, so that no reset overtakes the answer.
+            while std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) > 0 {}
+        }
+    });
+    address
+}
+
+#[test]
+fn trailers_reach_a_client_that_takes_them() {
+    let origin = Origin::always(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
+         3\r\nabc\r\n0\r\nX-Sum: 42\r\n\r\n",
+    );
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.send(request("GET", &origin.url("/"), "TE: trailers\r\nConnection: te\r\n"));
+    let head = client.head();
+    assert!(head.to_ascii_lowercase().contains("trailer: x-sum"), "{head}");
+    let lines: Vec<_> = std::iter::from_fn(|| client.line()).take(4).collect();
+    assert_eq!(lines[..3], ["3", "abc", "0"]);
+    assert_eq!(lines[3].to_ascii_lowercase(), "x-sum: 42");
+}
+
+#[test]
+fn a_reverse_proxy_fixes_the_upstream_and_passes_the_host() {
+    let origin = Origin::always(ok("", "site"));
+    let rig = Rig::reverse(origin.address, true);
+    let mut client = rig.client();
+    client.send("GET /x HTTP/1.1\r\nHost: www.example:8000\r\n\r\n");
+    assert_eq!(client.answer().text(), "site");
+    assert_eq!(origin.asked()[0].field("host").unwrap(), "www.example:8000");
+    // An absolute form picks at most the site.
+    client.send("GET http://elsewhere.example/y HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n");
+    assert_eq!(client.answer().text(), "site");
+    assert_eq!(origin.asked()[1].path, "/y");
+    let rig = Rig::reverse(origin.address, false);
+    rig.client().send("GET / HTTP/1.1\r\nHost: www.example\r\n\r\n").answer();
+    assert_eq!(origin.asked()[2].field("host").unwrap(), origin.address.to_string());
+}
+
+#[test]
+fn a_tunnel_carries_bytes_both_ways() {
+    let origin = Origin::always(ok("", "through"));
+    let rig = Rig::forward_with(|options| {
+        let access = proxy::access::Access::new(
+            proxy::access::Front::Forward,
+            proxy::address::Locals::of_this_machine().unwrap(),
+        );
+        let ports = vec!["1-65535".parse().unwrap()];
+        options.access = std::sync::Arc::new(access.connect_ports(ports));
+    });
+    let mut client = Client::connect(rig.address);
+    let target = origin.address;
+    // The first bytes may come with the request.
+    client.send(format!(
+        "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    ));
+    let head = client.head();
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(client.answer().text(), "through");
+    client.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(client.answer().text(), "through");
+    client.half_close();
+    assert!(client.closed());
+}
+
+#[test]
+fn running_answers_end_before_the_proxy_does() {
+    let origin = Origin::start(|_, stream| {
+        std::thread::sleep(Duration::from_millis(100));
+        let _ = stream.write_all(ok("", "drained").as_bytes());
+        Then::Stay
+    });
+    let mut rig = Rig::forward();
+    let mut idle = rig.client();
+    assert_eq!(idle.get(&origin.url("/")).status, 200);
+    let mut busy = rig.client();
+    busy.send(request("GET", &origin.url("/"), ""));
+    while origin.count() < 2 {
+        std::thread::yield_now();
+    }
+    rig.stop();
+    assert_eq!(busy.answer().text(), "drained");
+    assert!(busy.closed() && idle.closed());
+    assert!(std::net::TcpStream::connect(rig.address).is_err());
+}

@@ -1,0 +1,10 @@
+//! The proxy over real sockets: a proxy in this process, an origin that a test scripts byte by
+//! byte, and a client that sees every byte.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod client;
+mod forwarding;
+mod origin;
+mod refusals;
+mod rig;

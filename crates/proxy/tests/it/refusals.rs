@@ -1,0 +1,195 @@
+//! What is refused or fails, and what the client is told.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use crate::client::request;
+use crate::origin::{Origin, Then, ok};
+use crate::rig::Rig;
+
+#[test]
+fn an_origin_form_request_is_told_how_to_use_a_proxy() {
+    let rig = Rig::forward();
+    let answer = rig.client().send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("http_proxy") && answer.text().contains("curl -x"));
+}
+
+#[test]
+fn hosts_that_disagree_or_repeat_are_refused() {
+    let rig = Rig::forward();
+    for hosts in ["Host: a.example\r\nHost: a.example\r\n", "Host: b.example\r\n", ""] {
+        let request = format!("GET http://a.example/ HTTP/1.1\r\n{hosts}\r\n");
+        let answer = rig.client().send(request).answer();
+        assert_eq!((answer.status, answer.detail().as_str()), (400, "INVALID(host)"), "{hosts:?}");
+    }
+}
+
+#[test]
+fn a_request_that_comes_back_is_a_loop() {
+    let origin = Origin::always(ok("", ""));
+    let rig = Rig::forward();
+    rig.client().get(&origin.url("/"));
+    let via = origin.asked()[0].field("via").unwrap();
+    let answer = rig.client().get_with(&origin.url("/"), &format!("Via: 1.0 x, {via}\r\n"));
+    assert_eq!((answer.status, answer.detail().as_str()), (508, "ERROR(loop)"));
+    // Another Larder of the same name is no loop.
+    let answer = rig.client().get_with(&origin.url("/"), "Via: 1.1 larder (00000000)\r\n");
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn what_hyper_refuses_is_answered_and_counted() {
+    let mut rig = Rig::forward();
+    for garbage in ["\u{1}\u{2} nonsense\r\n\r\n", "GET http://a/ HTTP/1.1\r\nBad Name: x\r\n\r\n"]
+    {
+        assert!(rig.client().send(garbage).head().starts_with("HTTP/1.1 400 "), "{garbage:?}");
+    }
+    let many: String = (0..200).map(|i| format!("X-{i}: y\r\n")).collect();
+    let head = rig.client().send(request("GET", "http://a.example/", &many)).head();
+    assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
+    let long = format!("X-Long: {}\r\n", "y".repeat(100_000));
+    let head = rig.client().send(request("GET", "http://a.example/", &long)).head();
+    assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
+    rig.stop();
+    assert_eq!(*rig.seen.refused.lock().unwrap(), [Some(400), Some(400), Some(431), Some(431)]);
+}
+
+#[test]
+fn a_length_and_chunks_together_never_reach_an_origin_both() {
+    let origin = Origin::always(ok("", ""));
+    let rig = Rig::forward();
+    let fields = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
+    let mut client = rig.client();
+    client.send(request("POST", &origin.url("/"), fields)).send("0\r\n\r\n");
+    client.answer();
+    for asked in origin.asked() {
+        let both =
+            asked.field("content-length").is_some() && asked.field("transfer-encoding").is_some();
+        assert!(!both, "{}", asked.head);
+    }
+    let fields = "Content-Length: 3\r\nContent-Length: 4\r\n";
+    let head = rig.client().send(request("POST", &origin.url("/"), fields)).head();
+    assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+}
+
+#[test]
+fn other_schemes_and_tunnels_to_closed_ports_are_refused() {
+    let rig = Rig::forward();
+    let answer = rig.client().get("https://a.example/");
+    assert_eq!((answer.status, answer.detail().as_str()), (501, "INVALID(scheme)"));
+    let connect = "CONNECT a.example:25 HTTP/1.1\r\nHost: a.example:25\r\n\r\n";
+    let answer = rig.client().send(connect).answer();
+    assert_eq!((answer.status, answer.detail().as_str()), (403, "DENIED(connect-port)"));
+    let origin = Origin::always(ok("", ""));
+    let reverse = Rig::reverse(origin.address, true);
+    let answer = reverse.client().send(connect).answer();
+    assert_eq!(answer.status, 405);
+    assert!(answer.field("allow").is_some());
+}
+
+#[test]
+fn an_upstream_that_is_not_there_is_a_502_that_says_so() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let answer = client.get(&format!("http://{address}/"));
+    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(connect)"));
+    assert!(answer.text().contains(&address.to_string()), "{}", answer.text());
+    let answer = client.get("http://no-such-host.invalid/");
+    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(dns)"));
+}
+
+#[test]
+fn an_upstream_that_is_silent_is_a_504() {
+    let origin = Origin::start(|_, _| Then::Stay);
+    let rig = Rig::forward_with(|o| o.upstream.head_timeout = Duration::from_millis(50));
+    let answer = rig.client().get(&origin.url("/"));
+    assert_eq!((answer.status, answer.detail().as_str()), (504, "ERROR(upstream-timeout)"));
+}
+
+#[test]
+fn garbage_and_silence_of_an_upstream_are_502() {
+    let rig = Rig::forward();
+    let origin = Origin::always("\u{1}\u{2}\u{3} what?\r\n\r\n");
+    let answer = rig.client().get(&origin.url("/"));
+    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(bad-answer)"));
+    let origin = Origin::start(|_, _| Then::Close);
+    let answer = rig.client().get(&origin.url("/"));
+    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(upstream)"));
+}
+
+#[test]
+fn a_body_that_ends_early_is_never_ended_cleanly() {
+    let cut = |head: &'static str| {
+        Origin::start(move |_, stream| {
+            let _ = stream.write_all(head.as_bytes());
+            Then::Close
+        })
+    };
+    let mut rig = Rig::forward();
+    for head in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nzz\r\n",
+    ] {
+        let answer = rig.client().get(&cut(head).url("/"));
+        assert!(!answer.complete && answer.body.len() <= 5, "{head:?}: {answer:?}");
+    }
+    rig.stop();
+    let outcomes = rig.seen.outcomes.lock().unwrap();
+    assert!(
+        outcomes.iter().all(|(o, _, complete)| o.to_string() == "ERROR(upstream)" && !complete)
+    );
+}
+
+#[test]
+fn a_body_that_stalls_is_cut() {
+    let origin = Origin::start(|_, stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345");
+        Then::Stay
+    });
+    let rig = Rig::forward_with(|o| o.upstream.body_timeout = Duration::from_millis(50));
+    let answer = rig.client().get(&origin.url("/"));
+    assert!(!answer.complete);
+    assert_eq!(answer.text(), "12345");
+}
+
+#[test]
+fn slow_heads_get_a_408_and_idle_connections_are_closed() {
+    let rig = Rig::forward_with(|options| {
+        options.client.head_timeout = Duration::from_millis(60);
+        options.client.idle_timeout = Duration::from_millis(60);
+    });
+    let mut slow = rig.client();
+    let answer = slow.send("GET http://a.example/ HT").answer();
+    assert_eq!(answer.status, 408);
+    assert!(slow.closed());
+    assert!(rig.client().closed());
+}
+
+#[test]
+fn a_client_that_sends_too_slowly_is_cut() {
+    let origin = Origin::always(ok("", ""));
+    let rig = Rig::forward_with(|o| o.client.stall_timeout = Duration::from_millis(60));
+    let mut client = rig.client();
+    client.send(request("POST", &origin.url("/"), "Content-Length: 10\r\n")).send("1");
+    assert!(client.closed());
+}
+
+#[test]
+fn max_forwards_ends_a_trace_here() {
+    let origin = Origin::always(ok("", ""));
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let fields = "Max-Forwards: 0\r\nCookie: secret\r\nX-A: b\r\n";
+    let answer = client.send(request("TRACE", &origin.url("/"), fields)).answer();
+    assert_eq!(answer.field("content-type").unwrap(), "message/http");
+    assert!(answer.text().contains("x-a: b") && !answer.text().contains("secret"));
+    let options = request("OPTIONS", &origin.url("/"), "Max-Forwards: 0\r\n");
+    assert!(client.send(options).answer().field("allow").is_some());
+    assert_eq!(origin.count(), 0);
+    client.send(request("OPTIONS", &origin.url("/"), "Max-Forwards: 5\r\n")).answer();
+    assert_eq!(origin.asked()[0].field("max-forwards").unwrap(), "4");
+}

@@ -1,0 +1,108 @@
+//! A proxy in this process, on ephemeral ports, for one test.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use proxy::access::{self, Access};
+use proxy::address::Locals;
+use proxy::options::{Front, Options, Site};
+use proxy::outcome::Outcome;
+use proxy::{Control, Finished, Observer, Setup};
+
+use crate::client::Client;
+
+pub struct Rig {
+    pub address: SocketAddr,
+    pub control: Control,
+    pub seen: Arc<Seen>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the proxy told its observer.
+#[derive(Default)]
+pub struct Seen {
+    pub outcomes: Mutex<Vec<(Outcome, u64, bool)>>,
+    pub refused: Mutex<Vec<Option<u16>>>,
+    pub urls: Mutex<Vec<String>>,
+}
+
+impl Observer for Seen {
+    fn wants_texts(&self) -> bool {
+        true
+    }
+
+    fn finished(&self, finished: &Finished<'_>) {
+        let entry = (finished.outcome, finished.body_bytes, finished.complete);
+        self.urls.lock().unwrap().push(finished.texts.unwrap().url.clone());
+        self.outcomes.lock().unwrap().push(entry);
+    }
+
+    fn refused(
+        &self,
+        _client: SocketAddr,
+        status: Option<http::StatusCode>,
+        _why: &dyn std::fmt::Display,
+    ) {
+        self.refused.lock().unwrap().push(status.map(|s| s.as_u16()));
+    }
+}
+
+impl Rig {
+    pub fn forward() -> Rig {
+        Rig::forward_with(|_| ())
+    }
+
+    pub fn forward_with(change: impl FnOnce(&mut Options)) -> Rig {
+        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        let mut options = Options::new(Front::Forward, Arc::new(access));
+        change(&mut options);
+        Rig::start(options)
+    }
+
+    /// A reverse proxy with one site for every host.
+    pub fn reverse(upstream: SocketAddr, pass_host: bool) -> Rig {
+        let site = Site {
+            name: "main".to_owned(),
+            hosts: Vec::new(),
+            upstream_host: upstream.ip().to_string(),
+            upstream_port: upstream.port(),
+            pass_host,
+        };
+        let access = Access::new(access::Front::Reverse, Locals::of_this_machine().unwrap());
+        Rig::start(Options::new(Front::Reverse(vec![site]), Arc::new(access)))
+    }
+
+    fn start(options: Options) -> Rig {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let control = Control::new(options);
+        let seen = Arc::new(Seen::default());
+        let setup = Setup {
+            control: control.clone(),
+            listeners: vec![listener],
+            workers: 2,
+            observer: seen.clone(),
+        };
+        let thread = thread::spawn(move || proxy::run(setup).unwrap());
+        Rig { address, control, seen, thread: Some(thread) }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Drains, and waits until the proxy has ended.
+    pub fn stop(&mut self) {
+        self.control.drain();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.control.drain();
+    }
+}
