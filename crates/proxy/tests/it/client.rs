@@ -153,7 +153,6 @@ impl Client {
         self.read.is_empty() && !self.fill()
     }
 
-
     fn fill(&mut self) -> bool {
         let mut buffer = [0u8; 16 * 1024];
         match self.stream.read(&mut buffer) {
