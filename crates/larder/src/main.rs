@@ -7,12 +7,15 @@ mod cli;
 mod config;
 mod document;
 mod field;
+mod listeners;
 #[cfg(test)]
 mod manual;
 mod messages;
 mod process;
 mod settings;
+mod signals;
 mod sizing;
+mod translate;
 mod units;
 mod value;
 

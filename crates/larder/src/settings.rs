@@ -569,8 +569,8 @@ pub const ACCESS: &[Field<Rule>] = &[
         Kind::List(&Kind::Network),
         &[],
         |r, v| r.destinations = Take::take(v),
-        "Networks of the address that is connected to; none: any address. An allowing rule that names a \
-         private network here opens it to clients from elsewhere.",
+        "Networks of the address that is connected to; none: any address. An allowing rule that \
+         names a private network here opens it to clients from elsewhere.",
     )
     .live(),
     RuleField::new(

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use proxy::access::{HostPattern, PortRange};
 
 use crate::units;
 
@@ -87,16 +88,16 @@ impl Kind {
             Kind::Network => return network(text).map(Value::Network),
             Kind::Origin => return origin(text).map(Value::Text),
             Kind::Host => host(text).map(Value::Text),
-            Kind::HostPattern => match text.strip_prefix('.') {
-                Some(domain) => host(domain).map(|domain| Value::Text(format!(".{domain}"))),
-                None => host(text).map(Value::Text),
-            },
+            Kind::HostPattern => {
+                let read = text.parse::<HostPattern>().map_err(|error| error.to_string());
+                return read.map(|_| Value::Text(text.to_owned()));
+            }
             Kind::Method => {
                 let token = |b: u8| b.is_ascii_uppercase() || b == b'-';
                 let good = !text.is_empty() && text.bytes().all(token);
                 good.then(|| Value::Text(text.to_owned()))
             }
-            Kind::Ports => ports(text).then(|| Value::Text(text.to_owned())),
+            Kind::Ports => text.parse::<PortRange>().ok().map(|_| Value::Text(text.to_owned())),
             Kind::Token => token(text).then(|| Value::Text(text.to_owned())),
             Kind::Path | Kind::Text(_) => {
                 (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned()))
@@ -222,15 +223,6 @@ fn origin(text: &str) -> Result<String, String> {
         true => Ok(format!("http://{}", authority.to_ascii_lowercase())),
         false => Err(wrong("")),
     }
-}
-
-fn ports(text: &str) -> bool {
-    let port = |text: &str| {
-        let digits = text.bytes().all(|b| b.is_ascii_digit());
-        text.parse::<u16>().ok().filter(|port| digits && *port > 0)
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    matches!((port(first), port(last)), (Some(first), Some(last)) if first <= last)
 }
 
 fn token(text: &str) -> bool {

@@ -1,0 +1,49 @@
+//! Signals: the first SIGTERM or SIGINT begins the orderly end, a second one ends at once, SIGHUP
+//! reloads.
+//!
+//! They are received by a thread of their own, so that they are heard whatever the workers do.
+//! SIGPIPE needs no handler: the Rust runtime ignores it.
+
+use std::io;
+use std::process;
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Starts to listen. `stop` is called once, at the first SIGTERM or SIGINT, with the signal's
+/// name; `reload` at each SIGHUP before that. A second SIGTERM or SIGINT ends the process with
+/// exit code 128 + its number.
+pub fn listen(
+    stop: impl FnOnce(&str) + Send + 'static,
+    mut reload: impl FnMut() + Send + 'static,
+) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let mut stop = Some(stop);
+    let run = move || {
+        for signal in signals.forever() {
+            match (signal, stop.take()) {
+                (SIGHUP, Some(still)) => {
+                    stop = Some(still);
+                    reload();
+                }
+                (SIGHUP, None) => log::info!("SIGHUP: stopping, nothing is reloaded"),
+                (_, Some(stop)) => stop(name(signal)),
+                (_, None) => {
+                    log::warn!("second {}: ending at once", name(signal));
+                    process::exit(128 + signal);
+                }
+            }
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(run)?;
+    Ok(())
+}
+
+fn name(signal: i32) -> &'static str {
+    match signal {
+        SIGTERM => "SIGTERM",
+        SIGINT => "SIGINT",
+        _ => "a signal",
+    }
+}

@@ -1,0 +1,186 @@
+//! The configuration in the terms of the crates below: the options of the proxy and of the store.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::{Method, Uri};
+use proxy::access::{self, Access};
+use proxy::address::Locals;
+use proxy::options::{ClientLimits, FillOptions, Front, Options, Pseudonym, Site, UpstreamLimits};
+
+use crate::config::{Action, Config, HostHeader, Rule};
+use crate::sizing;
+
+/// What the options of the proxy depend on besides the configuration.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Addresses of all our listeners, the admin's included, as they are bound.
+    pub own: Vec<SocketAddr>,
+    /// Files that the process may have open.
+    pub descriptors: u64,
+}
+
+/// The name of the site that `reverse` makes.
+const DEFAULT_SITE: &str = "default";
+
+/// The proxy's options. The error is a sentence.
+pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, String> {
+    let front = front(config)?;
+    let access = access(config, &front, around)?;
+    let pseudonym = Pseudonym::new(&config.pseudonym)
+        .ok_or_else(|| format!("pseudonym: {:?} cannot be used", config.pseudonym))?;
+    Ok(Options {
+        pseudonym,
+        client: client(config, around.descriptors),
+        upstream: upstream(config),
+        fill: fill(config),
+        ..Options::new(front, Arc::new(access))
+    })
+}
+
+fn front(config: &Config) -> Result<Front, String> {
+    let mut sites = Vec::new();
+    for site in &config.sites {
+        let name = site.name.clone().or_else(|| site.hosts.first().cloned()).unwrap_or_default();
+        sites.push(self::site(name, site.hosts.clone(), &site.upstream, site.host_header)?);
+    }
+    if let Some(upstream) = &config.reverse {
+        let name = DEFAULT_SITE.to_owned();
+        sites.push(self::site(name, Vec::new(), upstream, config.reverse_host)?);
+    }
+    Ok(if sites.is_empty() { Front::Forward } else { Front::Reverse(sites) })
+}
+
+fn site(
+    name: String,
+    hosts: Vec<String>,
+    upstream: &str,
+    host_header: HostHeader,
+) -> Result<Site, String> {
+    let uri: Uri = upstream.parse().map_err(|error| format!("{upstream}: {error}"))?;
+    let host = uri.host().ok_or_else(|| format!("{upstream}: names no host"))?;
+    let upstream_host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let upstream_port = uri.port_u16().unwrap_or(80);
+    let pass_host = host_header == HostHeader::Client;
+    Ok(Site { name, hosts, upstream_host, upstream_port, pass_host })
+}
+
+fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {
+    let locals = Locals::of_this_machine()
+        .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
+    let front = match front {
+        Front::Forward => access::Front::Forward,
+        Front::Reverse(_) => access::Front::Reverse,
+    };
+    let rules: Result<_, String> = config.access.iter().map(rule).collect();
+    Ok(Access::new(front, locals)
+        .rules(rules?)
+        .allow(config.allow.clone())
+        .connect_ports(parse_all(&config.connect_ports)?)
+        .own(around.own.clone()))
+}
+
+fn rule(rule: &Rule) -> Result<access::Rule, String> {
+    let methods = rule.methods.iter().map(|name| Method::from_bytes(name.as_bytes()));
+    let methods: Result<_, _> = methods.collect();
+    let mut out = access::Rule::new(match rule.action {
+        Action::Allow => access::Action::Allow,
+        Action::Deny => access::Action::Deny,
+    });
+    out.clients = rule.clients.clone();
+    out.methods = methods.map_err(|error| error.to_string())?;
+    out.hosts = parse_all(&rule.hosts)?;
+    out.destinations = rule.destinations.clone();
+    out.ports = parse_all(&rule.ports)?;
+    Ok(out)
+}
+
+fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Vec<T>, String> {
+    texts.iter().map(|text| text.parse::<T>().map_err(|error| error.to_string())).collect()
+}
+
+fn client(config: &Config, descriptors: u64) -> ClientLimits {
+    let client = &config.client;
+    ClientLimits {
+        connections: sizing::connections(client.connections, descriptors),
+        head_bytes: client.head_size,
+        headers: client.headers,
+        head_timeout: client.head_timeout,
+        idle_timeout: client.idle_timeout,
+        stall_timeout: client.stall_timeout,
+        rate_min: client.rate_min,
+        drain: config.drain,
+    }
+}
+
+fn upstream(config: &Config) -> UpstreamLimits {
+    let upstream = &config.upstream;
+    UpstreamLimits {
+        connect_timeout: upstream.connect_timeout,
+        stagger: upstream.stagger,
+        head_timeout: upstream.head_timeout,
+        body_timeout: upstream.body_timeout,
+        head_bytes: upstream.head_size,
+        idle_per_origin: upstream.idle_per_origin,
+        idle_total: upstream.idle_total,
+        idle_timeout: upstream.idle_timeout,
+        dns_ttl: upstream.dns_ttl,
+    }
+}
+
+fn fill(config: &Config) -> FillOptions {
+    let fill = &config.fill;
+    FillOptions {
+        window: fill.window,
+        finish_percent: fill.finish_percent,
+        finish_rest: fill.finish_rest,
+        unshareable_for: fill.unshareable_for,
+        unshareable_keys: fill.unshareable_keys,
+        wait: fill.wait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{File, Layer, Loaded};
+
+    fn options(text: &str) -> Options {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        let config = loaded.unwrap_or_else(|problems| panic!("{problems}")).config;
+        let own = vec!["127.0.0.1:3128".parse().unwrap()];
+        proxy_options(&config, &Surroundings { own, descriptors: 1024 }).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_proxy() {
+        let ours = options("");
+        let theirs = Options::new(Front::Forward, ours.access.clone());
+        assert_eq!(format!("{:?}", ours.upstream), format!("{:?}", theirs.upstream));
+        assert_eq!(format!("{:?}", ours.fill), format!("{:?}", theirs.fill));
+        let client = ClientLimits { connections: 448, ..theirs.client };
+        assert_eq!(format!("{:?}", ours.client), format!("{client:?}"));
+        assert_eq!(ours.pseudonym, theirs.pseudonym);
+        assert!(matches!(ours.front, Front::Forward));
+    }
+
+    #[test]
+    fn sites_come_first_and_the_rest_goes_to_reverse() {
+        let text = "
+            reverse = 'http://[::1]:8080'
+            reverse-host = 'upstream'
+            [[site]]
+            hosts = ['example.com']
+            upstream = 'http://10.0.0.1'
+        ";
+        let Front::Reverse(sites) = options(text).front else { panic!("not a reverse proxy") };
+        let told: Vec<_> = sites
+            .iter()
+            .map(|s| (s.name.as_str(), s.upstream_host.as_str(), s.upstream_port, s.pass_host))
+            .collect();
+        assert_eq!(told, [("example.com", "10.0.0.1", 80, true), ("default", "::1", 8080, false)]);
+        assert_eq!(sites[0].hosts, ["example.com"]);
+        assert!(sites[1].hosts.is_empty());
+    }
+}

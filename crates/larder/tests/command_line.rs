@@ -1,0 +1,94 @@
+//! The command line through the real binary: help, exit codes, messages.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn larder(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_larder"))
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+#[track_caller]
+fn expect(output: &Output, code: i32, stdout: &str, stderr: &str) {
+    assert_eq!(text(&output.stderr), stderr);
+    assert_eq!(text(&output.stdout), stdout);
+    assert_eq!(output.status.code(), Some(code));
+}
+
+#[test]
+fn check_config_accepts_a_good_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("larder.toml"), "memory = '64M'\n").expect("written");
+    let output = larder(dir.path(), &["check-config", "larder.toml"]);
+    expect(&output, 0, "larder.toml: ok\n", "");
+}
+
+#[test]
+fn check_config_accepts_the_packaged_example() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/larder.toml");
+    let output = larder(Path::new("."), &["check-config", example]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn check_config_names_file_line_key_and_what_was_expected() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = "# a comment\ncache-size = '10X'\n\n[store]\nread-unit = 'page'\n";
+    fs::write(dir.path().join("larder.toml"), file).expect("written");
+    let output = larder(dir.path(), &["check-config", "larder.toml"]);
+    expect(
+        &output,
+        2,
+        "",
+        "larder: larder.toml:2: cache-size: expected a size such as 10G, from 8M to 1024T, or \
+         \"auto\", got \"10X\"\n\
+         larder: larder.toml:5: store.read-unit: expected object or cluster, or \"auto\", got \
+         \"page\"\n",
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = larder(dir.path(), &["check-config", "missing.toml"]);
+    expect(&output, 2, "", "larder: missing.toml: No such file or directory (os error 2)\n");
+    fs::write(dir.path().join("binary.toml"), b"a = 1\n\xff\xfe").expect("written");
+    let output = larder(dir.path(), &["check-config", "binary.toml"]);
+    expect(&output, 2, "", "larder: binary.toml:2: expected UTF-8 text\n");
+}
+
+#[test]
+fn wrong_flags_are_usage_errors() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = larder(dir.path(), &["serve", "--memory", "1M", "--log-format", "csv"]);
+    expect(
+        &output,
+        2,
+        "",
+        "larder: --memory: expected a size such as 10G, from 16M to 64T, got \"1M\"\n\
+         larder: --log-format: expected combined, squid or json, got \"csv\"\n",
+    );
+    let output = larder(dir.path(), &["serve", "--cach", "x"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("'--cache'"), "{}", text(&output.stderr));
+    assert_eq!(larder(dir.path(), &[]).status.code(), Some(2));
+}
+
+#[test]
+fn version_and_help() {
+    let output = larder(Path::new("."), &["--version"]);
+    expect(&output, 0, concat!("larder ", env!("CARGO_PKG_VERSION"), "\n"), "");
+    for arguments in [&["--help"][..], &["serve", "--help"], &["format", "--help"]] {
+        let output = larder(Path::new("."), arguments);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("Usage: larder"), "{arguments:?}");
+    }
+}
