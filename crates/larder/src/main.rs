@@ -11,7 +11,10 @@ mod listeners;
 #[cfg(test)]
 mod manual;
 mod messages;
+mod observe;
 mod process;
+mod reload;
+mod serve;
 mod settings;
 mod signals;
 mod sizing;
@@ -26,8 +29,9 @@ use messages::{Failure, report};
 
 fn main() -> ExitCode {
     let outcome = match cli::parse() {
+        Ok(Invocation::Serve { file, flags }) => serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => check::run(&file),
-        Ok(_) => Err(Failure::runtime("this version has only check-config")),
+        Ok(_) => Err(Failure::usage("this version has only serve and check-config")),
         Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
     };
     match outcome {

@@ -317,8 +317,7 @@ pub const SETTINGS: &[Setting] = &[
         "Most client connections at a time; further ones wait. \"auto\" is 16384, or less where \
          the limit of open files does not leave two for each.",
     )
-    .word("auto")
-    .live(),
+    .word("auto"),
     Setting::new(
         "client.head-size",
         Kind::Size(8 * K, M),

@@ -1,0 +1,69 @@
+//! SIGHUP: the configuration is read again, what can change changes, the rest is named.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proxy::Control;
+use proxy::access_log::AccessLog;
+
+use crate::check;
+use crate::config::{Changes, Layer, Loaded};
+use crate::messages;
+use crate::translate::{Surroundings, proxy_options};
+
+/// Everything that a reload reads and changes.
+pub struct Reloader {
+    /// The configuration file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The flags, which stay what they were.
+    pub flags: Layer,
+    /// The configuration in force.
+    pub loaded: Loaded,
+    /// What the proxy's options depend on besides.
+    pub around: Surroundings,
+    /// Where they go.
+    pub control: Control,
+    /// The access log, which is reopened.
+    pub access_log: Option<Arc<AccessLog>>,
+}
+
+impl Reloader {
+    /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes.
+    pub fn reload(&mut self) {
+        if let Some(log) = &self.access_log {
+            log.reopen();
+        }
+        match self.take_over() {
+            Ok(changes) => announce(&changes),
+            Err(problems) => {
+                for line in problems.lines() {
+                    log::error!("reload: {line}");
+                }
+                log::error!("reload: the configuration stays as it was");
+            }
+        }
+    }
+
+    fn take_over(&mut self) -> Result<Changes, String> {
+        let new = check::load(self.file.as_deref(), &self.flags).map_err(|e| e.to_string())?;
+        // On a copy first: options that cannot be made must leave everything as it was.
+        let mut loaded = self.loaded.clone();
+        let changes = loaded.reload(&new);
+        self.control.reload(proxy_options(&loaded.config, &self.around)?);
+        messages::set_level(&loaded.config.log_level);
+        self.loaded = loaded;
+        Ok(changes)
+    }
+}
+
+fn announce(changes: &Changes) {
+    match changes.applied.as_slice() {
+        [] => log::info!("reload: no change takes effect"),
+        keys => log::info!("reload: now in effect: {}", keys.join(", ")),
+    }
+    if !changes.waiting.is_empty() {
+        log::warn!("reload: changed, but in effect only after a restart: {}", {
+            changes.waiting.join(", ")
+        });
+    }
+}
