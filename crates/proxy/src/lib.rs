@@ -21,6 +21,7 @@ mod forward;
 mod headers;
 mod interim;
 mod listener;
+pub mod metrics;
 pub mod options;
 mod out_body;
 pub mod outcome;
