@@ -10,6 +10,7 @@ pub mod access;
 pub mod access_log;
 mod account;
 pub mod address;
+pub mod admin;
 mod answer;
 mod body;
 pub mod cache_status;

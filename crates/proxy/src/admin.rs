@@ -1,0 +1,281 @@
+//! The admin interface: health, readiness, metrics and purges, on an address of its own.
+//!
+//! It is meant for the machine itself and its operators, so it distrusts two others. A web page
+//! in an operator's browser reaches loopback too: a request whose Host is a name that nobody
+//! configured is refused (DNS rebinding), and so is a change of state that carries an Origin.
+//! Whoever else reaches the address is kept out by a token, where one is configured; without one,
+//! listening beyond loopback is warned about.
+//!
+//! What it tells and does comes from a [`Backend`]. Limits are small and fixed: this interface
+//! must answer when the proxy is in trouble, and must never be the trouble.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+mod guard;
+mod purge;
+
+pub use guard::Guard;
+pub use purge::{Purge, Purged};
+
+use crate::metrics::CONTENT_TYPE;
+
+/// Bytes of a request's head at most.
+const HEAD_BYTES: usize = 16 << 10;
+/// Header lines of a request at most.
+const HEADERS: usize = 64;
+/// Bytes of a request's body at most.
+const BODY_BYTES: usize = 64 << 10;
+/// Time for a head to arrive, the wait on an idle connection included.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for a body to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+/// Pause after a failed accept: the usual cause, too many open files, does not end at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Whether the proxy should get traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Yes.
+    Ready,
+    /// Not yet: the cache is being recovered; says how far it is.
+    Recovering(String),
+    /// No longer: the process is shutting down.
+    Draining,
+}
+
+/// What the interface shows and steers.
+pub trait Backend: 'static {
+    /// Whether the proxy should get traffic.
+    fn readiness(&self) -> Readiness;
+
+    /// The text of [`crate::metrics::Metrics::scrape`].
+    fn metrics(&self) -> String;
+
+    /// Removes what is stored for a URL, under every front and for every method, durably.
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
+}
+
+/// The admin interface.
+pub struct Admin<B> {
+    guard: Guard,
+    backend: B,
+    accept_failed: Cell<bool>,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+impl<B: Backend> Admin<B> {
+    /// An interface that lets in what `guard` allows.
+    pub fn new(guard: Guard, backend: B) -> Admin<B> {
+        Admin { guard, backend, accept_failed: Cell::new(false) }
+    }
+
+    /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then
+    /// end with it.
+    pub async fn serve(self: Rc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        if let Ok(address) = listener.local_addr() {
+            self.guard.warn_if_open(address);
+        }
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut stop = pin!(stop);
+        loop {
+            let accepted = async {
+                let permit = room.clone().acquire_owned().await;
+                (listener.accept().await, permit)
+            };
+            let (accepted, permit) = tokio::select! {
+                accepted = accepted => accepted,
+                () = &mut stop => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    self.accept_failed.set(false);
+                    let admin = self.clone();
+                    tokio::task::spawn_local(async move {
+                        let _permit = permit;
+                        admin.connection(stream).await;
+                    });
+                }
+                Err(error) => {
+                    if !self.accept_failed.replace(true) {
+                        log::warn!("the admin interface cannot accept connections: {error}");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn connection(self: Rc<Self>, stream: tokio::net::TcpStream) {
+        let service = service_fn(|request| {
+            let admin = self.clone();
+            async move { Ok::<_, Infallible>(admin.answer(request).await) }
+        });
+        let served = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(HEAD_BYTES)
+            .max_headers(HEADERS)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+        if let Err(error) = served {
+            log::debug!("a connection to the admin interface ended: {error}");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let mut answer = match self.guard.check(&request) {
+            Err(refused) => refused,
+            Ok(()) => self.route(request).await,
+        };
+        let headers = answer.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        answer
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Answer {
+        let path = request.uri().path().to_owned();
+        let allowed = match path.as_str() {
+            "/" | "/healthz" | "/readyz" | "/metrics" => "GET, HEAD",
+            "/purge" => "POST",
+            _ => {
+                let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
+                return text(StatusCode::NOT_FOUND, what);
+            }
+        };
+        let fits = match *request.method() {
+            Method::GET | Method::HEAD => path != "/purge",
+            Method::POST => path == "/purge",
+            _ => false,
+        };
+        if !fits {
+            let what = format!("{path} takes {allowed}.\n");
+            let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, what);
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+            return answer;
+        }
+        match path.as_str() {
+            "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
+            "/readyz" => self.readyz(),
+            "/metrics" => {
+                let mut answer = text(StatusCode::OK, self.backend.metrics());
+                let kind = HeaderValue::from_static(CONTENT_TYPE);
+                answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+                answer
+            }
+            "/purge" => self.purge(request).await,
+            _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
+        }
+    }
+
+    fn readyz(&self) -> Answer {
+        let (status, what) = match self.backend.readiness() {
+            Readiness::Ready => (StatusCode::OK, "ready\n".to_owned()),
+            Readiness::Recovering(how_far) => {
+                (StatusCode::SERVICE_UNAVAILABLE, format!("recovering: {how_far}\n"))
+            }
+            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
+        };
+        text(status, what)
+    }
+
+    async fn purge(&self, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        let body = match body_of(&head.headers, body).await {
+            Ok(body) => body,
+            Err(answer) => return answer,
+        };
+        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        match Purge::read(head.uri.query(), kind, &body) {
+            Ok(purge) => {
+                let purged = self.backend.purge(&purge).await;
+                let (status, json) = purged.answer(&purge);
+                json_answer(status, &json)
+            }
+            Err(why) => json_answer(StatusCode::BAD_REQUEST, &serde_json::json!({"error": why})),
+        }
+    }
+}
+
+/// Reads a body within its limits, or says what was wrong with it.
+async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Answer> {
+    let too_large = || {
+        let what = format!("The body is larger than {BODY_BYTES} bytes.\n");
+        closing(text(StatusCode::PAYLOAD_TOO_LARGE, what))
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > BODY_BYTES as u64) {
+        return Err(too_large());
+    }
+    let collect = Limited::new(body, BODY_BYTES).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, collect).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => {
+            let what = format!("The body could not be read: {error}.\n");
+            Err(closing(text(StatusCode::BAD_REQUEST, what)))
+        }
+        Err(_) => {
+            let what = "The body took too long.\n".to_owned();
+            Err(closing(text(StatusCode::REQUEST_TIMEOUT, what)))
+        }
+    }
+}
+
+const ENDPOINTS: &str = "\
+GET  /healthz            200 while the process serves
+GET  /readyz             200 when ready for traffic, 503 while recovering or draining
+GET  /metrics            figures for Prometheus
+POST /purge?url=URL      removes what is stored for URL; URL may also be sent as a form field
+                         (url=...) or as JSON ({\"url\": \"...\"})
+";
+
+fn text(status: StatusCode, what: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(what)));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+fn json_answer(status: StatusCode, json: &serde_json::Value) -> Answer {
+    let mut answer = text(status, format!("{json}\n"));
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+/// The same answer, after which the connection ends: the rest of the body is not waited for.
+fn closing(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// True when the address is reached from this machine only.
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests;

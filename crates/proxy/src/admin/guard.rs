@@ -1,0 +1,103 @@
+//! Who gets into the admin interface: the checks before any endpoint.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{self, HeaderValue};
+use http::uri::Authority;
+use http::{Method, Request, StatusCode};
+use subtle::ConstantTimeEq;
+
+use super::{Answer, closing, is_loopback, text};
+
+/// The names and the token that let a request in.
+#[derive(Clone, Default)]
+pub struct Guard {
+    names: Vec<String>,
+    token: Option<String>,
+}
+
+impl Guard {
+    /// Requests whose Host is an IP literal, `localhost` or one of `names`; with `token`, only
+    /// those that carry it (`Authorization: Bearer TOKEN`). An empty token lets nobody in.
+    pub fn new(names: Vec<String>, token: Option<String>) -> Guard {
+        let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
+        Guard { names, token }
+    }
+
+    /// Warns when `address` can be reached by others and nothing keeps them out.
+    pub(super) fn warn_if_open(&self, address: SocketAddr) {
+        if self.is_open(address) {
+            log::warn!(
+                "the admin interface listens on {address}, beyond this machine, without a token: \
+                 whoever reaches it can read the metrics and purge the cache; set admin-token or \
+                 admin-token-file, or listen on 127.0.0.1"
+            );
+        }
+    }
+
+    pub(super) fn is_open(&self, address: SocketAddr) -> bool {
+        !is_loopback(address) && self.token.is_none()
+    }
+
+    /// The answer to a request that may not come in.
+    pub(super) fn check<T>(&self, request: &Request<T>) -> Result<(), Answer> {
+        let refuse = |status, what: &str| Err(closing(text(status, what.to_owned())));
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
+            _ => None,
+        };
+        let Some(host) = host else {
+            return refuse(StatusCode::BAD_REQUEST, "A request needs one valid Host.\n");
+        };
+        if !self.knows(&host) || request.uri().authority().is_some_and(|a| !self.knows(a)) {
+            return refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                "The admin interface answers only to IP addresses, localhost and the names in \
+                 its configuration (admin-names).\n",
+            );
+        }
+        if let Some(token) = &self.token
+            && !carries(request, token)
+        {
+            let what = "This needs the token: Authorization: Bearer TOKEN.\n";
+            let mut answer = closing(text(StatusCode::UNAUTHORIZED, what.to_owned()));
+            let challenge = HeaderValue::from_static("Bearer realm=\"larder\"");
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            return Err(answer);
+        }
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if changes && request.headers().contains_key(header::ORIGIN) {
+            return refuse(
+                StatusCode::FORBIDDEN,
+                "A request that changes something must not come from a web page (it carries \
+                 Origin).\n",
+            );
+        }
+        Ok(())
+    }
+
+    fn knows(&self, authority: &Authority) -> bool {
+        let text = authority.as_str();
+        if text.contains('@') {
+            return false;
+        }
+        let host = authority.host();
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        if bare.parse::<IpAddr>().is_ok() {
+            return true;
+        }
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        name == "localhost" || self.names.contains(&name)
+    }
+}
+
+/// True when the request carries the token. Takes the same time wherever the first difference is.
+fn carries<T>(request: &Request<T>, token: &str) -> bool {
+    let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let Some((scheme, given)) = value.as_bytes().split_at_checked(7) else { return false };
+    scheme.eq_ignore_ascii_case(b"bearer ")
+        && !token.is_empty()
+        && bool::from(given.trim_ascii().ct_eq(token.as_bytes()))
+}

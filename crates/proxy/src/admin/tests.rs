@@ -1,0 +1,331 @@
+//! The rules of the admin interface, over real sockets.
+
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use super::*;
+
+/// A backend with one stored URL that remembers what was purged.
+struct Shelf {
+    readiness: RefCell<Readiness>,
+    purged: RefCell<Vec<String>>,
+    broken: Cell<bool>,
+}
+
+impl Shelf {
+    fn new() -> Shelf {
+        let readiness = RefCell::new(Readiness::Ready);
+        Shelf { readiness, purged: RefCell::default(), broken: Cell::new(false) }
+    }
+}
+
+impl Backend for Rc<Shelf> {
+    fn readiness(&self) -> Readiness {
+        self.readiness.borrow().clone()
+    }
+
+    fn metrics(&self) -> String {
+        "larder_up 1\n# EOF\n".to_owned()
+    }
+
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            if self.broken.get() {
+                return Purged::NotDurable("the device is dead".to_owned());
+            }
+            let url = purge.url().to_string();
+            let found = url == "http://a.example/x?y=1&z";
+            self.purged.borrow_mut().push(url);
+            if found { Purged::Removed(vec!["forward".to_owned()]) } else { Purged::Nothing }
+        })
+    }
+}
+
+/// Runs `test` against an interface with `guard`.
+fn with_admin<F: Future<Output = ()>>(guard: Guard, test: impl FnOnce(SocketAddr, Rc<Shelf>) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shelf = Rc::new(Shelf::new());
+        let admin = Rc::new(Admin::new(guard, shelf.clone()));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::task::spawn_local(admin.serve(listener, async {
+            let _stopped = stopped.await;
+        }));
+        test(address, shelf).await;
+        drop(stop);
+        serving.await.unwrap();
+    });
+}
+
+/// Sends one request as it is and returns the status and the whole answer.
+async fn send(address: SocketAddr, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A refusal may close the connection while bytes of ours are unread.
+    let _reset = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).unwrap();
+    (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+}
+
+/// A request with these header lines and a body.
+async fn ask(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> (u16, String) {
+    let mut request = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    for header in headers {
+        request.push_str(&format!("{header}\r\n"));
+    }
+    if !body.is_empty() {
+        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    send(address, &format!("{request}\r\n{body}")).await
+}
+
+#[test]
+fn endpoints() {
+    with_admin(Guard::default(), |address, shelf| async move {
+        let host = format!("Host: {address}");
+        let host = [host.as_str()];
+        let (status, text) = ask(address, "GET /", &host, "").await;
+        assert!(status == 200 && text.contains("/readyz"), "{text}");
+        assert!(text.contains("cache-control: no-store"), "{text}");
+        let (status, text) = ask(address, "GET /healthz", &host, "").await;
+        assert!(status == 200 && text.ends_with("ok\n"), "{text}");
+        let (status, text) = ask(address, "GET /metrics", &host, "").await;
+        assert!(status == 200 && text.ends_with("larder_up 1\n# EOF\n"), "{text}");
+        assert!(text.contains("content-type: application/openmetrics-text"), "{text}");
+        let (status, text) = ask(address, "HEAD /metrics", &host, "").await;
+        assert!(status == 200 && text.ends_with("\r\n\r\n"), "{text}");
+        assert_eq!(ask(address, "GET /readyz", &host, "").await.0, 200);
+        *shelf.readiness.borrow_mut() = Readiness::Recovering("7 of 10 clusters".to_owned());
+        let (status, text) = ask(address, "GET /readyz", &host, "").await;
+        assert!(status == 503 && text.contains("7 of 10 clusters"), "{text}");
+        assert_eq!(ask(address, "GET /healthz", &host, "").await.0, 200);
+        *shelf.readiness.borrow_mut() = Readiness::Draining;
+        assert_eq!(ask(address, "GET /readyz", &host, "").await.0, 503);
+        assert_eq!(ask(address, "GET /nothing", &host, "").await.0, 404);
+        let (status, text) = ask(address, "GET /purge?url=http://a.example/", &host, "").await;
+        assert!(status == 405 && text.contains("allow: POST"), "{text}");
+        let (status, text) = ask(address, "DELETE /metrics", &host, "").await;
+        assert!(status == 405 && text.contains("allow: GET, HEAD"), "{text}");
+        assert!(shelf.purged.borrow().is_empty());
+    });
+}
+
+#[test]
+fn hosts() {
+    let guard = Guard::new(vec!["Admin.Example".to_owned()], None);
+    with_admin(guard, |address, _| async move {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:3129",
+            "[::1]:3129",
+            "[::1]",
+            "192.0.2.1",
+            "localhost",
+            "LocalHost:3129",
+            "localhost.",
+            "admin.example",
+            "ADMIN.example:80",
+        ] {
+            let (status, text) =
+                ask(address, "GET /healthz", &[&format!("Host: {host}")], "").await;
+            assert_eq!(status, 200, "{host}: {text}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:3129",
+            "127.0.0.1.evil.example",
+            "localhost.evil",
+            "xadmin.example",
+            "a.admin.example",
+            "2130706433",
+            "0x7f.1",
+            "127.1",
+        ] {
+            let (status, text) =
+                ask(address, "GET /metrics", &[&format!("Host: {host}")], "").await;
+            assert_eq!(status, 421, "{host}: {text}");
+            assert!(text.contains("admin-names") && !text.contains("larder_up"), "{host}: {text}");
+        }
+        for headers in [
+            &["Host: "][..],
+            &["Host: localhost", "Host: localhost"],
+            &["Host: a b"],
+            &[],
+            &["Host: [::1"],
+        ] {
+            let (status, text) = ask(address, "GET /metrics", headers, "").await;
+            assert_eq!(status, 400, "{headers:?}: {text}");
+        }
+        let line = "GET http://evil.example/metrics";
+        assert_eq!(ask(address, line, &["Host: localhost"], "").await.0, 421);
+        let line = "GET http://localhost/healthz";
+        assert_eq!(ask(address, line, &["Host: localhost"], "").await.0, 200);
+        assert_ne!(ask(address, "GET /metrics", &["Host: x@localhost"], "").await.0, 200);
+    });
+}
+
+#[test]
+fn changes_from_web_pages_are_refused() {
+    with_admin(Guard::default(), |address, shelf| async move {
+        let line = "POST /purge?url=http://a.example/x?y=1%26z";
+        for origin in ["http://evil.example", "null", "http://localhost:3129", ""] {
+            let headers = ["Host: localhost:3129", &format!("Origin: {origin}")];
+            let (status, text) = ask(address, line, &headers, "").await;
+            assert_eq!(status, 403, "{origin}: {text}");
+        }
+        assert!(shelf.purged.borrow().is_empty());
+        // Reading is no change.
+        let headers = ["Host: localhost:3129", "Origin: http://localhost:3129"];
+        assert_eq!(ask(address, "GET /healthz", &headers, "").await.0, 200);
+        assert_eq!(ask(address, line, &["Host: localhost:3129"], "").await.0, 200);
+    });
+}
+
+#[test]
+fn tokens() {
+    let guard = Guard::new(Vec::new(), Some("s3cret".to_owned()));
+    with_admin(guard, |address, shelf| async move {
+        let purge = "POST /purge?url=http://a.example/x?y=1%26z";
+        for line in ["GET /metrics", "GET /healthz", purge] {
+            for wrong in [
+                "X: y",
+                "Authorization: Bearer s3cre",
+                "Authorization: Bearer s3crets",
+                "Authorization: Bearer S3cret",
+                "Authorization: Basic s3cret",
+                "Authorization: s3cret",
+                "Authorization: Bearer",
+                "Authorization: Bearer ",
+                "Authorization: Bearer s3cret\r\nAuthorization: Bearer s3cret",
+            ] {
+                let (status, text) = ask(address, line, &["Host: localhost", wrong], "").await;
+                assert_eq!(status, 401, "{line} {wrong}: {text}");
+                assert!(text.contains("www-authenticate: Bearer"), "{text}");
+            }
+            for right in ["Authorization: Bearer s3cret", "authorization: bearer  s3cret "] {
+                let (status, _) = ask(address, line, &["Host: localhost", right], "").await;
+                assert_eq!(status, 200, "{line} {right}");
+            }
+        }
+        assert_eq!(shelf.purged.borrow().len(), 2);
+        // The token opens neither the check of Host nor that of Origin.
+        let token = "Authorization: Bearer s3cret";
+        assert_eq!(ask(address, purge, &["Host: evil.example", token], "").await.0, 421);
+        let headers = ["Host: localhost", token, "Origin: http://x"];
+        assert_eq!(ask(address, purge, &headers, "").await.0, 403);
+    });
+}
+
+#[test]
+fn an_empty_token_lets_nobody_in() {
+    let guard = Guard::new(Vec::new(), Some(String::new()));
+    with_admin(guard, |address, _| async move {
+        for header in ["X: y", "Authorization: Bearer ", "Authorization: Bearer x"] {
+            let (status, _) = ask(address, "GET /metrics", &["Host: localhost", header], "").await;
+            assert_eq!(status, 401, "{header}");
+        }
+    });
+}
+
+#[test]
+fn purges() {
+    with_admin(Guard::default(), |address, shelf| async move {
+        let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8";
+        let json = "Content-Type: application/json";
+        let url = "url=http%3A%2F%2Fa.example%2Fx%3Fy%3D1%26z";
+        let in_query = format!("POST /purge?{url}");
+        for (line, header, body) in [
+            (in_query.as_str(), "X: y", ""),
+            ("POST /purge", form, url),
+            ("POST /purge", json, "{\"url\": \"http://a.example/x?y=1&z\"}"),
+        ] {
+            let (status, text) = ask(address, line, &["Host: localhost", header], body).await;
+            assert_eq!(status, 200, "{text}");
+            let expected = "{\"removed\":[\"forward\"],\"url\":\"http://a.example/x?y=1&z\"}\n";
+            assert!(text.ends_with(expected), "{text}");
+        }
+        let line = "POST /purge?url=http://b.example/";
+        let (status, text) = ask(address, line, &["Host: localhost"], "").await;
+        assert!(status == 404 && text.contains("nothing was stored"), "{text}");
+        assert_eq!(shelf.purged.borrow().len(), 4);
+        shelf.broken.set(true);
+        let (status, text) = ask(address, &in_query, &["Host: localhost"], "").await;
+        assert!(status == 503 && text.contains("the device is dead"), "{text}");
+    });
+}
+
+#[test]
+fn purges_that_make_no_sense_are_explained() {
+    with_admin(Guard::default(), |address, shelf| async move {
+        let form = "Content-Type: application/x-www-form-urlencoded";
+        let json = "Content-Type: application/json";
+        let url = "POST /purge?url=http://a.example/x";
+        for (line, header, body, why) in [
+            ("POST /purge", "X: y", "", "no URL"),
+            ("POST /purge?url=", "X: y", "", "is not a URL"),
+            ("POST /purge?url=/x", "X: y", "", "not absolute"),
+            ("POST /purge?url=a.example", "X: y", "", "not absolute"),
+            ("POST /purge?url=ftp://a.example/", "X: y", "", "neither http nor https"),
+            ("POST /purge?url=http://u:p@a.example/", "X: y", "", "user information"),
+            ("POST /purge?url=http://a.example/%20x", "X: y", "", "is not a URL"),
+            ("POST /purge?url=http://a.example/x&y=1", "X: y", "", "unknown parameter"),
+            (url, form, "url=http://a.example/y", "more than one"),
+            ("POST /purge", "X: y", "url=http://a.example/", "a body must be"),
+            ("POST /purge", "Content-Type: text/plain", "url=x", "a body must be"),
+            ("POST /purge", json, "{\"url\": ", "not JSON"),
+            ("POST /purge", json, "{\"url\": 7}", "expected"),
+            ("POST /purge", json, "[]", "expected"),
+            ("POST /purge", json, "{\"url\": \"http://a.example/\", \"x\": 1}", "expected"),
+        ] {
+            let (status, text) = ask(address, line, &["Host: localhost", header], body).await;
+            assert!(status == 400 && text.contains(why), "{line} {body}: {text}");
+        }
+        assert!(shelf.purged.borrow().is_empty());
+    });
+}
+
+#[test]
+fn sizes_are_limited() {
+    with_admin(Guard::default(), |address, shelf| async move {
+        let form = "Content-Type: application/x-www-form-urlencoded";
+        let long = format!("url=http://a.example/{}", "x".repeat(BODY_BYTES));
+        let (status, text) = ask(address, "POST /purge", &["Host: localhost", form], &long).await;
+        assert_eq!(status, 413, "{text}");
+        // The same without telling its length.
+        let chunked = format!(
+            "POST /purge HTTP/1.1\r\nHost: localhost\r\n{form}\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{long}\r\n0\r\n\r\n",
+            long.len()
+        );
+        assert_eq!(send(address, &chunked).await.0, 413);
+        let line = format!("GET /{}", "x".repeat(HEAD_BYTES));
+        let (status, _) = ask(address, &line, &["Host: localhost"], "").await;
+        assert!((400..500).contains(&status), "{status}");
+        assert!(shelf.purged.borrow().is_empty());
+        // The interface is none the worse.
+        assert_eq!(ask(address, "GET /healthz", &["Host: localhost"], "").await.0, 200);
+    });
+}
+
+#[test]
+fn open_means_beyond_this_machine_without_a_token() {
+    let open = |address: &str, token: Option<&str>| {
+        Guard::new(Vec::new(), token.map(str::to_owned)).is_open(address.parse().unwrap())
+    };
+    assert!(open("0.0.0.0:3129", None));
+    assert!(open("[::]:3129", None));
+    assert!(open("192.0.2.1:3129", None));
+    assert!(!open("192.0.2.1:3129", Some("t")));
+    assert!(!open("127.0.0.1:3129", None));
+    assert!(!open("[::1]:3129", None));
+    assert!(!open("[::ffff:127.0.0.1]:3129", None));
+}
