@@ -201,6 +201,12 @@ impl ClusterTable {
         self.next_incarnation
     }
 
+    /// The next cluster to be opened gets at least this number.
+    pub(crate) fn skip_incarnations(&mut self, least: u64) {
+        self.next_incarnation = self.next_incarnation.max(least);
+        self.rebuild();
+    }
+
     /// Accesses since the cluster was opened, halved from time to time.
     pub(crate) fn references(&self, cluster: ClusterId) -> u16 {
         self.references[cluster as usize]

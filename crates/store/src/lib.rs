@@ -10,25 +10,63 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+// The interface.
 mod api;
-#[allow(dead_code)]
-mod cluster_table;
-#[allow(dead_code)]
-mod digest;
-#[allow(dead_code)]
-mod grouping;
-#[allow(dead_code)]
-mod index;
+mod counters;
+mod entry;
+mod event;
 mod key;
-#[allow(dead_code)]
+mod open;
+mod options;
+mod stats;
+mod store;
+mod writer;
+
+// The shell.
+mod background;
+mod join;
+mod reader;
+mod recovery;
+mod volume;
+
+// The core.
+mod appender;
+mod cluster_table;
+mod core;
+mod digest;
+mod fetches;
+mod grouping;
+mod index;
+mod object;
 mod size_class;
-#[cfg(test)]
-mod test_seed;
-#[allow(dead_code)]
 mod tier;
 
-pub use api::{
-    Body, Entry, FetchToken, Hint, Kind, Lookup, Options, Partial, PartialRead, ReadError, Refusal,
-    Source, Store, Writer,
-};
+// The structures on the device.
+mod areas;
+mod checkpoint;
+mod index_dump;
+mod journal;
+mod record;
+mod secret;
+mod summary;
+mod superblock;
+mod wire;
+
+#[cfg(test)]
+mod test_seed;
+
+pub use api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};
+pub use areas::{CACHE_SIZE_MIN, CLUSTER_SIZES};
+pub use counters::Counters;
+pub use entry::{Body, Entry};
+pub use event::Event;
 pub use key::{Key, Locality};
+pub use open::{
+    Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, index_bytes, judge_superblocks,
+};
+pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, WritePolicy};
+pub use stats::Stats;
+pub use store::{FetchToken, Lookup, Store, StoreShare, Unfinished};
+pub use superblock::{Condition, FORMAT_VERSION, MAGIC};
+pub use volume::PIECE_MAX;
+pub use writer::{Partial, Writer};

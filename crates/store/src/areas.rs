@@ -1,0 +1,265 @@
+//! How a device is divided: superblocks, journal, checkpoints, index dump, clusters.
+//!
+//! The metadata areas lie in front of the clusters when a cache is created; when it grows, larger
+//! ones are made behind the clusters and the old ones are given up, so that clusters always form
+//! one run that starts where it always did and keep their numbers.
+
+use device::Extent;
+
+use crate::wire::{Decoder, Encoder};
+
+/// Offsets of the two superblock copies.
+pub(crate) const SUPERBLOCKS: [u64; 2] = [0, 512 * 1024];
+/// The first byte that is not reserved for superblocks.
+const FIRST_AREA: u64 = 1024 * 1024;
+/// Every area starts and ends on a multiple of this.
+const AREA_ALIGN: u64 = 4096;
+/// Bytes of a journal block: the smallest unit written alone.
+pub(crate) const BLOCK: u64 = 4096;
+/// Positions are 32-bit counts of granules from the first cluster.
+const POSITIONS: u64 = 1 << 32;
+/// The smallest granule in bytes: records start on multiples of it.
+const GRANULE_MIN: u64 = 64;
+/// The smallest cache: metadata areas and sixteen clusters of the smallest size.
+pub const CACHE_SIZE_MIN: u64 = 8 * 1024 * 1024;
+/// Cluster sizes in bytes (UCFS: 32 to 256 KB; larger devices profit from larger clusters).
+pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 32 * 1024..=4 * 1024 * 1024;
+
+/// The division of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Areas {
+    pub(crate) journal: Extent,
+    pub(crate) checkpoints: [Extent; 2],
+    pub(crate) index_dump: Extent,
+    /// Offset of cluster 0.
+    pub(crate) clusters_at: u64,
+    /// Bytes of a cluster, a power of two.
+    pub(crate) cluster_size: u32,
+    /// Number of clusters.
+    pub(crate) clusters: u32,
+    /// Bytes of a granule, a power of two.
+    pub(crate) granule: u32,
+}
+
+/// The cluster size for a cache of `len` bytes: enough clusters (8,192) for eviction to be
+/// fine-grained, yet large enough that summaries and tables cost little.
+pub(crate) fn cluster_size_for(len: u64) -> u32 {
+    let wanted = (len / 8192).clamp(64 * 1024, u64::from(*CLUSTER_SIZES.end()));
+    1 << wanted.ilog2()
+}
+
+fn align_up(bytes: u64) -> u64 {
+    bytes.div_ceil(AREA_ALIGN) * AREA_ALIGN
+}
+
+/// Sizes of the metadata areas of a cache of `len` bytes.
+struct MetadataSizes {
+    journal: u64,
+    checkpoint: u64,
+    index_dump: u64,
+}
+
+impl MetadataSizes {
+    fn new(len: u64, cluster_size: u32, index_bytes: u64) -> MetadataSizes {
+        let clusters = len / u64::from(cluster_size);
+        // A checkpoint holds the cluster table (at most 40 bytes each) and the dead lists, which
+        // `dead_records_max` bounds at 16 per cluster on average.
+        MetadataSizes {
+            journal: (len / 1024).clamp(256 * 1024, 64 * 1024 * 1024) / BLOCK * BLOCK,
+            checkpoint: align_up(64 * 1024 + clusters * (40 + 4 * DEAD_PER_CLUSTER)),
+            index_dump: align_up(index_bytes + BLOCK),
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.journal + 2 * self.checkpoint + self.index_dump
+    }
+}
+
+/// Dead records per cluster, on average, that the tables have room for.
+pub(crate) const DEAD_PER_CLUSTER: u64 = 16;
+
+impl Areas {
+    /// Divides a new device of `len` bytes; `None` when it is too small.
+    pub(crate) fn new(len: u64, cluster_size: u32, index_bytes: u64) -> Option<Areas> {
+        assert!(cluster_size.is_power_of_two() && CLUSTER_SIZES.contains(&cluster_size));
+        if len < CACHE_SIZE_MIN {
+            return None;
+        }
+        let sizes = MetadataSizes::new(len, cluster_size, index_bytes);
+        let mut areas = Areas::metadata(FIRST_AREA, &sizes, cluster_size);
+        areas.granule = granule_for(len);
+        let clusters_at = areas.index_dump.end();
+        let clusters = len.checked_sub(clusters_at)? / u64::from(cluster_size);
+        areas.clusters_at = clusters_at;
+        areas.clusters = u32::try_from(clusters).ok()?;
+        (clusters >= 16).then_some(areas)
+    }
+
+    /// The division after the device grew to `len` bytes: the same clusters and more behind them;
+    /// `None` when positions of the cache's granule cannot address it, or nothing is gained.
+    pub(crate) fn grown(&self, len: u64, index_bytes: u64) -> Option<Areas> {
+        let sizes = MetadataSizes::new(len, self.cluster_size, index_bytes);
+        let room = len.checked_sub(sizes.total())?.checked_sub(self.clusters_at)?;
+        let clusters = u32::try_from(room / u64::from(self.cluster_size)).ok()?;
+        let span = u64::from(clusters) * u64::from(self.cluster_size);
+        if clusters <= self.clusters || span / u64::from(self.granule) > POSITIONS {
+            return None;
+        }
+        let mut areas = Areas::metadata(self.clusters_at + span, &sizes, self.cluster_size);
+        areas.clusters_at = self.clusters_at;
+        areas.clusters = clusters;
+        areas.granule = self.granule;
+        Some(areas)
+    }
+
+    fn metadata(at: u64, sizes: &MetadataSizes, cluster_size: u32) -> Areas {
+        let journal = Extent { offset: at, len: sizes.journal };
+        let first = Extent { offset: journal.end(), len: sizes.checkpoint };
+        let second = Extent { offset: first.end(), len: sizes.checkpoint };
+        let index_dump = Extent { offset: second.end(), len: sizes.index_dump };
+        Areas {
+            journal,
+            checkpoints: [first, second],
+            index_dump,
+            clusters_at: 0,
+            cluster_size,
+            clusters: 0,
+            granule: 0,
+        }
+    }
+
+    /// The last byte that the cache uses, plus one.
+    pub(crate) fn end(&self) -> u64 {
+        let clusters = self.clusters_at + u64::from(self.clusters) * u64::from(self.cluster_size);
+        clusters.max(self.index_dump.end())
+    }
+
+    /// Where cluster `number` lies on the device.
+    pub(crate) fn cluster(&self, number: u32) -> Extent {
+        assert!(number < self.clusters);
+        let size = u64::from(self.cluster_size);
+        Extent { offset: self.clusters_at + u64::from(number) * size, len: size }
+    }
+
+    /// Granules in a cluster.
+    pub(crate) fn granules_per_cluster(&self) -> u32 {
+        self.cluster_size / self.granule
+    }
+
+    /// The position of the record `granules` into cluster `number`.
+    pub(crate) fn position(&self, number: u32, granules: u32) -> u32 {
+        number * self.granules_per_cluster() + granules
+    }
+
+    /// Cluster and granule within it of a position.
+    pub(crate) fn locate(&self, position: u32) -> (u32, u32) {
+        (position / self.granules_per_cluster(), position % self.granules_per_cluster())
+    }
+
+    /// Byte offset on the device of a position.
+    pub(crate) fn offset(&self, position: u32) -> u64 {
+        self.clusters_at + u64::from(position) * u64::from(self.granule)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Encoder<'_>) {
+        for extent in [self.journal, self.checkpoints[0], self.checkpoints[1], self.index_dump] {
+            out.u64(extent.offset).u64(extent.len);
+        }
+        out.u64(self.clusters_at).u32(self.cluster_size).u32(self.clusters).u32(self.granule);
+    }
+
+    pub(crate) fn decode(from: &mut Decoder<'_>) -> Option<Areas> {
+        let mut extent = || Some(Extent { offset: from.u64()?, len: from.u64()? });
+        let (journal, first, second, index_dump) = (extent()?, extent()?, extent()?, extent()?);
+        let areas = Areas {
+            journal,
+            checkpoints: [first, second],
+            index_dump,
+            clusters_at: from.u64()?,
+            cluster_size: from.u32()?,
+            clusters: from.u32()?,
+            granule: from.u32()?,
+        };
+        areas.plausible().then_some(areas)
+    }
+
+    /// Whether a decoded division could have been made by [`Areas::new`] or [`Areas::grown`].
+    fn plausible(&self) -> bool {
+        let aligned = |extent: Extent| {
+            extent.offset.is_multiple_of(AREA_ALIGN)
+                && extent.len.is_multiple_of(AREA_ALIGN)
+                && extent.len > 0
+                && extent.offset.checked_add(extent.len).is_some()
+        };
+        [self.journal, self.checkpoints[0], self.checkpoints[1], self.index_dump]
+            .into_iter()
+            .all(aligned)
+            && self.cluster_size.is_power_of_two()
+            && CLUSTER_SIZES.contains(&self.cluster_size)
+            && self.granule.is_power_of_two()
+            && u64::from(self.granule) >= GRANULE_MIN
+            && self.granule <= self.cluster_size / 64
+            && self.clusters_at.is_multiple_of(AREA_ALIGN)
+            && self.clusters > 0
+            && u64::from(self.clusters) * u64::from(self.granules_per_cluster()) <= POSITIONS
+    }
+}
+
+fn granule_for(len: u64) -> u32 {
+    let granule = len.div_ceil(POSITIONS).next_power_of_two().max(GRANULE_MIN);
+    u32::try_from(granule).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn cluster_sizes_follow_the_cache() {
+        assert_eq!(cluster_size_for(64 << 20), 64 * 1024);
+        assert_eq!(cluster_size_for(GIB), 128 * 1024);
+        assert_eq!(cluster_size_for(10 * GIB), 1024 * 1024);
+        assert_eq!(cluster_size_for(1200 * GIB), 4 * 1024 * 1024);
+    }
+
+    #[test]
+    fn positions_and_clusters_convert_both_ways() {
+        let areas = Areas::new(10 * GIB, 1 << 20, 8 << 20).expect("room");
+        let position = areas.position(77, 5);
+        assert_eq!(areas.locate(position), (77, 5));
+        assert_eq!(areas.offset(position), areas.cluster(77).offset + 5 * 64);
+        assert!(areas.end() <= 10 * GIB);
+    }
+
+    #[test]
+    fn growth_keeps_the_clusters_in_place() {
+        let small = Areas::new(GIB, 1 << 18, 1 << 20).expect("room");
+        let large = small.grown(4 * GIB, 4 << 20).expect("room");
+        assert_eq!(large.cluster(0), small.cluster(0));
+        assert!(large.clusters > 3 * small.clusters);
+        assert!(large.end() <= 4 * GIB);
+        assert!(large.journal.offset >= large.cluster(large.clusters - 1).end());
+        assert!(small.grown(GIB, 1 << 20).is_none());
+    }
+
+    #[test]
+    fn a_terabyte_is_addressed_by_larger_granules() {
+        let areas = Areas::new(1200 * GIB, 4 << 20, GIB).expect("room");
+        assert_eq!(areas.granule, 512);
+        let last = areas.position(areas.clusters - 1, areas.granules_per_cluster() - 1);
+        assert_eq!(areas.locate(last).0, areas.clusters - 1);
+    }
+
+    #[test]
+    fn encoding_round_trips_and_nonsense_is_refused() {
+        let areas = Areas::new(GIB, 1 << 18, 1 << 20).expect("room");
+        let mut bytes = Vec::new();
+        areas.encode(&mut Encoder(&mut bytes));
+        assert_eq!(Areas::decode(&mut Decoder(&bytes)), Some(areas));
+        bytes[72] = 3;
+        assert_eq!(Areas::decode(&mut Decoder(&bytes)), None);
+    }
+}

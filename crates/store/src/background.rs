@@ -1,0 +1,193 @@
+//! The background of a volume: one task that does what the core's maintenance decides, one device
+//! operation after another. It alone writes clusters, journal and checkpoints, so that no
+//! caller that goes away can leave a write half decided.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use device::{Clock, Device, Extent, Nanos};
+
+use crate::areas::Areas;
+use crate::appender::WriteJob;
+use crate::core::{EvictPlan, SUMMARY_READ, Task};
+use crate::summary::{self, Decoded, Entry};
+use crate::volume::Volume;
+
+/// Bytes of a large structure (checkpoint, index dump) written or read in one request.
+pub(crate) const STEP: usize = 1 << 20;
+/// A journal write is tried so often before the device is given up.
+const JOURNAL_ATTEMPTS: u32 = 3;
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Runs until the volume goes offline.
+    pub(crate) async fn maintain(&self) {
+        loop {
+            let now = self.now();
+            let task = self.shared.lock().next_task(now);
+            match task {
+                Task::Stop => return,
+                Task::Idle(deadline) => self.idle(deadline).await,
+                Task::Sync { durable } => self.sync(durable).await,
+                Task::Write(job) => self.write_records(&job).await,
+                Task::Evict(plan) => self.evict(&plan).await,
+                Task::Checkpoint => self.checkpoint().await,
+            }
+        }
+    }
+
+    /// Sleeps until the deadline or until the core kicks.
+    async fn idle(&self, deadline: Option<Nanos>) {
+        let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
+        let mut registered = false;
+        poll_fn(|context| {
+            if registered {
+                // Polled again: kicked, or the sleep ended, or by chance. All are good reasons
+                // to ask the core what to do.
+                return Poll::Ready(());
+            }
+            registered = true;
+            // The task was chosen under another lock: what came in between is seen by the task
+            // that is chosen after this one.
+            let mut core = self.shared.lock();
+            if core.kicked() {
+                return Poll::Ready(());
+            }
+            core.idle(context.waker());
+            drop(core);
+            match sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.poll(context),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Writes what the journal has to say; then flushes, when `durable`.
+    pub(crate) async fn sync(&self, durable: bool) {
+        let secret = &self.shared.secret;
+        loop {
+            let write = self.shared.lock().journal.begin_write(secret);
+            let Some(write) = write else { break };
+            let mut written = None;
+            for _ in 0..JOURNAL_ATTEMPTS {
+                written = self.write(write.offset, &write.bytes).await;
+                if written.is_some() {
+                    break;
+                }
+            }
+            if written.is_none() {
+                self.condemn("the journal cannot be written").await;
+                return;
+            }
+            let mut core = self.shared.lock();
+            core.journal.end_write(&write);
+            core.maintenance.unflushed = true;
+            core.wake();
+        }
+        if durable {
+            self.flush_all().await;
+        }
+    }
+
+    /// Flushes the device: what was written before is durable, quarantined clusters become free.
+    pub(crate) async fn flush_all(&self) {
+        let mark = {
+            let mut core = self.shared.lock();
+            core.maintenance.unflushed = false;
+            core.journal.begin_flush()
+        };
+        if self.flush().await.is_none() {
+            self.condemn("the device cannot be flushed").await;
+            return;
+        }
+        let now = self.clock.now();
+        let mut core = self.shared.lock();
+        core.journal.end_flush(mark);
+        core.flushed(now);
+    }
+
+    async fn write_records(&self, job: &WriteJob) {
+        let areas = self.areas();
+        let requests = job.build(&areas, &self.shared.secret);
+        let mut whole = true;
+        for (offset, buf) in &requests.writes {
+            let result = self.device.write(*offset, buf.clone()).await;
+            whole &= self.shared.note("write", *offset, result).is_some();
+        }
+        let mut core = self.shared.lock();
+        if whole {
+            core.written(job, requests);
+        } else {
+            core.write_failed(job);
+        }
+    }
+
+    async fn evict(&self, plan: &EvictPlan) {
+        let entries = self.read_summary(plan.cluster, plan.incarnation, plan.extent).await;
+        self.shared.lock().evict(plan, entries.as_deref());
+    }
+
+    /// The summary of a cluster of this incarnation; `None` when there is none to be read.
+    pub(crate) async fn read_summary(
+        &self,
+        cluster: u32,
+        incarnation: u64,
+        extent: Extent,
+    ) -> Option<Vec<Entry>> {
+        let mut len = u64::from(SUMMARY_READ).min(extent.len);
+        loop {
+            let tail = self.read(Extent { offset: extent.end() - len, len }).await?;
+            match summary::decode(&self.shared.secret, cluster, incarnation, &tail) {
+                Decoded::Whole(entries) => return Some(entries),
+                Decoded::Absent => return None,
+                Decoded::Needs(needed) if needed as u64 > extent.len => return None,
+                Decoded::Needs(needed) => len = needed as u64,
+            }
+        }
+    }
+
+    /// Writes a checkpoint and forgets the journal before it.
+    pub(crate) async fn checkpoint(&self) {
+        let (checkpoint, slot) = {
+            let mut core = self.shared.lock();
+            let checkpoint = core.make_checkpoint();
+            let slot = core.areas.checkpoints[checkpoint.slot()];
+            (checkpoint, slot)
+        };
+        let bytes = checkpoint.encode(&self.shared.secret);
+        if bytes.len() as u64 > slot.len {
+            self.condemn("the cluster table has outgrown its checkpoint").await;
+            return;
+        }
+        if self.write_steps(slot.offset, &bytes).await.is_none() || self.flush().await.is_none() {
+            self.condemn("a checkpoint cannot be written").await;
+            return;
+        }
+        self.shared.lock().checkpoint_done(&checkpoint);
+    }
+
+    /// Writes a large structure in steps.
+    pub(crate) async fn write_steps(&self, offset: u64, bytes: &[u8]) -> Option<()> {
+        for (number, step) in bytes.chunks(STEP).enumerate() {
+            self.write(offset + (number * STEP) as u64, step).await?;
+        }
+        Some(())
+    }
+
+    /// Gives the device up in a way that the next start sees: what is dead cannot be written down
+    /// any more, so nothing on it may be believed again.
+    async fn condemn(&self, reason: &str) {
+        let superblock = self.shared.lock().condemned_superblock();
+        let bytes = superblock.encode();
+        for offset in crate::areas::SUPERBLOCKS {
+            self.write(offset, &bytes).await;
+        }
+        self.flush().await;
+        self.shared.give_up(reason.to_owned());
+    }
+
+    pub(crate) fn areas(&self) -> Areas {
+        self.shared.lock().areas.clone()
+    }
+}

@@ -1,0 +1,231 @@
+//! The core of one device's store: what is where, decided under one lock.
+//!
+//! Plain `&mut self` code that never waits and never reads a clock. It answers what a lookup needs
+//! ([`lookup`]), takes objects in ([`insertion`]), makes them dead ([`removal`]) and says what the
+//! background must do next ([`maintenance`]). The shell (`volume`) does it and reports back.
+//!
+//! Its invariant: a record on the device that no index entry leads to is dead or lies in a cluster
+//! that was given up, and the journal says so. Hence what is not found today is not found after a
+//! restart either.
+
+mod insertion;
+mod lookup;
+mod maintenance;
+mod removal;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::appender::Appender;
+use crate::areas::{Areas, DEAD_PER_CLUSTER};
+use crate::cluster_table::{ClusterTable, Policy, State};
+use crate::counters::Counters;
+use crate::digest::{Digest, Digester};
+use crate::fetches::Fetches;
+use crate::index::Index;
+use crate::journal::Journal;
+use crate::object::Object;
+use crate::options::Options;
+use crate::secret::Secret;
+use crate::superblock::{Condition, Superblock};
+use crate::tier::{Shares, Tier};
+
+pub(crate) use insertion::{NewObject, Now, TryInsert};
+pub(crate) use lookup::{Expected, Finding, MetaPlan, ReadPlan};
+pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
+
+/// Whether the device is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// Reads and writes.
+    Online,
+    /// Given up after errors, or shut down: every lookup misses, every insertion is refused.
+    Offline,
+}
+
+/// What recovery has not settled yet.
+#[derive(Default)]
+pub(crate) struct Recovering {
+    /// Digests touched since the cache was opened, with the sequence number before which their
+    /// records are dead; and those that an earlier, unfinished recovery left.
+    pub(crate) removed: BTreeMap<Digest, u64>,
+}
+
+/// The state of one device's store.
+pub(crate) struct Core {
+    pub(crate) superblock: Superblock,
+    pub(crate) areas: Areas,
+    pub(crate) secret: Arc<Secret>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) digester: Digester,
+    pub(crate) index: Index,
+    pub(crate) tier: Tier<Arc<Object>>,
+    /// Bytes that the memory tier may hold.
+    pub(crate) tier_capacity: usize,
+    pub(crate) clusters: ClusterTable,
+    pub(crate) journal: Journal,
+    pub(crate) appender: Appender,
+    pub(crate) fetches: Fetches,
+    pub(crate) counters: Counters,
+    pub(crate) recovering: Option<Recovering>,
+    pub(crate) health: Health,
+    /// The last sequence number given out.
+    pub(crate) sequence: u64,
+    /// Bytes of records that may wait to be written.
+    pub(crate) unwritten_max: usize,
+    /// Number of the last checkpoint.
+    pub(crate) checkpoint: u64,
+    pub(crate) maintenance: maintenance::State,
+    /// Clusters that recovery has read, and how many there are.
+    pub(crate) scanned: (u32, u32),
+    /// Tasks that wait for a change (room, a write, a flush).
+    waiters: Vec<Waker>,
+    /// The background task, when it idles.
+    background: Option<Waker>,
+    /// Something changed since the background was last told what to do.
+    kicked: bool,
+}
+
+/// What a core is made of.
+pub(crate) struct Parts {
+    /// As written for this opening of the cache.
+    pub(crate) superblock: Superblock,
+    pub(crate) options: Arc<Options>,
+    pub(crate) clusters: ClusterTable,
+    pub(crate) journal: Journal,
+    pub(crate) index: Index,
+    /// Bytes of memory for everything.
+    pub(crate) memory: u64,
+    pub(crate) checkpoint: u64,
+    pub(crate) recovering: Option<Recovering>,
+}
+
+/// How memory is divided; see `docs/architecture.md`.
+pub(crate) struct MemoryPlan {
+    pub(crate) unwritten_max: usize,
+    pub(crate) tier: usize,
+}
+
+impl MemoryPlan {
+    /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
+    /// clusters, is for records that wait; they are in aligned buffers once more while they are
+    /// written. An eighth is for reads and what fills collect. The rest is the tier's.
+    fn new(memory: u64, tables: usize, areas: &Areas) -> MemoryPlan {
+        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+        let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
+        let reserved = tables + 2 * unwritten_max + memory / 8;
+        MemoryPlan { unwritten_max, tier: memory.saturating_sub(reserved).max(memory / 8) }
+    }
+}
+
+/// The policy by which a table of `clusters` clusters replaces them.
+pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
+    Policy {
+        mean_references: options.aging_mean,
+        young_percent: options.young_percent,
+        one_timer_seconds: options.one_timer_age.map(|age| age.as_secs() as u32),
+        max_dead: (u64::from(clusters) * DEAD_PER_CLUSTER) as usize,
+    }
+}
+
+impl Core {
+    pub(crate) fn new(parts: Parts) -> Core {
+        let tables = parts.index.memory_bytes() + parts.clusters.memory_bytes();
+        let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
+        let secret = Arc::new(parts.superblock.secret.clone());
+        Core {
+            digester: Digester::new(&secret.digest_key()),
+            tier: Tier::new(memory.tier, Shares::default()),
+            tier_capacity: memory.tier,
+            unwritten_max: memory.unwritten_max,
+            appender: Appender::new(),
+            fetches: Fetches::default(),
+            counters: Counters::default(),
+            health: Health::Online,
+            // Sequence numbers of different openings never meet: 2^40 each.
+            sequence: parts.superblock.generation << 40,
+            maintenance: maintenance::State::default(),
+            scanned: (0, 0),
+            waiters: Vec::new(),
+            background: None,
+            kicked: false,
+            areas: parts.superblock.areas.clone(),
+            superblock: parts.superblock,
+            secret,
+            options: parts.options,
+            index: parts.index,
+            clusters: parts.clusters,
+            journal: parts.journal,
+            recovering: parts.recovering,
+            checkpoint: parts.checkpoint,
+        }
+    }
+
+    /// The digest of an object's key.
+    pub(crate) fn digest(&self, key: &[u8]) -> Digest {
+        self.digester.key(key)
+    }
+
+    pub(crate) fn online(&self) -> bool {
+        self.health == Health::Online
+    }
+
+    /// Wakes every waiting task: something changed.
+    pub(crate) fn wake(&mut self) {
+        self.waiters.drain(..).for_each(Waker::wake);
+    }
+
+    /// Wakes the background: it may have something to do.
+    pub(crate) fn kick(&mut self) {
+        self.kicked = true;
+        if let Some(background) = self.background.take() {
+            background.wake();
+        }
+    }
+
+    /// Whether the background was kicked since it was last told what to do.
+    pub(crate) fn kicked(&self) -> bool {
+        self.kicked
+    }
+
+    /// The superblock that says that nothing here may be believed any more.
+    pub(crate) fn condemned_superblock(&self) -> Superblock {
+        Superblock { condition: Condition::Condemned, ..self.superblock.clone() }
+    }
+
+    /// `waker` is woken at the next change.
+    pub(crate) fn wait(&mut self, waker: &Waker) {
+        if !self.waiters.iter().any(|other| other.will_wake(waker)) {
+            self.waiters.push(waker.clone());
+        }
+    }
+
+    /// `waker` is the idle background's.
+    pub(crate) fn idle(&mut self, waker: &Waker) {
+        self.background = Some(waker.clone());
+    }
+
+    /// Gives the device up, or ends: nothing is read or written from now on. True the first time.
+    pub(crate) fn go_offline(&mut self) -> bool {
+        let first = self.online();
+        self.health = Health::Offline;
+        self.wake();
+        self.kick();
+        first
+    }
+
+    /// The state of the cluster that `position` lies in.
+    fn cluster_in_use(&self, position: u32) -> Option<u32> {
+        let (cluster, _) = self.areas.locate(position);
+        (cluster < self.clusters.clusters() && self.clusters.state(cluster).in_use())
+            .then_some(cluster)
+    }
+
+    /// Free clusters, those that wait to become free included.
+    pub(crate) fn nearly_free(&self) -> u32 {
+        self.clusters.count(State::Free)
+            + self.clusters.count(State::Quarantined)
+            + self.clusters.count(State::Draining)
+    }
+}

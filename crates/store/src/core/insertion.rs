@@ -1,0 +1,329 @@
+//! Insertion: an object becomes visible, its record gets a place.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use device::Nanos;
+
+use super::Core;
+use crate::api::Refusal;
+use crate::appender::Appender;
+use crate::digest::Digest;
+use crate::fetches::Overtaken;
+use crate::grouping;
+use crate::index::{Inserted, Slot};
+use crate::journal::{Fact, Moment};
+use crate::object::Object;
+use crate::options::WritePolicy;
+use crate::record::{Record, RecordKind};
+use crate::size_class::SizeClass;
+use crate::summary::Entry;
+use crate::tier::{Eviction, Weighed};
+
+/// An object or piece, complete but for its place.
+pub(crate) struct NewObject {
+    pub(crate) record: Record,
+    /// Of the fetch that it came from: objects only.
+    pub(crate) overtaken: Option<Overtaken>,
+    /// Write it now, whatever the policy says.
+    pub(crate) write_now: bool,
+}
+
+/// What became of an insertion.
+pub(crate) enum TryInsert {
+    /// Visible. When it made something on the device dead, the journal must be written up to the
+    /// moment before the insertion counts as done.
+    Done(Option<Moment>),
+    /// No room now: wait for a change and try again.
+    Wait(NewObject),
+    /// Refused for good.
+    Refused(Refusal),
+}
+
+/// Monotonic and wall time of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) monotonic: Nanos,
+    pub(crate) unix: u32,
+}
+
+impl Core {
+    /// Makes `new` visible, in place of what was under its digest.
+    pub(crate) fn try_insert(&mut self, new: NewObject, now: Now) -> TryInsert {
+        if !self.online() {
+            return TryInsert::Refused(Refusal::Offline);
+        }
+        if new.overtaken.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)) {
+            return TryInsert::Refused(Refusal::Overtaken);
+        }
+        if new.record.len() > Appender::record_max(&self.areas) {
+            return TryInsert::Refused(Refusal::TooLarge);
+        }
+        let digest = new.record.header.digest;
+        let late = self.options.write_policy == WritePolicy::OnEvict && !new.write_now;
+        if late {
+            let object = Arc::new(Object::from_record(&new.record, None));
+            if self.worth_keeping(&object) {
+                let before = self.journal.now();
+                self.supersede(&new.record);
+                self.tier.insert(digest, self.resident(&object, true, false, None, 1));
+                self.shrink_tier_at(now);
+                return TryInsert::Done(self.noted_since(before));
+            }
+        }
+        if !self.make_room(new.record.len(), now) {
+            return TryInsert::Wait(new);
+        }
+        let before = self.journal.now();
+        self.supersede(&new.record);
+        let done = self.noted_since(before);
+        let object = self.place(new.record, now);
+        if self.worth_keeping(&object) {
+            let cluster = object.position.map(|position| self.areas.locate(position).0);
+            self.tier.insert(digest, self.resident(&object, false, false, cluster, 1));
+            self.shrink_tier_at(now);
+        }
+        self.kick();
+        TryInsert::Done(done)
+    }
+
+    /// What is under the digest of `record` makes way for it.
+    fn supersede(&mut self, record: &Record) {
+        if record.header.kind == RecordKind::Object {
+            self.counters.insertions += 1;
+            self.forget_version(&record.header.digest);
+        }
+        let bytes = record.key.len() + record.meta.len() + record.body.len();
+        self.counters.inserted_bytes += bytes as u64;
+    }
+
+    /// The journal's present moment, when something was noted since `before`.
+    pub(super) fn noted_since(&self, before: Moment) -> Option<Moment> {
+        let after = self.journal.now();
+        (after > before).then_some(after)
+    }
+
+    /// Makes sure that a record of `len` bytes has a place in the open cluster; false when it has
+    /// to wait for writes or for a free cluster.
+    pub(super) fn make_room(&mut self, len: usize, now: Now) -> bool {
+        if self.appender.unwritten_bytes() > 0
+            && self.appender.unwritten_bytes() + len > self.unwritten_max
+        {
+            self.kick();
+            return false;
+        }
+        if self.appender.has_room(&self.areas, len) {
+            return true;
+        }
+        if let Some(full) = self.appender.seal() {
+            self.clusters.start_writing(full);
+        }
+        let Some(run) = self.clusters.take_free_run(1, now.unix) else {
+            self.kick();
+            return false;
+        };
+        let (cluster, incarnation) = (run.start, self.clusters.incarnation(run.start));
+        self.journal.note(Fact::Opened { cluster, incarnation });
+        self.appender.open(cluster, incarnation, self.journal.now());
+        self.kick();
+        true
+    }
+
+    /// Gives `record` the next sequence number and a place, and enters it into the index.
+    pub(super) fn place(&mut self, mut record: Record, now: Now) -> Arc<Object> {
+        self.sequence += 1;
+        record.header.sequence = self.sequence;
+        let record = Arc::new(record);
+        let digest = record.header.digest;
+        let position = self.append(&record, 0, 0, now);
+        let slot = Slot {
+            position,
+            class: SizeClass::for_len(record.len() as u32),
+            refreshed: false,
+        };
+        let inserted = self.index.insert(&digest, slot);
+        self.bury(inserted);
+        Arc::new(Object::from_record(&record, Some(position)))
+    }
+
+    fn append(&mut self, record: &Arc<Record>, target: u32, target_sequence: u64, now: Now) -> u32 {
+        let header = &record.header;
+        let entry = Entry {
+            kind: header.kind,
+            digest: header.digest,
+            sequence: header.sequence,
+            granule: 0,
+            len: 0,
+            target,
+            target_sequence,
+        };
+        let position = self.appender.append(&self.areas, Arc::clone(record), entry, now.monotonic);
+        self.clusters.add_record(self.areas.locate(position).0);
+        position
+    }
+
+    /// What an insertion into the index pushed out is dead: nothing leads to it any more.
+    pub(crate) fn bury(&mut self, inserted: Inserted) {
+        for slot in inserted.old.into_iter().chain(inserted.displaced) {
+            self.kill(slot);
+        }
+        self.counters.index_displaced += u64::from(inserted.displaced.is_some());
+    }
+
+    /// Replaces the metadata of the version with sequence number `sequence` (and, in memory only,
+    /// of the very object `of`).
+    pub(crate) fn try_replace_meta(
+        &mut self,
+        of: &Arc<Object>,
+        meta: Bytes,
+        overtaken: &Overtaken,
+        now: Now,
+    ) -> Result<bool, Refusal> {
+        let digest = of.header.digest;
+        if !self.online() {
+            return Err(Refusal::Offline);
+        }
+        if overtaken.load(Ordering::Acquire) {
+            return Err(Refusal::Overtaken);
+        }
+        let slot = self.index.get(&digest).filter(|slot| Some(slot.position) == of.position);
+        let resident = self.tier.peek(&digest);
+        let in_memory = resident.is_some_and(|resident| {
+            resident.object.header.sequence == of.header.sequence
+                && resident.object.position == of.position
+        });
+        if slot.is_none() && !in_memory {
+            return Err(Refusal::Overtaken);
+        }
+        let (dirty, accesses) = resident.map_or((false, 1), |r| (r.dirty, r.accesses));
+        if let Some(slot) = slot
+            && !self.place_meta(of, slot, &meta, now)?
+        {
+            return Ok(false);
+        }
+        let object = Arc::new(of.with_meta(meta));
+        if in_memory || self.worth_keeping(&object) {
+            let cluster = object.position.map(|position| self.areas.locate(position).0);
+            self.tier.insert(digest, self.resident(&object, dirty, false, cluster, accesses));
+            self.shrink_tier_at(now);
+        }
+        self.counters.refreshes += 1;
+        Ok(true)
+    }
+
+    /// Appends a metadata record for the object record of `slot`. `Ok(false)`: no room now.
+    fn place_meta(
+        &mut self,
+        of: &Arc<Object>,
+        slot: Slot,
+        meta: &Bytes,
+        now: Now,
+    ) -> Result<bool, Refusal> {
+        let digest = of.header.digest;
+        let mut header = of.header.clone();
+        header.kind = RecordKind::Meta;
+        header.object_id = of.header.sequence;
+        header.piece_size = slot.position;
+        let mut record =
+            Record::new(&self.secret, header, of.key.clone(), meta.clone(), Bytes::new());
+        if record.len() > Appender::record_max(&self.areas) {
+            return Err(Refusal::TooLarge);
+        }
+        if !self.make_room(record.len(), now) {
+            return Ok(false);
+        }
+        self.sequence += 1;
+        record.header.sequence = self.sequence;
+        let class = SizeClass::for_len(record.len() as u32);
+        let record = Arc::new(record);
+        let position = self.append(&record, slot.position, of.header.sequence, now);
+        let meta_slot = Slot { position, class, refreshed: false };
+        let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
+        // An older metadata record is superseded by its sequence number alone: were it dead while
+        // this one is lost in a crash, the object would go back to metadata older still.
+        self.bury(Inserted { old: None, ..inserted });
+        self.index.update_flag(&digest, slot.position, true);
+        self.kick();
+        Ok(true)
+    }
+
+    /// Lets go of what the memory tier has too much, at a time when nothing can be placed.
+    pub(super) fn shrink_tier(&mut self) {
+        while let Some(Eviction::Dropped(..)) = self.tier.next_eviction() {}
+    }
+
+    /// Lets go of what the memory tier has too much; what is dirty is grouped and placed (C11).
+    pub(super) fn shrink_tier_at(&mut self, now: Now) {
+        loop {
+            match self.tier.next_eviction() {
+                None => break,
+                Some(Eviction::Dropped(..)) => {}
+                Some(Eviction::Write(digest, _)) => self.write_group(digest, now),
+            }
+        }
+    }
+
+    /// Writes the group that `victim` and its neighbours in cold form.
+    fn write_group(&mut self, victim: Digest, now: Now) {
+        let mut group = self.choose_group();
+        if !group.contains(&victim) {
+            group.push(victim);
+        }
+        for digest in group {
+            self.write_out(&digest, now);
+        }
+    }
+
+    fn choose_group(&self) -> Vec<Digest> {
+        let candidates: Vec<grouping::Candidate> = self
+            .tier
+            .cold_half()
+            .filter(|(_, resident)| resident.dirty)
+            .map(|(digest, resident)| grouping::Candidate {
+                digest: *digest,
+                html: resident.html,
+                site: resident.site,
+                group: resident.group,
+                bytes: resident.object.weight() as u32,
+                accesses: resident.accesses,
+            })
+            .collect();
+        grouping::choose(&candidates, self.areas.cluster_size)
+    }
+
+    /// Moves a dirty object out of memory into the open cluster; gives it up when there is none.
+    pub(super) fn write_out(&mut self, digest: &Digest, now: Now) {
+        let Some(resident) = self.tier.remove(digest) else { return };
+        let object = resident.object;
+        let record = Record::new(
+            &self.secret,
+            object.header.clone(),
+            object.key.clone(),
+            object.meta.clone(),
+            object.body.clone(),
+        );
+        if self.make_room(record.len(), now) {
+            self.place(record, now);
+        } else {
+            self.counters.dropped_unwritten += 1;
+        }
+    }
+
+    /// Writes every dirty object out (orderly stop, C13). False when room is missing: try again.
+    pub(crate) fn write_out_dirty(&mut self, now: Now) -> bool {
+        let dirty: Vec<(Digest, usize)> = self
+            .tier
+            .iter()
+            .filter(|(_, resident)| resident.dirty)
+            .map(|(digest, resident)| (*digest, resident.object.weight()))
+            .collect();
+        for (digest, weight) in dirty {
+            if !self.make_room(weight, now) {
+                return false;
+            }
+            self.write_out(&digest, now);
+        }
+        true
+    }
+}

@@ -1,0 +1,281 @@
+//! Lookups: what is found in memory, and what must be read from where.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use device::Extent;
+
+use super::{Core, Health};
+use crate::api::Source;
+use crate::cluster_table::State;
+use crate::digest::Digest;
+use crate::index::Slot;
+use crate::object::Object;
+use crate::options::ReadUnit;
+use crate::record::{Found, Place, RecordKind};
+use crate::summary;
+use crate::tier::Resident;
+
+/// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
+#[derive(Clone, Copy)]
+pub(crate) enum Expected<'a> {
+    /// An object with this key.
+    Key(&'a [u8]),
+    /// A piece; its digest names it.
+    Piece,
+}
+
+impl Expected<'_> {
+    /// Whether `object` is the one.
+    pub(crate) fn is(self, object: &Object) -> bool {
+        match self {
+            Expected::Key(key) => object.header.kind == RecordKind::Object && object.key == key,
+            Expected::Piece => object.header.kind == RecordKind::Piece,
+        }
+    }
+}
+
+/// What a lookup found under the lock.
+pub(crate) enum Finding {
+    /// The object, verified.
+    Object(Arc<Object>, Source),
+    /// It may be on the device: the cluster is pinned until [`Core::loaded`] or [`Core::unread`].
+    Read(ReadPlan),
+    /// Not here.
+    Nothing,
+}
+
+/// What must be read for a lookup.
+pub(crate) struct ReadPlan {
+    pub(crate) digest: Digest,
+    pub(crate) position: u32,
+    pub(crate) place: Place,
+    /// Bytes of the record on the device, or of the whole cluster.
+    pub(crate) extent: Extent,
+    /// The extent is the whole cluster.
+    pub(crate) whole_cluster: bool,
+    /// Bytes from the start of the extent to the record.
+    record_offset: u32,
+    /// Metadata that replace those in the record.
+    pub(crate) meta: Option<MetaPlan>,
+}
+
+impl MetaPlan {
+    fn position(&self) -> u32 {
+        match self {
+            MetaPlan::Ready { position, .. } | MetaPlan::Read { position, .. } => *position,
+        }
+    }
+}
+
+/// Where replaced metadata are.
+pub(crate) enum MetaPlan {
+    /// In memory still, for the object record with the sequence number `target`.
+    Ready { position: u32, meta: Bytes, target: u64 },
+    /// On the device; pinned too.
+    Read { position: u32, place: Place, extent: Extent },
+}
+
+impl ReadPlan {
+    /// Where in the bytes of the extent the record starts.
+    pub(crate) fn start_in_extent(&self) -> usize {
+        self.record_offset as usize
+    }
+}
+
+impl Core {
+    /// Looks `digest` up. `now` is in unix seconds.
+    pub(crate) fn find(&mut self, digest: Digest, expected: Expected<'_>, now: u32) -> Finding {
+        if self.health == Health::Offline {
+            return Finding::Nothing;
+        }
+        if let Some(resident) = self.tier.get(&digest) {
+            let (object, cluster) = (Arc::clone(&resident.object), resident.cluster);
+            if let Some(cluster) = cluster {
+                self.clusters.touch(cluster, now);
+            }
+            return if expected.is(&object) {
+                Finding::Object(object, Source::Ram)
+            } else {
+                Finding::Nothing
+            };
+        }
+        let Some(slot) = self.index.get(&digest) else { return Finding::Nothing };
+        match self.unwritten(&digest, slot) {
+            Some(object) if expected.is(&object) => Finding::Object(object, Source::Ram),
+            Some(_) => Finding::Nothing,
+            None => self.plan_read(digest, slot, now).map_or(Finding::Nothing, Finding::Read),
+        }
+    }
+
+    /// The object of `slot` when its record still waits to be written. Its replaced metadata, if
+    /// any, came later and wait as well.
+    fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
+        let record = self.appender.get(slot.position)?;
+        let object = Object::from_record(record, Some(slot.position));
+        if !slot.refreshed {
+            return Some(Arc::new(object));
+        }
+        let meta = self.index.get(&digest.derive_meta())?;
+        let meta = self.appender.get(meta.position)?;
+        (meta.header.object_id == object.header.sequence)
+            .then(|| Arc::new(object.with_meta(meta.meta.clone())))
+    }
+
+    fn plan_read(&mut self, digest: Digest, slot: Slot, now: u32) -> Option<ReadPlan> {
+        let cluster = self.cluster_in_use(slot.position)?;
+        let meta = if slot.refreshed { Some(self.plan_meta(&digest)?) } else { None };
+        if let Some(MetaPlan::Read { position, .. }) = &meta {
+            let (meta_cluster, _) = self.areas.locate(*position);
+            self.clusters.pin(meta_cluster);
+        }
+        self.clusters.touch(cluster, now);
+        self.clusters.pin(cluster);
+        let whole_cluster = self.options.read_unit == ReadUnit::Cluster
+            && self.clusters.state(cluster) == State::OnDisk;
+        let (place, record) = self.locate_record(slot);
+        let extent = if whole_cluster { self.areas.cluster(cluster) } else { record };
+        Some(ReadPlan {
+            digest,
+            position: slot.position,
+            place,
+            extent,
+            whole_cluster,
+            record_offset: (record.offset - extent.offset) as u32,
+            meta,
+        })
+    }
+
+    fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
+        let slot = self.index.get(&digest.derive_meta())?;
+        if let Some(record) = self.appender.get(slot.position) {
+            return Some(MetaPlan::Ready {
+                position: slot.position,
+                meta: record.meta.clone(),
+                target: record.header.object_id,
+            });
+        }
+        self.cluster_in_use(slot.position)?;
+        let (place, extent) = self.locate_record(slot);
+        Some(MetaPlan::Read { position: slot.position, place, extent })
+    }
+
+    /// Place and extent of the record of `slot`; the extent ends with its cluster at the latest.
+    fn locate_record(&self, slot: Slot) -> (Place, Extent) {
+        let (cluster, _) = self.areas.locate(slot.position);
+        let offset = self.areas.offset(slot.position);
+        let end = self.areas.cluster(cluster).end().min(offset + u64::from(slot.class.len()));
+        let place =
+            Place { position: slot.position, incarnation: self.clusters.incarnation(cluster) };
+        (place, Extent { offset, len: end - offset })
+    }
+
+    /// The plan's record was read and is what was wanted: it enters memory unless it was removed
+    /// or superseded meanwhile.
+    pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>) {
+        self.unpin(plan);
+        let meta = plan.meta.as_ref().map(MetaPlan::position);
+        self.keep(plan.digest, object, meta, false);
+    }
+
+    /// Keeps `object`, read from the device, in memory if it is still the current one and its
+    /// metadata are those at `meta`, or its own.
+    pub(crate) fn keep(
+        &mut self,
+        digest: Digest,
+        object: &Arc<Object>,
+        meta: Option<u32>,
+        prefetched: bool,
+    ) {
+        let Some(slot) = self.index.get(&digest) else { return };
+        let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
+        let current = Some(slot.position) == object.position
+            && refreshed.flatten().map(|slot| slot.position) == meta;
+        if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
+            return;
+        }
+        let cluster = object.position.map(|position| self.areas.locate(position).0);
+        let accesses = u32::from(!prefetched);
+        self.tier.insert(digest, self.resident(object, false, prefetched, cluster, accesses));
+        self.shrink_tier();
+    }
+
+    /// Whether memory is the place for it: it fits, and is not a part of something so large that
+    /// it would sweep everything else out.
+    pub(crate) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
+        use crate::tier::Weighed;
+        let scan = object.header.kind == RecordKind::Piece
+            && object.header.object_len > self.tier_share_max();
+        !scan && self.tier.fits(object.weight())
+    }
+
+    fn tier_share_max(&self) -> u64 {
+        self.tier_capacity as u64 / 16
+    }
+
+    pub(crate) fn resident(
+        &self,
+        object: &Arc<Object>,
+        dirty: bool,
+        prefetched: bool,
+        cluster: Option<u32>,
+        accesses: u32,
+    ) -> Resident<Arc<Object>> {
+        let header = &object.header;
+        Resident {
+            object: Arc::clone(object),
+            dirty,
+            prefetched,
+            html: header.html,
+            cluster,
+            accesses,
+            group: header.group,
+            site: header.site,
+        }
+    }
+
+    /// The plan's reads ended without the wanted record.
+    pub(crate) fn unread(&mut self, plan: &ReadPlan) {
+        self.unpin(plan);
+    }
+
+    /// Takes the other objects of a cluster that was read whole into memory (C4). `bytes` is the
+    /// cluster that `position` lies in.
+    pub(crate) fn prefetch(&mut self, position: u32, bytes: &Bytes) {
+        let (cluster, _) = self.areas.locate(position);
+        let incarnation = self.clusters.incarnation(cluster);
+        let secret = Arc::clone(&self.secret);
+        let summary = summary::decode(&secret, cluster, incarnation, bytes);
+        let summary::Decoded::Whole(entries) = summary else { return };
+        for entry in entries {
+            let position = self.areas.position(cluster, entry.granule);
+            let wanted = entry.kind == RecordKind::Object
+                && self.tier.peek(&entry.digest).is_none()
+                && self
+                    .index
+                    .get(&entry.digest)
+                    .is_some_and(|slot| slot.position == position && !slot.refreshed);
+            let start = (entry.granule * self.areas.granule) as usize;
+            let Some(record) = wanted.then(|| bytes.get(start..)).flatten() else { continue };
+            let place = Place { position, incarnation };
+            let Some(found) = Found::decode(&secret, place, record) else { continue };
+            if found.header.digest == entry.digest && found.verify_body(&secret, record) {
+                let record = Bytes::copy_from_slice(&record[..found.len()]);
+                let object = Arc::new(Object::from_found(&found, position, &record));
+                self.keep(entry.digest, &object, None, true);
+            }
+        }
+    }
+
+    fn unpin(&mut self, plan: &ReadPlan) {
+        let (cluster, _) = self.areas.locate(plan.position);
+        let mut freed = self.clusters.unpin(cluster);
+        if let Some(MetaPlan::Read { position, .. }) = &plan.meta {
+            let (cluster, _) = self.areas.locate(*position);
+            freed |= self.clusters.unpin(cluster);
+        }
+        if freed {
+            self.wake();
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What the background does next: writes, evictions, flushes, checkpoints. Decisions only.
+
+use device::{Extent, Nanos};
+
+use super::Core;
+use crate::appender::{Appender, Lost, Requests, WriteJob};
+use crate::checkpoint::Checkpoint;
+use crate::cluster_table::{ClusterId, State as ClusterState};
+use crate::core::insertion::Now;
+use crate::digest::Digest;
+use crate::journal::{Fact, Moment};
+use crate::options::WritePolicy;
+use crate::record::RecordKind;
+use crate::summary::Entry;
+
+/// Bytes of free clusters to keep ready, so that writers never wait for eviction.
+const RESERVE_BYTES: u32 = 8 << 20;
+/// Bytes at the end of a cluster that are read first for its summary.
+pub(crate) const SUMMARY_READ: u32 = 4096;
+
+/// What maintenance remembers between its steps.
+#[derive(Default)]
+pub(crate) struct State {
+    /// The free reserve fell below its low mark and has not reached its high one yet.
+    refilling: bool,
+    /// Something was written since the last flush began.
+    pub(crate) unflushed: bool,
+    /// When the last flush ended.
+    pub(crate) last_flush: Nanos,
+    /// When facts were first seen waiting.
+    facts_since: Option<Nanos>,
+    /// Everything is to be written now: an orderly stop.
+    pub(crate) draining: bool,
+    /// Somebody waits for the journal to be written up to here.
+    pub(crate) write_wanted: Moment,
+    /// Somebody waits for the journal to be durable up to here.
+    pub(crate) flush_wanted: Moment,
+}
+
+/// The next step of the background.
+pub(crate) enum Task {
+    /// Nothing to do before the deadline, or before something changes.
+    Idle(Option<Nanos>),
+    /// Write the journal's facts; flush when `durable`.
+    Sync { durable: bool },
+    /// Write records.
+    Write(WriteJob),
+    /// Read the summary of a cluster and give the cluster up.
+    Evict(EvictPlan),
+    /// Write a checkpoint.
+    Checkpoint,
+    /// The store is offline: stop.
+    Stop,
+}
+
+/// A cluster to be given up; pinned meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct EvictPlan {
+    pub(crate) cluster: ClusterId,
+    pub(crate) incarnation: u64,
+    pub(crate) extent: Extent,
+}
+
+impl Core {
+    /// Decides the next step.
+    pub(crate) fn next_task(&mut self, now: Now) -> Task {
+        self.kicked = false;
+        if !self.online() {
+            return Task::Stop;
+        }
+        if self.journal.checkpoint_due() {
+            return Task::Checkpoint;
+        }
+        if self.journal.durable() < self.maintenance.flush_wanted {
+            return Task::Sync { durable: true };
+        }
+        if self.journal.written() < self.maintenance.write_wanted {
+            return Task::Sync { durable: false };
+        }
+        if let Some(task) = self.next_write(now.monotonic) {
+            return task;
+        }
+        if let Some(plan) = self.next_eviction(now) {
+            return Task::Evict(plan);
+        }
+        if self.clusters.count(ClusterState::Quarantined) > 0
+            && self.clusters.count(ClusterState::Free) < self.reserve().0
+        {
+            return Task::Sync { durable: true };
+        }
+        self.next_sync(now.monotonic)
+    }
+
+    /// Seals the open cluster, however full it is, so that it gets its summary.
+    pub(crate) fn seal_open(&mut self) {
+        if let Some(cluster) = self.appender.seal() {
+            self.clusters.start_writing(cluster);
+        }
+    }
+
+    fn next_write(&mut self, now: Nanos) -> Option<Task> {
+        let overdue = if self.maintenance.draining {
+            Some(now)
+        } else if self.options.write_policy == WritePolicy::OnInsert {
+            now.checked_sub(self.bound())
+        } else {
+            None
+        };
+        let opened_at = self.appender.ready(overdue)?;
+        if self.journal.written() < opened_at {
+            return Some(Task::Sync { durable: false });
+        }
+        let written = self.journal.written();
+        self.appender.begin_write(&self.areas, &self.secret, written).map(Task::Write)
+    }
+
+    fn next_sync(&mut self, now: Nanos) -> Task {
+        let facts = self.journal.now() > self.journal.written();
+        if !facts {
+            self.maintenance.facts_since = None;
+        }
+        let facts_due =
+            facts.then(|| *self.maintenance.facts_since.get_or_insert(now) + self.bound());
+        if facts_due.is_some_and(|due| due <= now) || facts && self.maintenance.draining {
+            return Task::Sync { durable: false };
+        }
+        let interval = self.options.flush_interval.as_nanos() as Nanos;
+        let flush_due =
+            self.maintenance.unflushed.then_some(self.maintenance.last_flush + interval);
+        if flush_due.is_some_and(|due| due <= now) {
+            return Task::Sync { durable: true };
+        }
+        let write_due = (self.options.write_policy == WritePolicy::OnInsert)
+            .then(|| self.appender.deadline(self.bound()))
+            .flatten();
+        Task::Idle([facts_due, flush_due, write_due].into_iter().flatten().min())
+    }
+
+    fn bound(&self) -> Nanos {
+        self.options.durability_bound.as_nanos() as Nanos
+    }
+
+    /// Low and high mark of the free reserve, in clusters.
+    fn reserve(&self) -> (u32, u32) {
+        let most = (self.areas.clusters / 16).max(1);
+        let low = (RESERVE_BYTES / self.areas.cluster_size).clamp(1, most);
+        (low, (2 * low).min(most.max(2)))
+    }
+
+    fn next_eviction(&mut self, now: Now) -> Option<EvictPlan> {
+        let cluster = self.cluster_to_evict(now)?;
+        self.clusters.pin(cluster);
+        Some(EvictPlan {
+            cluster,
+            incarnation: self.clusters.incarnation(cluster),
+            extent: self.areas.cluster(cluster),
+        })
+    }
+
+    fn cluster_to_evict(&mut self, now: Now) -> Option<ClusterId> {
+        if let Some(cluster) = self.clusters.most_dead() {
+            return Some(cluster);
+        }
+        if let Some(cluster) = self.clusters.one_timer(now.unix) {
+            self.counters.one_timer_clusters += 1;
+            return Some(cluster);
+        }
+        let (low, high) = self.reserve();
+        let free = self.nearly_free();
+        if free < low {
+            self.maintenance.refilling = true;
+        } else if free >= high {
+            self.maintenance.refilling = false;
+        }
+        if !self.maintenance.refilling {
+            return None;
+        }
+        self.clusters.victim(|_| false)
+    }
+
+    /// Gives the plan's cluster up. `entries` is its summary; without one the whole index is
+    /// searched for entries that lead into it.
+    pub(crate) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
+        let cluster = plan.cluster;
+        self.clusters.unpin(cluster);
+        let unchanged = self.clusters.incarnation(cluster) == plan.incarnation
+            && matches!(
+                self.clusters.state(cluster),
+                ClusterState::OnDisk | ClusterState::OnDiskAndInMemory
+            );
+        if !unchanged {
+            return;
+        }
+        match entries {
+            Some(entries) => entries.iter().for_each(|entry| self.evict_record(cluster, entry)),
+            None => self.sweep(cluster),
+        }
+        self.counters.evicted_clusters += 1;
+        self.drop_cluster(cluster);
+    }
+
+    /// Declares a cluster given up; it becomes free when the journal is durable up to here.
+    pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
+        let incarnation = self.clusters.incarnation(cluster);
+        self.journal.note(Fact::Dropped { cluster, incarnation });
+        self.clusters.give_up(cluster, self.journal.now());
+        self.kick();
+    }
+
+    fn evict_record(&mut self, cluster: ClusterId, entry: &Entry) {
+        let position = self.areas.position(cluster, entry.granule);
+        let digest = entry.digest;
+        match entry.kind {
+            RecordKind::Meta => self.evict_meta(&digest, position),
+            RecordKind::Object | RecordKind::Piece => {
+                let Some(slot) = self.index.get(&digest).filter(|slot| slot.position == position)
+                else {
+                    return;
+                };
+                self.index.remove(&digest);
+                if slot.refreshed && let Some(meta) = self.index.remove(&digest.derive_meta()) {
+                    self.kill(meta);
+                }
+                self.tier.set_cluster(&digest, None);
+                self.counters.evicted_records += 1;
+            }
+        }
+    }
+
+    /// Current metadata go: the object would fall back to older ones, so it goes too.
+    fn evict_meta(&mut self, digest: &Digest, position: u32) {
+        if !self.index.remove_at(&digest.derive_meta(), position) {
+            return;
+        }
+        if let Some(slot) = self.index.get(digest).filter(|slot| slot.refreshed) {
+            self.index.remove(digest);
+            self.kill(slot);
+            self.tier.set_cluster(digest, None);
+            self.counters.evicted_records += 1;
+        }
+    }
+
+    /// Removes every index entry that leads into `cluster`, whose summary cannot be read. Its
+    /// metadata records may belong to any object with replaced metadata: all of those go.
+    fn sweep(&mut self, cluster: ClusterId) {
+        let granules = self.areas.granules_per_cluster();
+        let first = self.areas.position(cluster, 0);
+        let inside = |position: u32| position.wrapping_sub(first) < granules;
+        let buckets = self.index.bucket_count();
+        let mut refreshed = Vec::new();
+        let removed = self.index.sweep(0..buckets, |slot| {
+            if slot.refreshed && !inside(slot.position) {
+                refreshed.push(slot);
+            }
+            !slot.refreshed && !inside(slot.position)
+        });
+        refreshed.into_iter().for_each(|slot| self.kill(slot));
+        self.counters.evicted_records += removed as u64;
+    }
+
+    /// The job reached the device.
+    pub(crate) fn written(&mut self, job: &WriteJob, requests: Requests) {
+        for cluster in Appender::completes(job) {
+            self.clusters.written(cluster);
+        }
+        self.counters.record_bytes_written += job.record_bytes() as u64;
+        self.appender.end_write(&self.areas, job, requests);
+        self.maintenance.unflushed = true;
+        self.wake();
+    }
+
+    /// The job failed: the records of its clusters are lost, the clusters not used again.
+    pub(crate) fn write_failed(&mut self, job: &WriteJob) {
+        for (cluster, lost) in self.appender.fail_write(&self.areas, job) {
+            for record in &lost {
+                self.lose(cluster, record);
+            }
+            let incarnation = self.clusters.incarnation(cluster);
+            self.journal.note(Fact::Dropped { cluster, incarnation });
+            self.clusters.mark_bad(cluster);
+        }
+        self.wake();
+    }
+
+    fn lose(&mut self, cluster: ClusterId, lost: &Lost) {
+        self.counters.lost_records += 1;
+        self.evict_record(cluster, &lost.entry);
+        debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
+    }
+
+    /// The journal is durable up to its mark: quarantined clusters may become free.
+    pub(crate) fn flushed(&mut self, now: Nanos) {
+        self.clusters.journal_durable(self.journal.durable());
+        self.maintenance.last_flush = now;
+        self.wake();
+        self.kick();
+    }
+
+    /// The next checkpoint, as of now.
+    pub(crate) fn make_checkpoint(&mut self) -> Checkpoint {
+        self.checkpoint += 1;
+        let mut clusters = Vec::new();
+        self.clusters.encode(&mut clusters);
+        let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {
+            recovering.removed.iter().map(|(digest, sequence)| (*digest, *sequence)).collect()
+        });
+        Checkpoint {
+            number: self.checkpoint,
+            journal_block: self.journal.next_block(),
+            clusters,
+            removed,
+        }
+    }
+
+    /// The checkpoint is durable.
+    pub(crate) fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
+        self.journal.forget_before(checkpoint.journal_block);
+        self.counters.checkpoints += 1;
+        self.wake();
+        self.kick();
+    }
+}

@@ -1,0 +1,86 @@
+//! Removal: records die, in memory at once and for recovery through the journal.
+
+use super::Core;
+use crate::digest::Digest;
+use crate::index::Slot;
+use crate::journal::{Fact, Moment};
+
+impl Core {
+    /// Removes what is under `digest` and overtakes its running fetches. The moment is the one
+    /// up to which the journal must be written before the removal counts as done.
+    pub(crate) fn remove(&mut self, digest: &Digest) -> (bool, Moment) {
+        self.fetches.overtake(digest);
+        let removed = self.forget_version(digest);
+        self.counters.removals += u64::from(removed);
+        self.wake();
+        (removed, self.journal.now())
+    }
+
+    /// Makes the present version under `digest` dead. True when there was one.
+    pub(super) fn forget_version(&mut self, digest: &Digest) -> bool {
+        self.note_touched(digest);
+        self.clear_version(digest)
+    }
+
+    /// As [`Core::forget_version`], for a digest that no older record can have.
+    fn clear_version(&mut self, digest: &Digest) -> bool {
+        let resident = self.tier.remove(digest);
+        if let Some(resident) = &resident
+            && resident.object.in_pieces()
+        {
+            let (id, pieces) = (resident.object.header.object_id, resident.object.pieces());
+            self.forget_pieces(id, 0..pieces);
+        }
+        let slot = self.index.remove(digest);
+        if let Some(slot) = slot {
+            self.kill(slot);
+            if slot.refreshed && let Some(meta) = self.index.remove(&digest.derive_meta()) {
+                self.kill(meta);
+            }
+        }
+        resident.is_some() || slot.is_some()
+    }
+
+    /// Pieces of a version that nobody can ask for any more: no journal is needed, because only
+    /// the head of that version names them.
+    pub(crate) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
+        for number in pieces {
+            let digest = self.digester.piece(object_id, number);
+            self.tier.remove(&digest);
+            self.index.remove(&digest);
+        }
+    }
+
+    /// The record of `slot`, which the index has just let go, is dead.
+    pub(crate) fn kill(&mut self, slot: Slot) {
+        let (cluster, granule) = self.areas.locate(slot.position);
+        if self.clusters.kill(cluster, granule, slot.class.len()) {
+            let incarnation = self.clusters.incarnation(cluster);
+            self.journal.note(Fact::Dead { cluster, incarnation, granule });
+        }
+    }
+
+    /// While recovery has not found every record yet, one of this digest may still turn up: it is
+    /// older than what happens now.
+    pub(super) fn note_touched(&mut self, digest: &Digest) {
+        let sequence = self.sequence + 1;
+        if let Some(recovering) = &mut self.recovering {
+            recovering.removed.insert(*digest, sequence);
+            self.journal.note(Fact::Removed { digest: *digest, sequence });
+        }
+    }
+
+    /// The record at `position` was found damaged: it is dead. True when the index led to it.
+    pub(crate) fn damaged(&mut self, digest: &Digest, position: u32) -> bool {
+        self.counters.damaged_records += 1;
+        let Some(slot) = self.index.get(digest).filter(|slot| slot.position == position) else {
+            return false;
+        };
+        self.index.remove(digest);
+        self.kill(slot);
+        if slot.refreshed && let Some(meta) = self.index.remove(&digest.derive_meta()) {
+            self.kill(meta);
+        }
+        true
+    }
+}

@@ -1,0 +1,48 @@
+//! What the engine counts about itself (C12, and what operators ask for).
+
+/// Totals since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Lookups answered from memory.
+    pub memory_hits: u64,
+    /// Lookups answered by a read.
+    pub disk_hits: u64,
+    /// Lookups that found nothing.
+    pub misses: u64,
+    /// Lookups that read a record of another key: equal tags (at most 0.1% of misses).
+    pub tag_collisions: u64,
+    /// Records whose checksum, key or place was wrong.
+    pub damaged_records: u64,
+    /// Reads, writes and flushes that failed.
+    pub device_errors: u64,
+    /// Objects committed.
+    pub insertions: u64,
+    /// Bytes of committed objects: key, metadata and body.
+    pub inserted_bytes: u64,
+    /// Insertions refused, by whatever name.
+    pub refusals: u64,
+    /// Objects removed, purged or superseded.
+    pub removals: u64,
+    /// Metadata replaced without touching the body.
+    pub refreshes: u64,
+    /// Clusters given up for room.
+    pub evicted_clusters: u64,
+    /// Records given up with them.
+    pub evicted_records: u64,
+    /// Clusters of one-timers dropped for their age.
+    pub one_timer_clusters: u64,
+    /// Index entries given up because their buckets were full.
+    pub index_displaced: u64,
+    /// Records that did not reach the device because a write failed.
+    pub lost_records: u64,
+    /// Objects that left memory without ever having been written (write-on-evict, no room).
+    pub dropped_unwritten: u64,
+    /// Objects that entered memory beside one that was asked for.
+    pub prefetched: u64,
+    /// Those of them that were asked for later.
+    pub prefetch_hits: u64,
+    /// Bytes of records written, their headers included.
+    pub record_bytes_written: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+}

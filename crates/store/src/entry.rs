@@ -1,0 +1,122 @@
+//! An entry: a stored object as one lookup found it, and its body on the way out.
+
+use std::any::Any;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use device::{Clock, Device};
+
+use crate::api::{ReadError, Source};
+use crate::core::Expected;
+use crate::object::Object;
+use crate::volume::Volume;
+
+/// A stored object as one lookup found it.
+pub struct Entry<D: Device, C: Clock> {
+    volume: Rc<Volume<D, C>>,
+    object: Arc<Object>,
+    source: Source,
+}
+
+impl<D: Device, C: Clock> Entry<D, C> {
+    pub(crate) fn new(volume: Rc<Volume<D, C>>, object: Arc<Object>, source: Source) -> Self {
+        Entry { volume, object, source }
+    }
+
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// The metadata given at insertion or by the last `replace_meta`.
+    pub fn meta(&self) -> &Bytes {
+        &self.object.meta
+    }
+
+    /// Body length in bytes.
+    pub fn len(&self) -> u64 {
+        self.object.header.object_len
+    }
+
+    /// True for an empty body.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the first bytes came from.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// When the object was stored, in unix seconds.
+    pub fn stored_at(&self) -> u64 {
+        u64::from(self.object.header.stored_at)
+    }
+
+    /// A place for what the caller derives from the metadata (a parsed head). Lives as long as
+    /// this version stays in memory and is shared by all its readers there.
+    pub fn attachment(&self) -> Option<&OnceLock<Arc<dyn Any + Send + Sync>>> {
+        Some(&self.object.attachment)
+    }
+
+    /// The whole body as one slice, when it is in one record: the fast path.
+    pub fn whole(&self) -> Option<Bytes> {
+        (!self.object.in_pieces()).then(|| self.object.body.clone())
+    }
+
+    /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
+    pub fn body(&self, range: Range<u64>) -> Body<D, C> {
+        assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
+        Body { volume: Rc::clone(&self.volume), object: Arc::clone(&self.object), range }
+    }
+}
+
+/// A body on its way out.
+pub struct Body<D: Device, C: Clock> {
+    volume: Rc<Volume<D, C>>,
+    object: Arc<Object>,
+    /// What is still to come.
+    range: Range<u64>,
+}
+
+impl<D: Device, C: Clock> Body<D, C> {
+    /// The next chunk, verified; `None` at the end of the range. After an error the body is over.
+    pub async fn next(&mut self) -> Option<Result<Bytes, ReadError>> {
+        if self.range.is_empty() {
+            return None;
+        }
+        if !self.object.in_pieces() {
+            let range = self.range.start as usize..self.range.end as usize;
+            self.range.start = self.range.end;
+            return Some(Ok(self.object.body.slice(range)));
+        }
+        let chunk = self.piece().await;
+        self.range.start = match &chunk {
+            Ok(bytes) => self.range.start + bytes.len() as u64,
+            Err(_) => self.range.end,
+        };
+        Some(chunk)
+    }
+
+    async fn piece(&self) -> Result<Bytes, ReadError> {
+        let header = &self.object.header;
+        let size = u64::from(header.piece_size);
+        let number = self.range.start / size;
+        let start = number * size;
+        let len = size.min(header.object_len - start);
+        let piece = self.volume.piece(header.object_id, number as u32).await;
+        let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
+        let end = (start + len).min(self.range.end);
+        Ok(piece.body.slice((self.range.start - start) as usize..(end - start) as usize))
+    }
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Piece `number` of a large object; `None` when it is gone.
+    pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<Arc<Object>> {
+        let digest = self.shared.digester.piece(object_id, number);
+        let (piece, _) = self.lookup(digest, Expected::Piece).await?;
+        (piece.header.object_id == object_id).then_some(piece)
+    }
+}

@@ -1,0 +1,78 @@
+//! What happens in the store that an operator should be told.
+
+use std::fmt;
+
+/// Something to be logged. `device` counts from 0 in the order in which devices were given.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A read, write or flush failed; service goes on.
+    DeviceError {
+        /// Number of the device.
+        device: usize,
+        /// "read", "write" or "flush", and the byte offset.
+        operation: String,
+        /// What the system said.
+        error: String,
+    },
+    /// The device is given up: its share of the cache is neither read nor written any more.
+    Offline {
+        /// Number of the device.
+        device: usize,
+        /// Why.
+        reason: String,
+    },
+    /// One superblock copy was bad and has been restored from the other.
+    SuperblockRestored {
+        /// Number of the device.
+        device: usize,
+    },
+    /// What the device holds cannot be proved to be alive: the cache starts empty.
+    StartedEmpty {
+        /// Number of the device.
+        device: usize,
+        /// Why.
+        reason: String,
+    },
+    /// Recovery has read this many of all clusters.
+    Recovering {
+        /// Number of the device.
+        device: usize,
+        /// Clusters read.
+        done: u32,
+        /// Clusters in use.
+        of: u32,
+    },
+    /// Recovery ended; the index is complete.
+    Recovered {
+        /// Number of the device.
+        device: usize,
+        /// Records in the index.
+        records: usize,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::DeviceError { device, operation, error } => {
+                write!(f, "cache device {device}: {operation} failed: {error}")
+            }
+            Event::Offline { device, reason } => {
+                write!(f, "cache device {device} is given up, serving without it: {reason}")
+            }
+            Event::SuperblockRestored { device } => write!(
+                f,
+                "cache device {device}: one superblock copy was damaged and has been restored"
+            ),
+            Event::StartedEmpty { device, reason } => {
+                write!(f, "cache device {device} starts empty: {reason}")
+            }
+            Event::Recovering { device, done, of } => {
+                write!(f, "cache device {device}: recovery has read {done} of {of} clusters")
+            }
+            Event::Recovered { device, records } => {
+                write!(f, "cache device {device}: recovery complete, {records} records")
+            }
+        }
+    }
+}

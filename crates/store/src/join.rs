@@ -1,0 +1,27 @@
+//! Waiting for several futures on one task, without a runtime.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+/// Completes when both have.
+pub(crate) async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut a_done, mut b_done) = (false, false);
+    poll_fn(|context| {
+        a_done = a_done || a.as_mut().poll(context).is_ready();
+        b_done = b_done || b.as_mut().poll(context).is_ready();
+        if a_done && b_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Completes when all have.
+pub(crate) async fn all<F: Future<Output = ()>>(futures: Vec<F>) {
+    let mut left: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    poll_fn(|context| {
+        left.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if left.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}

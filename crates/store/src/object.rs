@@ -1,0 +1,107 @@
+//! An object in memory: what a lookup hands out, and what the memory tier keeps.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::record::{Found, Header, Record};
+use crate::tier::Weighed;
+
+/// Bytes that an object costs in memory besides its key, metadata and body: the structure itself,
+/// its reference counts, its place in the tier, and what the caller may attach to it.
+const OVERHEAD: usize = 512;
+
+/// What the caller may attach to an object in memory.
+pub(crate) type Attachment = OnceLock<Arc<dyn Any + Send + Sync>>;
+
+/// An object (or a piece of one) with its bytes, all verified.
+pub(crate) struct Object {
+    pub(crate) header: Header,
+    pub(crate) key: Bytes,
+    pub(crate) meta: Bytes,
+    /// The part of the body that is in its record: all of it unless `header.piece_size` > 0.
+    pub(crate) body: Bytes,
+    /// Where its record is; `None` while it lives in memory only.
+    pub(crate) position: Option<u32>,
+    /// Bytes of the buffers that these slices keep alive, when that is more than their lengths.
+    backing: usize,
+    pub(crate) attachment: Attachment,
+}
+
+impl Object {
+    /// The object that `record` describes.
+    pub(crate) fn from_record(record: &Record, position: Option<u32>) -> Object {
+        Object {
+            header: record.header.clone(),
+            key: record.key.clone(),
+            meta: record.meta.clone(),
+            body: record.body.clone(),
+            position,
+            backing: 0,
+            attachment: Attachment::new(),
+        }
+    }
+
+    /// The object that was found in `bytes`, which it keeps alive; or copies out of them when
+    /// they are much more than it needs.
+    pub(crate) fn from_found(found: &Found, position: u32, bytes: &Bytes) -> Object {
+        let wasteful = bytes.len() > found.len() + found.len() / 2 + 4096;
+        let own;
+        let bytes = if wasteful {
+            own = Bytes::copy_from_slice(&bytes[..found.len()]);
+            &own
+        } else {
+            bytes
+        };
+        let part = |range: &std::ops::Range<usize>| bytes.slice(range.clone());
+        Object {
+            header: found.header.clone(),
+            key: part(&found.key),
+            meta: part(&found.meta),
+            body: part(&found.body),
+            position: Some(position),
+            backing: bytes.len(),
+            attachment: Attachment::new(),
+        }
+    }
+
+    /// The same version with other metadata.
+    pub(crate) fn with_meta(&self, meta: Bytes) -> Object {
+        Object {
+            header: self.header.clone(),
+            key: self.key.clone(),
+            meta,
+            body: self.body.clone(),
+            position: self.position,
+            backing: self.backing,
+            attachment: Attachment::new(),
+        }
+    }
+
+    /// The same version at its place on the device.
+    pub(crate) fn placed(&self, header: Header, position: u32) -> Object {
+        Object { header, position: Some(position), ..self.with_meta(self.meta.clone()) }
+    }
+
+    /// True when the body lies in pieces of its own.
+    pub(crate) fn in_pieces(&self) -> bool {
+        self.header.piece_size > 0
+    }
+
+    /// Number of pieces of the body.
+    pub(crate) fn pieces(&self) -> u32 {
+        if self.header.piece_size == 0 {
+            return 0;
+        }
+        let pieces = self.header.object_len.div_ceil(u64::from(self.header.piece_size));
+        u32::try_from(pieces).unwrap_or(u32::MAX)
+    }
+}
+
+impl Weighed for Arc<Object> {
+    fn weight(&self) -> usize {
+        let parts = self.key.len() + self.meta.len() + self.body.len();
+        OVERHEAD + self.meta.len() + parts.max(self.backing)
+    }
+}

@@ -1,0 +1,424 @@
+//! Creating, opening, growing and closing a cache on a device.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use device::{Clock, Device, Extent, IoBuf};
+
+use crate::areas::{Areas, BLOCK, SUPERBLOCKS};
+use crate::checkpoint::Checkpoint;
+use crate::cluster_table::ClusterTable;
+use crate::core::{Core, Parts, Recovering, cluster_policy};
+use crate::event::Event;
+use crate::index::Index;
+use crate::index_dump;
+use crate::journal::Journal;
+use crate::options::{FormatOptions, Options};
+use crate::reader::Reader;
+use crate::recovery::{Scan, close_open_clusters, restore_tables};
+use crate::secret::Secret;
+use crate::superblock::{Condition, SUPERBLOCK_LEN, Superblock, SuperblockError};
+use crate::volume::{Shared, Volume};
+
+/// Random bytes for a new cache: its identity and its secret.
+pub type Entropy = [u8; 48];
+
+/// Why a device was not opened. Nothing was written to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// There is no superblock of ours: create the cache first.
+    NotOurs,
+    /// The cache has another format version.
+    Version {
+        /// The one found.
+        found: u32,
+    },
+    /// It is ours, but both superblock copies are damaged.
+    BothDamaged,
+    /// The superblocks cannot be read.
+    Unreadable,
+    /// The index would take more than half of the memory.
+    IndexTooLarge {
+        /// Bytes of the index.
+        index: u64,
+        /// Bytes of memory for this device.
+        memory: u64,
+    },
+    /// The device did not take what opening has to write.
+    Unwritable,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::NotOurs => write!(f, "there is no Larder superblock"),
+            OpenError::Version { found } => write!(
+                f,
+                "the cache has format version {found}, this program knows {}",
+                crate::superblock::FORMAT_VERSION
+            ),
+            OpenError::BothDamaged => write!(f, "both superblock copies are damaged"),
+            OpenError::Unreadable => write!(f, "the superblocks cannot be read"),
+            OpenError::IndexTooLarge { index, memory } => write!(
+                f,
+                "the index takes {index} bytes, more than half of the {memory} bytes of memory"
+            ),
+            OpenError::Unwritable => write!(f, "the device does not take writes"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Why a cache was not created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormatError {
+    /// The device has too few bytes.
+    TooSmall {
+        /// Bytes that it has.
+        len: u64,
+        /// Bytes of the smallest cache.
+        min: u64,
+    },
+    /// A write failed.
+    Unwritable(String),
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::TooSmall { len, min } => {
+                write!(f, "{len} bytes are too few for a cache, {min} is the least")
+            }
+            FormatError::Unwritable(error) => write!(f, "cannot write the cache: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+/// Objects that an index for a cache of `len` bytes is made for.
+fn expected_objects(len: u64, mean_object: u32) -> usize {
+    usize::try_from(len / u64::from(mean_object.max(1))).unwrap_or(usize::MAX)
+}
+
+/// Bytes of memory that the index of a cache of `cache_size` bytes takes.
+pub fn index_bytes(cache_size: u64, mean_object: u32) -> u64 {
+    Index::bytes_for(expected_objects(cache_size, mean_object)) as u64
+}
+
+/// Creates an empty cache on `device`, whatever was there before.
+pub async fn format<D: Device>(
+    device: &D,
+    options: &FormatOptions,
+    entropy: Entropy,
+    unix_seconds: u64,
+) -> Result<(), FormatError> {
+    let len = device.geometry().len;
+    let too_small = FormatError::TooSmall { len, min: crate::areas::CACHE_SIZE_MIN };
+    let cluster_size = options.cluster_size_for(len);
+    let index = index_bytes(len, options.mean_object);
+    let areas = Areas::new(len, cluster_size, index).ok_or(too_small)?;
+    let (uuid, secret) = split(&entropy);
+    let superblock = Superblock {
+        uuid,
+        secret,
+        generation: 1,
+        condition: Condition::InUse,
+        created_at: unix_seconds,
+        mean_object: options.mean_object,
+        areas,
+    };
+    let areas = &superblock.areas;
+    let policy = cluster_policy(&Options::default(), areas.clusters);
+    let mut clusters = Vec::new();
+    ClusterTable::new(areas.clusters, areas.cluster_size, policy).encode(&mut clusters);
+    let empty = Checkpoint { number: 2, journal_block: 1, clusters, removed: Vec::new() };
+    let bytes = empty.encode(&superblock.secret);
+    let at = areas.checkpoints[empty.slot()].offset;
+    write_raw(device, at, &bytes).await?;
+    device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))?;
+    for offset in SUPERBLOCKS {
+        write_raw(device, offset, &superblock.encode()).await?;
+    }
+    device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))
+}
+
+async fn write_raw<D: Device>(device: &D, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
+    let mut buf = IoBuf::zeroed(bytes.len());
+    buf.copy_from_slice(bytes);
+    let result = device.write(offset, buf.freeze()).await;
+    result.map_err(|error| FormatError::Unwritable(error.to_string()))
+}
+
+fn split(entropy: &Entropy) -> ([u8; 16], Secret) {
+    let (mut uuid, mut seed) = ([0; 16], [0; 32]);
+    uuid.copy_from_slice(&entropy[..16]);
+    seed.copy_from_slice(&entropy[16..]);
+    (uuid, Secret::new(seed))
+}
+
+/// The better of two superblock copies, as read; `bool`: the other one is bad or older.
+pub(crate) fn choose_superblock(
+    copies: [Option<&[u8]>; 2],
+) -> Result<(Superblock, bool), OpenError> {
+    let decoded = copies.map(|copy| copy.map(Superblock::decode));
+    let whole: Vec<&Superblock> =
+        decoded.iter().flatten().filter_map(|copy| copy.as_ref().ok()).collect();
+    let newest = whole.iter().max_by_key(|superblock| superblock.generation);
+    if let Some(newest) = newest {
+        return Ok(((*newest).clone(), whole.len() < 2));
+    }
+    if decoded.iter().all(Option::is_none) {
+        return Err(OpenError::Unreadable);
+    }
+    let errors: Vec<SuperblockError> =
+        decoded.iter().flatten().filter_map(|copy| copy.as_ref().err().copied()).collect();
+    let version = errors.iter().find_map(|error| match error {
+        SuperblockError::Version(found) => Some(*found),
+        _ => None,
+    });
+    match version {
+        Some(found) => Err(OpenError::Version { found }),
+        None if errors.contains(&SuperblockError::Damaged) => Err(OpenError::BothDamaged),
+        // One unreadable copy and one without our magic: it may be ours, so it is left alone.
+        None if errors.len() < 2 => Err(OpenError::BothDamaged),
+        None => Err(OpenError::NotOurs),
+    }
+}
+
+/// Whether two superblock copies, as read from the device, belong to a cache of ours that can be
+/// opened; `None`: yes.
+pub fn judge_superblocks(first: &[u8], second: &[u8]) -> Option<OpenError> {
+    choose_superblock([Some(first), Some(second)]).err()
+}
+
+/// Offsets and length of the superblock copies in bytes.
+pub const SUPERBLOCK_EXTENTS: [Extent; 2] = [
+    Extent { offset: SUPERBLOCKS[0], len: SUPERBLOCK_LEN as u64 },
+    Extent { offset: SUPERBLOCKS[1], len: SUPERBLOCK_LEN as u64 },
+];
+
+/// A volume that was opened, and what recovery has left to do.
+pub(crate) struct Opened<D: Device, C: Clock> {
+    pub(crate) volume: Volume<D, C>,
+    pub(crate) scan: Option<Scan>,
+}
+
+/// Opens the cache on `device`, as number `number` of the store, with `memory` bytes.
+pub(crate) async fn open_volume<D: Device, C: Clock>(
+    device: Rc<D>,
+    clock: C,
+    options: Arc<Options>,
+    memory: u64,
+    number: usize,
+) -> Result<Opened<D, C>, OpenError> {
+    let reader = Reader { device: &*device };
+    let copies = [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
+    let (superblock, one_bad) =
+        choose_superblock([copies[0].as_deref(), copies[1].as_deref()])?;
+    if one_bad {
+        (options.on_event)(Event::SuperblockRestored { device: number });
+    }
+    let len = device.geometry().len;
+    let grown_index = index_bytes(len, superblock.mean_object);
+    let grown = superblock.areas.grown(len, grown_index);
+    let size = grown.as_ref().unwrap_or(&superblock.areas).end();
+    let index = index_bytes(size, superblock.mean_object);
+    if index > memory / 2 {
+        return Err(OpenError::IndexTooLarge { index, memory });
+    }
+    let opening = Opening { device, clock, options, memory, number, superblock, grown, size };
+    opening.run().await
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Writes what must be on the device before anything else: a checkpoint from which the
+    /// journal goes on, and the superblocks of this opening.
+    async fn start(&self) -> Result<(), OpenError> {
+        self.checkpoint().await;
+        let superblock = self.shared.lock().superblock.clone();
+        let written = self.write_superblocks(&superblock).await;
+        let online = self.shared.lock().online();
+        (online && written.is_some()).then_some(()).ok_or(OpenError::Unwritable)
+    }
+
+    async fn write_superblocks(&self, superblock: &Superblock) -> Option<()> {
+        let bytes = superblock.encode();
+        for offset in SUPERBLOCKS {
+            // One after the other: there is always a whole one.
+            self.write(offset, &bytes).await?;
+            self.flush().await?;
+        }
+        Some(())
+    }
+
+    /// Ends the volume in order (C13): everything is written, the index dumped, the superblock
+    /// says so. False when that was not possible; the next start recovers then as after a kill.
+    /// The background must be running.
+    pub(crate) async fn close(&self) -> bool {
+        let drained = self.drain().await;
+        // From here on nothing changes: the background stops, lookups miss.
+        let complete = {
+            let mut core = self.shared.lock();
+            let complete = core.online() && core.recovering.is_none();
+            core.go_offline();
+            complete
+        };
+        if !drained || !self.final_checkpoint().await {
+            return false;
+        }
+        let dumped = complete && self.dump_index().await.is_some();
+        let mut superblock = self.shared.lock().superblock.clone();
+        if dumped {
+            superblock.condition = Condition::Clean;
+        }
+        self.write_superblocks(&superblock).await.is_some() && dumped
+    }
+
+    async fn final_checkpoint(&self) -> bool {
+        let before = self.shared.lock().counters.checkpoints;
+        self.checkpoint().await;
+        self.shared.lock().counters.checkpoints > before
+    }
+
+    /// Waits until the background has written everything. False when it cannot.
+    async fn drain(&self) -> bool {
+        let deadline = self.stall_deadline();
+        let step = || {
+            let now = self.now();
+            let mut core = self.shared.lock();
+            if !core.online() {
+                return Some(false);
+            }
+            core.maintenance.draining = true;
+            let placed = core.write_out_dirty(now);
+            core.seal_open();
+            core.kick();
+            let written = core.journal.written() == core.journal.now();
+            (placed && core.appender.unwritten_bytes() == 0 && written && !core.appender.busy())
+                .then_some(true)
+        };
+        self.until(Some(deadline), step).await.unwrap_or(false)
+    }
+
+    async fn dump_index(&self) -> Option<()> {
+        let (area, mut header) = {
+            let core = self.shared.lock();
+            (core.areas.index_dump, index_dump::Header::new(core.index.bucket_count())?)
+        };
+        for number in 0..header.checksums.len() {
+            let step = header.step(number);
+            let mut bytes = vec![0; step.len as usize];
+            let first = step.start as usize / Index::BUCKET_BYTES;
+            self.shared.lock().index.dump(first, &mut bytes);
+            header.checksums[number] =
+                self.shared.secret.checksum_at(number as u64, &bytes);
+            self.write_steps(area.offset + BLOCK + step.start, &bytes).await?;
+        }
+        self.write(area.offset, &header.encode(&self.shared.secret)).await?;
+        self.flush().await
+    }
+}
+
+/// A cache on its way to being open.
+struct Opening<D: Device, C: Clock> {
+    device: Rc<D>,
+    clock: C,
+    options: Arc<Options>,
+    memory: u64,
+    number: usize,
+    superblock: Superblock,
+    grown: Option<Areas>,
+    /// Bytes that the cache will use.
+    size: u64,
+}
+
+/// What was found on the device.
+struct Restored {
+    clusters: ClusterTable,
+    removed: std::collections::BTreeMap<crate::digest::Digest, u64>,
+    checkpoint: u64,
+    next_block: u64,
+}
+
+impl<D: Device, C: Clock> Opening<D, C> {
+    async fn run(mut self) -> Result<Opened<D, C>, OpenError> {
+        let restored = self.restore().await;
+        let mut index =
+            Index::with_capacity(expected_objects(self.size, self.superblock.mean_object));
+        let clean = self.superblock.condition == Condition::Clean && self.grown.is_none();
+        let reader = Reader { device: &*self.device };
+        let loaded =
+            clean && reader.load_index(&self.superblock.secret, &self.superblock.areas, &mut index).await;
+        let (mut clusters, mut next_block) = (restored.clusters, restored.next_block);
+        if let Some(grown) = self.grown.take() {
+            clusters.grow(grown.clusters);
+            next_block = 1;
+            self.superblock.areas = grown;
+        }
+        self.superblock.generation += 1;
+        self.superblock.condition = Condition::InUse;
+        // Incarnations of different openings never meet, as sequence numbers do not.
+        clusters.skip_incarnations(self.superblock.generation << 32);
+        let scan = (!loaded).then(|| Scan::new(&clusters, self.clock.now()));
+        let recovering = scan.is_some().then_some(Recovering { removed: restored.removed });
+        let core = Core::new(Parts {
+            journal: Journal::new(self.superblock.areas.journal, next_block),
+            superblock: self.superblock,
+            options: self.options,
+            clusters,
+            index,
+            memory: self.memory,
+            checkpoint: restored.checkpoint,
+            recovering,
+        });
+        let shared = Arc::new(Shared::new(core, self.number));
+        let volume = Volume { shared, device: self.device, clock: self.clock };
+        volume.start().await?;
+        Ok(Opened { volume, scan })
+    }
+
+    /// Cluster table and journal; an empty table when nothing can be believed.
+    async fn restore(&self) -> Restored {
+        let areas = &self.superblock.areas;
+        let secret = &self.superblock.secret;
+        let policy = cluster_policy(&self.options, areas.clusters);
+        let reader = Reader { device: &*self.device };
+        let checkpoints = [
+            reader.read_checkpoint(secret, areas.checkpoints[0]).await,
+            reader.read_checkpoint(secret, areas.checkpoints[1]).await,
+        ];
+        let highest = checkpoints.iter().flatten().map(|c| c.number).max().unwrap_or(2);
+        let tables = if self.superblock.condition == Condition::Condemned {
+            Err("the device failed when the cache was last in use".to_owned())
+        } else {
+            match reader.read_steps(areas.journal).await {
+                Some(journal) => restore_tables(secret, areas, policy, checkpoints, &journal),
+                None => Err("the journal cannot be read".to_owned()),
+            }
+        };
+        match tables {
+            Ok(mut tables) => {
+                close_open_clusters(&mut tables.clusters);
+                Restored {
+                    clusters: tables.clusters,
+                    removed: tables.removed,
+                    checkpoint: tables.checkpoint,
+                    next_block: tables.next_block,
+                }
+            }
+            Err(reason) => {
+                (self.options.on_event)(Event::StartedEmpty { device: self.number, reason });
+                Restored {
+                    clusters: ClusterTable::new(areas.clusters, areas.cluster_size, policy),
+                    removed: std::collections::BTreeMap::new(),
+                    checkpoint: highest,
+                    // Far beyond whatever the ring still holds.
+                    next_block: (self.superblock.generation + 1) << 32,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Reading a device without a core: what opening and inspecting have in common.
+
+use bytes::Bytes;
+use device::{Device, Extent, IoBuf};
+
+use crate::areas::{Areas, BLOCK};
+use crate::background::STEP;
+use crate::checkpoint::Checkpoint;
+use crate::index::Index;
+use crate::index_dump;
+use crate::secret::Secret;
+
+/// Reads extents of any alignment; failures are `None`.
+pub(crate) struct Reader<'a, D: Device> {
+    pub(crate) device: &'a D,
+}
+
+impl<D: Device> Reader<'_, D> {
+    /// The bytes of an extent.
+    pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
+        read_aligned(self.device, extent).await.ok()
+    }
+
+    /// Reads checkpoint slot `number`.
+    pub(crate) async fn read_checkpoint(&self, secret: &Secret, slot: Extent) -> Option<Checkpoint> {
+        let first = self.read(Extent { offset: slot.offset, len: BLOCK }).await?;
+        let len = Checkpoint::encoded_len(&first).filter(|len| *len <= slot.len)?;
+        let bytes = self.read_steps(Extent { offset: slot.offset, len }).await?;
+        Checkpoint::decode(secret, &bytes)
+    }
+
+    /// Reads a large structure in steps.
+    pub(crate) async fn read_steps(&self, extent: Extent) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(extent.len as usize);
+        while (bytes.len() as u64) < extent.len {
+            let at = bytes.len() as u64;
+            let len = (extent.len - at).min(STEP as u64);
+            bytes.extend_from_slice(&self.read(Extent { offset: extent.offset + at, len }).await?);
+        }
+        Some(bytes)
+    }
+
+    /// Reads the index dump of an orderly stop into `index`; false when it is not whole.
+    pub(crate) async fn load_index(&self, secret: &Secret, areas: &Areas, index: &mut Index) -> bool {
+        let area = areas.index_dump;
+        let Some(header) = self.read(Extent { offset: area.offset, len: BLOCK }).await else {
+            return false;
+        };
+        let Some(header) = index_dump::Header::decode(secret, &header) else { return false };
+        if header.buckets != index.bucket_count() as u64 {
+            return false;
+        }
+        let positions = areas.clusters.saturating_mul(areas.granules_per_cluster());
+        for (number, checksum) in header.checksums.iter().enumerate() {
+            let step = header.step(number);
+            let extent = Extent { offset: area.offset + BLOCK + step.start, len: step.len };
+            let Some(bytes) = self.read_steps(extent).await else { return false };
+            let first = step.start as usize / Index::BUCKET_BYTES;
+            let whole = secret.checksum_at(number as u64, &bytes) == *checksum
+                && index.restore(first, &bytes, positions).is_ok();
+            if !whole {
+                index.clear();
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Reads the whole blocks around `extent` and cuts it out of them.
+pub(crate) async fn read_aligned<D: Device>(
+    device: &D,
+    extent: Extent,
+) -> std::io::Result<Bytes> {
+    let geometry = device.geometry();
+    let mut aligned = extent.aligned(geometry.block);
+    aligned.len = aligned.len.min(geometry.len.saturating_sub(aligned.offset));
+    if aligned.len == 0 || aligned.end() < extent.end() {
+        let end = format!("the device ends at byte {}", geometry.len);
+        return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, end));
+    }
+    let (buf, result) = device.read(aligned.offset, IoBuf::zeroed(aligned.len as usize)).await;
+    result?;
+    let skip = (extent.offset - aligned.offset) as usize;
+    Ok(buf.freeze().into_bytes().slice(skip..skip + extent.len as usize))
+}

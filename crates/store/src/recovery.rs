@@ -1,0 +1,308 @@
+//! Recovery: from what is on the device back to an index.
+//!
+//! The cluster table comes from the newest whole checkpoint and the journal behind it. The index
+//! comes from the dump of an orderly stop, or else from the summaries of all clusters in use, the
+//! newest cluster first, so that of several records of a key the newest is met first and the
+//! others are dead. A cluster that was open when the process died has no summary: its records are
+//! walked one by one.
+//!
+//! Recovery may go on while the cache serves. What happened since the start wins over anything
+//! that is found.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+
+use device::{Clock, Device, Extent, Nanos};
+
+use crate::areas::Areas;
+use crate::checkpoint::Checkpoint;
+use crate::cluster_table::{ClusterId, ClusterTable, Policy, State};
+use crate::core::Core;
+use crate::digest::Digest;
+use crate::event::Event;
+use crate::index::Slot;
+use crate::journal::{self, Fact, Replay};
+use crate::record::{Found, Place, RecordKind};
+use crate::secret::Secret;
+use crate::size_class::SizeClass;
+use crate::summary::Entry;
+use crate::volume::Volume;
+
+/// What checkpoint and journal say.
+pub(crate) struct Tables {
+    pub(crate) clusters: ClusterTable,
+    /// Digests removed before an earlier recovery ended.
+    pub(crate) removed: BTreeMap<Digest, u64>,
+    pub(crate) checkpoint: u64,
+    pub(crate) next_block: u64,
+}
+
+/// Applies the newest whole checkpoint of `checkpoints` and the journal. `Err` says why nothing
+/// on the device can be believed.
+pub(crate) fn restore_tables(
+    secret: &Secret,
+    areas: &Areas,
+    policy: Policy,
+    checkpoints: [Option<Checkpoint>; 2],
+    journal: &[u8],
+) -> Result<Tables, String> {
+    let newest = checkpoints.into_iter().flatten().max_by_key(|checkpoint| checkpoint.number);
+    let Some(checkpoint) = newest else {
+        return Err("both checkpoints are damaged".to_owned());
+    };
+    let mut clusters = ClusterTable::decode(
+        &checkpoint.clusters,
+        areas.clusters,
+        areas.cluster_size,
+        policy,
+    )
+    .map_err(|problem| format!("the checkpoint's cluster table is wrong: {problem:?}"))?;
+    let mut removed: BTreeMap<Digest, u64> = checkpoint.removed.into_iter().collect();
+    let next_block = match journal::replay(secret, journal, checkpoint.journal_block) {
+        Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
+        Replay::Facts { facts, next_block } => {
+            for fact in facts {
+                apply(fact, areas, &mut clusters, &mut removed)?;
+            }
+            next_block
+        }
+    };
+    clusters.recovered();
+    Ok(Tables { clusters, removed, checkpoint: checkpoint.number, next_block })
+}
+
+fn apply(
+    fact: Fact,
+    areas: &Areas,
+    clusters: &mut ClusterTable,
+    removed: &mut BTreeMap<Digest, u64>,
+) -> Result<(), String> {
+    let known = |cluster: ClusterId| {
+        let found = cluster < areas.clusters;
+        found.then_some(()).ok_or_else(|| format!("the journal names cluster {cluster}"))
+    };
+    match fact {
+        Fact::Opened { cluster, incarnation } => {
+            known(cluster)?;
+            clusters.replay_open(cluster, incarnation, 0);
+        }
+        Fact::Dropped { cluster, incarnation } => {
+            known(cluster)?;
+            let same = clusters.incarnation(cluster) == incarnation;
+            if same && clusters.state(cluster).in_use() {
+                clusters.replay_give_up(cluster);
+            }
+        }
+        Fact::Dead { cluster, incarnation, granule } => {
+            known(cluster)?;
+            if clusters.incarnation(cluster) == incarnation && clusters.state(cluster).in_use() {
+                clusters.kill(cluster, granule, 0);
+            }
+        }
+        Fact::Removed { digest, sequence } => {
+            let latest = removed.entry(digest).or_default();
+            *latest = (*latest).max(sequence);
+        }
+    }
+    Ok(())
+}
+
+/// What is left to be read.
+pub(crate) struct Scan {
+    /// Clusters with their incarnations, the newest first.
+    left: VecDeque<(ClusterId, u64)>,
+    of: u32,
+    /// Metadata records met so far whose object has not been.
+    metas: BTreeMap<Digest, FoundMeta>,
+    told_at: Nanos,
+}
+
+/// A metadata record on its way to its object.
+struct FoundMeta {
+    slot: Slot,
+    target: u32,
+    target_sequence: u64,
+}
+
+impl Scan {
+    /// A scan of all clusters in use.
+    pub(crate) fn new(clusters: &ClusterTable, now: Nanos) -> Scan {
+        let mut left: Vec<(ClusterId, u64)> = (0..clusters.clusters())
+            .filter(|cluster| clusters.state(*cluster).in_use())
+            .map(|cluster| (cluster, clusters.incarnation(cluster)))
+            .collect();
+        left.sort_by_key(|(_, incarnation)| std::cmp::Reverse(*incarnation));
+        Scan { of: left.len() as u32, left: left.into(), metas: BTreeMap::new(), told_at: now }
+    }
+
+    /// Takes in what a cluster holds, the newest record first.
+    fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
+        let unchanged = core.clusters.incarnation(cluster) == incarnation
+            && core.clusters.state(cluster).in_use();
+        if !unchanged {
+            return;
+        }
+        for entry in entries.iter().rev() {
+            if entry.granule >= core.areas.granules_per_cluster()
+                || entry.len > SizeClass::MAX_LEN
+                || core.clusters.is_dead(cluster, entry.granule)
+            {
+                continue;
+            }
+            let position = core.areas.position(cluster, entry.granule);
+            let slot =
+                Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
+            self.apply_record(core, entry, slot);
+        }
+    }
+
+    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
+        match entry.kind {
+            RecordKind::Piece => {
+                if let Ok(inserted) = core.index.insert_if_absent(&entry.digest, slot) {
+                    core.bury(inserted);
+                }
+            }
+            RecordKind::Meta => {
+                let found = FoundMeta {
+                    slot,
+                    target: entry.target,
+                    target_sequence: entry.target_sequence,
+                };
+                self.metas.entry(entry.digest).or_insert(found);
+            }
+            RecordKind::Object => self.apply_object(core, entry, slot),
+        }
+    }
+
+    fn apply_object(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
+        let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&entry.digest));
+        if removed.is_some_and(|sequence| entry.sequence < *sequence) {
+            core.kill(slot);
+            return;
+        }
+        let meta = self.metas.remove(&entry.digest).filter(|meta| {
+            meta.target == slot.position && meta.target_sequence == entry.sequence
+        });
+        let slot = Slot { refreshed: meta.is_some(), ..slot };
+        match core.index.insert_if_absent(&entry.digest, slot) {
+            // A newer record of the key was met before (or one with an equal tag).
+            Err(_) => core.kill(slot),
+            Ok(inserted) => {
+                core.bury(inserted);
+                if let Some(meta) = meta {
+                    let inserted = core.index.insert(&entry.digest.derive_meta(), meta.slot);
+                    core.bury(inserted);
+                }
+            }
+        }
+    }
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Scans until everything is read, the volume goes offline or `deadline` passes; true when
+    /// recovery is complete.
+    pub(crate) async fn recover(&self, scan: &mut Scan, deadline: Option<Nanos>) -> bool {
+        while let Some((cluster, incarnation)) = scan.left.pop_front() {
+            let extent = {
+                let core = self.shared.lock();
+                if !core.online() {
+                    return true;
+                }
+                core.areas.cluster(cluster)
+            };
+            let entries = self.cluster_entries(cluster, incarnation, extent).await;
+            {
+                let mut core = self.shared.lock();
+                scan.apply(&mut core, cluster, incarnation, &entries);
+                core.scanned = (scan.of - scan.left.len() as u32, scan.of);
+            }
+            self.tell_progress(scan);
+            if deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
+                return scan.left.is_empty() && self.recovered();
+            }
+        }
+        self.recovered()
+    }
+
+    fn recovered(&self) -> bool {
+        let records = {
+            let mut core = self.shared.lock();
+            core.recovering = None;
+            core.index.len()
+        };
+        self.shared.tell(Event::Recovered { device: self.shared.number, records });
+        true
+    }
+
+    fn tell_progress(&self, scan: &mut Scan) {
+        let now = self.clock.now();
+        if now.saturating_sub(scan.told_at) >= 2_000_000_000 {
+            scan.told_at = now;
+            let done = scan.of - scan.left.len() as u32;
+            self.shared.tell(Event::Recovering {
+                device: self.shared.number,
+                done,
+                of: scan.of,
+            });
+        }
+    }
+
+    /// What a cluster holds: its summary, or its records one by one when it has none.
+    pub(crate) async fn cluster_entries(
+        &self,
+        cluster: ClusterId,
+        incarnation: u64,
+        extent: Extent,
+    ) -> Vec<Entry> {
+        if let Some(entries) = self.read_summary(cluster, incarnation, extent).await {
+            return entries;
+        }
+        match self.read(extent).await {
+            Some(bytes) => walk(&self.shared.secret, &self.areas(), cluster, incarnation, &bytes),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// The records of a cluster that has no summary: from its start, each where the one before it
+/// ends, as long as they are whole and of this incarnation.
+pub(crate) fn walk(
+    secret: &Secret,
+    areas: &Areas,
+    cluster: ClusterId,
+    incarnation: u64,
+    bytes: &[u8],
+) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut granule = 0;
+    while granule < areas.granules_per_cluster() {
+        let position = areas.position(cluster, granule);
+        let rest = &bytes[(granule * areas.granule) as usize..];
+        let Some(found) = Found::decode(secret, Place { position, incarnation }, rest) else {
+            break;
+        };
+        let header = &found.header;
+        let meta = header.kind == RecordKind::Meta;
+        entries.push(Entry {
+            kind: header.kind,
+            digest: header.digest,
+            sequence: header.sequence,
+            granule,
+            len: found.len() as u32,
+            target: if meta { header.piece_size } else { 0 },
+            target_sequence: if meta { header.object_id } else { 0 },
+        });
+        granule += (found.len() as u32).div_ceil(areas.granule);
+    }
+    entries
+}
+
+/// Clusters that were being filled when the process died are as full as they will ever be.
+pub(crate) fn close_open_clusters(clusters: &mut ClusterTable) {
+    for cluster in 0..clusters.clusters() {
+        if clusters.state(cluster) == State::Open {
+            clusters.written(cluster);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The cache's secret and the checksums keyed with it.
+//!
+//! The secret is made when the cache is created. It exists so that nobody outside can choose URLs
+//! that collide in the index, or bytes that pass as a record of ours.
+
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+use xxhash_rust::xxh3::xxh3_64_with_secret;
+
+/// Bytes of a secret as stored in the superblock.
+pub(crate) const SECRET_LEN: usize = 32;
+/// Bytes of key material XXH3 works with.
+const XXH3_SECRET_LEN: usize = 192;
+
+/// Key material of one cache.
+#[derive(Clone)]
+pub struct Secret {
+    seed: [u8; SECRET_LEN],
+    checksum_key: [u8; XXH3_SECRET_LEN],
+}
+
+impl Secret {
+    /// Derives the key material from 32 random bytes.
+    pub fn new(seed: [u8; SECRET_LEN]) -> Secret {
+        let mut checksum_key = [0; XXH3_SECRET_LEN];
+        let (left, right) = halves(&seed);
+        for (number, chunk) in checksum_key.chunks_exact_mut(8).enumerate() {
+            let mut hasher = SipHasher13::new_with_keys(left, right);
+            hasher.write_u64(number as u64);
+            chunk.copy_from_slice(&hasher.finish().to_le_bytes());
+        }
+        Secret { seed, checksum_key }
+    }
+
+    /// The 32 bytes to be stored.
+    pub(crate) fn seed(&self) -> &[u8; SECRET_LEN] {
+        &self.seed
+    }
+
+    /// The key of the index's digests: the second half of the seed.
+    pub(crate) fn digest_key(&self) -> [u8; 16] {
+        let mut key = [0; 16];
+        key.copy_from_slice(&self.seed[16..]);
+        key
+    }
+
+    /// The keyed checksum of `bytes`.
+    pub(crate) fn checksum(&self, bytes: &[u8]) -> u64 {
+        xxh3_64_with_secret(bytes, &self.checksum_key)
+    }
+
+    /// The keyed checksum of `bytes` bound to a place, so that the right bytes at the wrong place
+    /// do not pass.
+    pub(crate) fn checksum_at(&self, place: u64, bytes: &[u8]) -> u64 {
+        let mut bound = [0; 16];
+        bound[..8].copy_from_slice(&place.to_le_bytes());
+        bound[8..].copy_from_slice(&self.checksum(bytes).to_le_bytes());
+        self.checksum(&bound)
+    }
+}
+
+fn halves(seed: &[u8; SECRET_LEN]) -> (u64, u64) {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&seed[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    (word(0), word(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_depends_on_secret_place_and_every_byte() {
+        let one = Secret::new([1; 32]);
+        let other = Secret::new([2; 32]);
+        let sum = one.checksum_at(7, b"body");
+        assert_ne!(sum, other.checksum_at(7, b"body"));
+        assert_ne!(sum, one.checksum_at(8, b"body"));
+        assert_ne!(sum, one.checksum_at(7, b"bodz"));
+        assert_eq!(sum, Secret::new([1; 32]).checksum_at(7, b"body"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Figures of one device's store at one moment.
+
+use crate::cluster_table::State;
+use crate::counters::Counters;
+use crate::tier::Level;
+use crate::volume::Shared;
+
+/// Figures of one device's store.
+#[derive(Clone, Copy, Debug)]
+pub struct Stats {
+    /// Totals since the store was opened.
+    pub counters: Counters,
+    /// The device is in use.
+    pub online: bool,
+    /// Clusters that recovery has read, and how many there are; equal when it is complete.
+    pub recovered: (u32, u32),
+    /// Recovery goes on.
+    pub recovering: bool,
+    /// Records in the index.
+    pub index_entries: usize,
+    /// Share of the index's slots that is taken, 0 to 1.
+    pub index_load: f64,
+    /// Bytes of memory of the index.
+    pub index_bytes: usize,
+    /// Bytes of memory of the cluster table.
+    pub cluster_table_bytes: usize,
+    /// Bytes of objects in memory: hot, medium, cold.
+    pub tier_bytes: [usize; 3],
+    /// Bytes that the memory tier may hold.
+    pub tier_capacity: usize,
+    /// Objects in memory.
+    pub tier_objects: usize,
+    /// Bytes of records that wait to be written.
+    pub unwritten_bytes: usize,
+    /// Bytes of a cluster.
+    pub cluster_size: u32,
+    /// Clusters in all.
+    pub clusters: u32,
+    /// Clusters that hold records.
+    pub clusters_in_use: u32,
+    /// Clusters that are free, or become so at the next flush.
+    pub clusters_free: u32,
+    /// Clusters that the device could not write.
+    pub clusters_bad: u32,
+    /// Records on the device that are dead.
+    pub dead_records: usize,
+    /// Open fetches and journal are not counted: they are small.
+    pub generation: u64,
+}
+
+impl Stats {
+    pub(crate) fn of(shared: &Shared) -> Stats {
+        let core = shared.lock();
+        let clusters = &core.clusters;
+        let mut counters = core.counters;
+        counters.prefetched = core.tier.counters().prefetched;
+        counters.prefetch_hits = core.tier.counters().prefetch_hits;
+        Stats {
+            counters,
+            online: core.online(),
+            recovered: core.scanned,
+            recovering: core.recovering.is_some(),
+            index_entries: core.index.len(),
+            index_load: core.index.load(),
+            index_bytes: core.index.memory_bytes(),
+            cluster_table_bytes: clusters.memory_bytes(),
+            tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
+                .map(|level| core.tier.level_bytes(level)),
+            tier_capacity: core.tier_capacity,
+            tier_objects: core.tier.len(),
+            unwritten_bytes: core.appender.unwritten_bytes(),
+            cluster_size: core.areas.cluster_size,
+            clusters: clusters.clusters(),
+            clusters_in_use: [
+                State::Open,
+                State::Writing,
+                State::OnDisk,
+                State::OnDiskAndInMemory,
+            ]
+            .iter()
+            .map(|state| clusters.count(*state))
+            .sum(),
+            clusters_free: core.nearly_free(),
+            clusters_bad: clusters.count(State::Bad),
+            dead_records: clusters.total_dead(),
+            generation: core.superblock.generation,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The store as its users see it: lookups, insertions, removals over any number of devices.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use device::{Clock, Device};
+
+use crate::api::{Hint, PartialRead, Refusal, ReopenError};
+use crate::core::Expected;
+use crate::digest::Digest;
+use crate::entry::Entry;
+use crate::fetches::Overtaken;
+use crate::key::Key;
+use crate::open::{OpenError, Opened, open_volume};
+use crate::options::Options;
+use crate::recovery::Scan;
+use crate::stats::Stats;
+use crate::volume::{Shared, Volume};
+use crate::writer::{Partial, Writer};
+
+/// One worker's handle on the store: any number of devices, each with its share of the objects.
+/// Cheap to clone within the worker; [`Store::share`] takes it to other workers.
+pub struct Store<D: Device, C: Clock> {
+    volumes: Rc<[Rc<Volume<D, C>>]>,
+}
+
+impl<D: Device, C: Clock> Clone for Store<D, C> {
+    fn clone(&self) -> Self {
+        Store { volumes: Rc::clone(&self.volumes) }
+    }
+}
+
+/// What other workers need to make a handle of their own.
+#[derive(Clone)]
+pub struct StoreShare(Arc<[Arc<Shared>]>);
+
+/// What recovery has left to do when a store has been opened; to be run with
+/// [`Store::run_background`].
+pub struct Unfinished(Vec<Option<Scan>>);
+
+/// The result of a lookup.
+pub enum Lookup<D: Device, C: Clock> {
+    /// The object, its first bytes already verified.
+    Hit(Entry<D, C>),
+    /// Not here, or not readable (counted).
+    Miss,
+}
+
+impl<D: Device, C: Clock> Store<D, C> {
+    /// Opens the caches on `devices`, each created by [`crate::format`] before. Recovery gets
+    /// [`Options::recovery_wait`]; what is left of it goes on in the background.
+    ///
+    /// # Errors
+    /// The number of the device that could not be opened, and why.
+    pub async fn open(
+        devices: Vec<Rc<D>>,
+        clock: C,
+        options: Options,
+    ) -> Result<(Store<D, C>, Unfinished), (usize, OpenError)> {
+        let options = Arc::new(options);
+        let lens: Vec<u64> = devices.iter().map(|device| device.geometry().len).collect();
+        let total = lens.iter().sum::<u64>().max(1);
+        let deadline = clock.now() + options.recovery_wait.as_nanos() as device::Nanos;
+        let mut volumes = Vec::new();
+        let mut unfinished = Vec::new();
+        for (number, device) in devices.into_iter().enumerate() {
+            let share = u128::from(options.memory) * u128::from(lens[number]) / u128::from(total);
+            let memory = share as u64;
+            let Opened { volume, mut scan } =
+                open_volume(device, clock.clone(), Arc::clone(&options), memory, number)
+                    .await
+                    .map_err(|error| (number, error))?;
+            if let Some(left) = &mut scan
+                && volume.recover(left, Some(deadline)).await
+            {
+                scan = None;
+            }
+            volumes.push(Rc::new(volume));
+            unfinished.push(scan);
+        }
+        Ok((Store { volumes: volumes.into() }, Unfinished(unfinished)))
+    }
+
+    /// What another worker needs for a handle of its own.
+    pub fn share(&self) -> StoreShare {
+        StoreShare(self.volumes.iter().map(|volume| Arc::clone(&volume.shared)).collect())
+    }
+
+    /// Another worker's handle: `devices` are that worker's, in the same order.
+    ///
+    /// # Errors
+    /// There are more or fewer devices than volumes.
+    pub fn attach(
+        share: &StoreShare,
+        devices: Vec<Rc<D>>,
+        clock: C,
+    ) -> Result<Store<D, C>, ReopenError> {
+        if devices.len() != share.0.len() {
+            return Err(ReopenError { expected: share.0.len(), found: devices.len() });
+        }
+        let volumes = share.0.iter().zip(devices).map(|(shared, device)| {
+            Rc::new(Volume { shared: Arc::clone(shared), device, clock: clock.clone() })
+        });
+        Ok(Store { volumes: volumes.collect() })
+    }
+
+    /// Recovery and maintenance of all devices; runs on one worker until [`Store::close`] (or
+    /// until the last device is given up). Without it nothing is ever written.
+    pub async fn run_background(&self, unfinished: Unfinished) {
+        let volumes = self.volumes.iter().zip(unfinished.0);
+        let tasks = volumes.map(|(volume, scan)| {
+            let volume = Rc::clone(volume);
+            async move {
+                let recovery = async {
+                    if let Some(mut scan) = scan {
+                        volume.recover(&mut scan, None).await;
+                    }
+                };
+                crate::join::both(recovery, volume.maintain()).await;
+            }
+        });
+        crate::join::all(tasks.collect()).await;
+    }
+
+    /// Finds `key`. A miss touches no device; a hit reads at most the object's first piece.
+    pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
+        let (volume, digest) = self.place(key);
+        let found = volume.lookup(digest, Expected::Key(key.as_bytes())).await;
+        let mut core = volume.shared.lock();
+        match found {
+            Some((object, source)) => {
+                match source {
+                    crate::Source::Ram => core.counters.memory_hits += 1,
+                    crate::Source::Disk => core.counters.disk_hits += 1,
+                }
+                drop(core);
+                Lookup::Hit(Entry::new(Rc::clone(volume), object, source))
+            }
+            None => {
+                core.counters.misses += 1;
+                Lookup::Miss
+            }
+        }
+    }
+
+    /// Must be called before a fetch (or a validation) of `key` begins: a removal or purge of
+    /// `key` from now on makes every insertion with this token fail with [`Refusal::Overtaken`].
+    pub fn begin_fetch(&self, key: &Key) -> FetchToken {
+        let (volume, digest) = self.place(key);
+        let flag = volume.shared.lock().fetches.begin(digest);
+        FetchToken { shared: Arc::clone(&volume.shared), digest, flag }
+    }
+
+    /// Starts storing an object under `key`, which may differ from the token's key (a variant).
+    /// It becomes visible at [`Writer::commit`].
+    ///
+    /// # Errors
+    /// The object cannot be stored; the caller serves it all the same.
+    pub async fn insert(
+        &self,
+        token: &FetchToken,
+        key: &Key,
+        meta: Bytes,
+        hint: Hint,
+    ) -> Result<Writer<D, C>, Refusal> {
+        let (volume, digest) = self.place(key);
+        let result = Writer::new(Rc::clone(volume), digest, key.clone(), meta, hint, token);
+        if result.is_err() {
+            volume.shared.lock().counters.refusals += 1;
+        }
+        result
+    }
+
+    /// Replaces the metadata of exactly the version that `entry` is; its body stays untouched on
+    /// disk.
+    ///
+    /// # Errors
+    /// [`Refusal::Overtaken`] when that version is no longer current.
+    pub async fn replace_meta(
+        &self,
+        token: &FetchToken,
+        key: &Key,
+        entry: &Entry<D, C>,
+        meta: Bytes,
+    ) -> Result<(), Refusal> {
+        let (volume, _) = self.place(key);
+        let attempt = || {
+            let now = volume.now();
+            let mut core = volume.shared.lock();
+            let replaced =
+                core.try_replace_meta(entry.object(), meta.clone(), &token.flag, now);
+            match replaced {
+                Ok(true) => Some(Ok(())),
+                Ok(false) => None,
+                Err(refusal) => Some(Err(refusal)),
+            }
+        };
+        let deadline = volume.stall_deadline();
+        volume.until(Some(deadline), attempt).await.unwrap_or(Err(Refusal::Busy))
+    }
+
+    /// Removes `key` (an invalidation): survives a process kill when this returns. True when
+    /// something was removed.
+    pub async fn remove(&self, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        let (removed, moment) = volume.shared.lock().remove(&digest);
+        volume.synced(moment, false).await;
+        removed
+    }
+
+    /// Removes `key` durably, the device flush included, and overtakes its running fetches.
+    ///
+    /// # Errors
+    /// The device could not make it durable; the object is gone from memory anyway.
+    pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
+        let (volume, digest) = self.place(key);
+        let (removed, moment) = volume.shared.lock().remove(&digest);
+        let durable = volume.synced(moment, true).await;
+        durable.then_some(removed).ok_or(Refusal::Offline)
+    }
+
+    /// Reads on in an object that is still being written (see [`Writer::partial`]).
+    pub async fn read_partial(&self, partial: &Partial, offset: u64) -> PartialRead {
+        let ours = self.volumes.iter().find(|volume| partial.is_on(&volume.shared));
+        match ours {
+            Some(volume) => partial.read(volume, offset).await,
+            None => PartialRead::Gone,
+        }
+    }
+
+    /// Ends the store in order: everything is written and the index saved, so that the next start
+    /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
+    /// device could not be ended in order: it recovers at the next start.
+    pub async fn close(&self) -> bool {
+        let mut whole = true;
+        for volume in self.volumes.iter() {
+            whole &= volume.close().await;
+        }
+        whole
+    }
+
+    /// Figures of every device, in the order in which they were given.
+    pub fn stats(&self) -> Vec<Stats> {
+        self.share().stats()
+    }
+
+    /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the
+    /// neighbours stay together, and losing a device costs its share only), and its digest there.
+    fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
+        let volume = match &*self.volumes {
+            [only] => only,
+            volumes => volumes
+                .iter()
+                .max_by(|a, b| affinity(a, key).total_cmp(&affinity(b, key)))
+                .expect("a store has a device"),
+        };
+        (volume, volume.shared.digester.key(key.as_bytes()))
+    }
+}
+
+/// The weighted rendezvous score of a volume for a key's group.
+fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
+    let mixed = key.locality().group ^ (volume.shared.number as u64).wrapping_mul(0x9e37_79b9);
+    let hash = xxhash_rust::xxh3::xxh3_64(&mixed.to_le_bytes());
+    let uniform = (hash >> 11) as f64 / (1_u64 << 53) as f64;
+    -(volume.shared.weight as f64) / uniform.max(f64::MIN_POSITIVE).ln()
+}
+
+impl StoreShare {
+    /// Figures of every device, in the order in which they were given.
+    pub fn stats(&self) -> Vec<Stats> {
+        self.0.iter().map(|shared| Stats::of(shared)).collect()
+    }
+
+    /// Whether the index of every device in use is complete.
+    pub fn recovered(&self) -> bool {
+        self.0.iter().all(|shared| {
+            let core = shared.lock();
+            !core.online() || core.recovering.is_none()
+        })
+    }
+}
+
+/// Proof that a fetch began at a certain time. `Send`, cheap.
+pub struct FetchToken {
+    shared: Arc<Shared>,
+    digest: Digest,
+    pub(crate) flag: Overtaken,
+}
+
+impl FetchToken {
+    /// True when the key was removed or purged since.
+    pub fn overtaken(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for FetchToken {
+    fn drop(&mut self) {
+        self.shared.lock().fetches.end(&self.digest, &self.flag);
+    }
+}

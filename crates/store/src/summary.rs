@@ -1,0 +1,158 @@
+//! The summary at the end of a sealed cluster: what its records are, in 48 bytes each, so that
+//! recovery and eviction read a few KiB of a cluster instead of all of it.
+//!
+//! ```text
+//! | records … | (gap) | entry n-1 | … | entry 1 | entry 0 | trailer (64 B) |
+//! ```
+//!
+//! Entries grow downwards from the trailer, so that a reader that has the last 4 KiB has the
+//! trailer and the first entries, and knows how much more to read.
+
+use crate::digest::Digest;
+use crate::record::RecordKind;
+use crate::secret::Secret;
+use crate::wire::{Decoder, Encoder};
+
+/// Bytes of an entry.
+pub(crate) const ENTRY_LEN: usize = 48;
+/// Bytes of the trailer.
+pub(crate) const TRAILER_LEN: usize = 64;
+const MAGIC: u32 = u32::from_le_bytes(*b"LSUM");
+
+/// One record of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: RecordKind,
+    /// Of the object's key (for metadata too) or of the piece.
+    pub(crate) digest: Digest,
+    pub(crate) sequence: u64,
+    /// Granules from the start of the cluster.
+    pub(crate) granule: u32,
+    /// Bytes of the record.
+    pub(crate) len: u32,
+    /// For metadata: the position of the object record that they belong to.
+    pub(crate) target: u32,
+    /// For metadata: the sequence number of that object record.
+    pub(crate) target_sequence: u64,
+}
+
+/// Bytes of a summary of `count` records.
+pub(crate) fn summary_len(count: usize) -> usize {
+    TRAILER_LEN + count * ENTRY_LEN
+}
+
+/// Encodes the summary: the last [`summary_len`] bytes of a cluster. `place` is the number of the
+/// cluster.
+pub(crate) fn encode(secret: &Secret, place: u32, incarnation: u64, entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(summary_len(entries.len()));
+    for entry in entries.iter().rev() {
+        let mut out = Encoder(&mut bytes);
+        out.bytes(&entry.digest.0).u64(entry.sequence).u32(entry.granule).u32(entry.len);
+        out.u32(entry.target).u8(entry.kind.code()).zeros(3).u64(entry.target_sequence);
+    }
+    let entries_len = bytes.len();
+    let mut out = Encoder(&mut bytes);
+    out.u64(incarnation).u32(place).u32(entries.len() as u32).zeros(TRAILER_LEN - 32);
+    let checksum = secret.checksum_at(u64::from(place), &bytes);
+    debug_assert_eq!(bytes.len(), entries_len + TRAILER_LEN - 16);
+    Encoder(&mut bytes).u64(checksum).u32(0).u32(MAGIC);
+    bytes
+}
+
+/// What the end of a cluster says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    /// The summary, in the order in which the records were placed.
+    Whole(Vec<Entry>),
+    /// The last this many bytes of the cluster are needed.
+    Needs(usize),
+    /// No summary of this incarnation: the cluster was not sealed, or is damaged.
+    Absent,
+}
+
+/// Reads a summary from `tail`, the last bytes of cluster `place`.
+pub(crate) fn decode(secret: &Secret, place: u32, incarnation: u64, tail: &[u8]) -> Decoded {
+    let Some(trailer) = tail.len().checked_sub(TRAILER_LEN).and_then(|at| tail.get(at..)) else {
+        return Decoded::Needs(TRAILER_LEN);
+    };
+    let Some((count, checksum)) = decode_trailer(trailer, place, incarnation) else {
+        return Decoded::Absent;
+    };
+    let needed = summary_len(count);
+    let Some(summary) = tail.len().checked_sub(needed).and_then(|at| tail.get(at..)) else {
+        return Decoded::Needs(needed);
+    };
+    if secret.checksum_at(u64::from(place), &summary[..needed - 16]) != checksum {
+        return Decoded::Absent;
+    }
+    let entries = summary[..count * ENTRY_LEN].rchunks_exact(ENTRY_LEN).map(decode_entry);
+    entries.collect::<Option<Vec<Entry>>>().map_or(Decoded::Absent, Decoded::Whole)
+}
+
+fn decode_trailer(trailer: &[u8], place: u32, incarnation: u64) -> Option<(usize, u64)> {
+    let mut from = Decoder(trailer);
+    let ours = from.u64()? == incarnation && from.u32()? == place;
+    let count = from.u32()? as usize;
+    from.bytes(TRAILER_LEN - 32)?;
+    let checksum = from.u64()?;
+    from.u32()?;
+    (ours && from.u32()? == MAGIC && count < 1 << 20).then_some((count, checksum))
+}
+
+fn decode_entry(bytes: &[u8]) -> Option<Entry> {
+    let mut from = Decoder(bytes);
+    let digest = Digest(from.array()?);
+    let sequence = from.u64()?;
+    let (granule, len, target) = (from.u32()?, from.u32()?, from.u32()?);
+    let kind = RecordKind::from_code(from.u8()?)?;
+    from.bytes(3)?;
+    let target_sequence = from.u64()?;
+    Some(Entry { kind, digest, sequence, granule, len, target, target_sequence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u8) -> Entry {
+        Entry {
+            kind: RecordKind::Object,
+            digest: Digest([number; 16]),
+            sequence: u64::from(number),
+            granule: u32::from(number) * 10,
+            len: 600,
+            target: 0,
+            target_sequence: 0,
+        }
+    }
+
+    #[test]
+    fn a_summary_is_read_from_the_end_of_its_cluster() {
+        let secret = Secret::new([1; 32]);
+        let entries: Vec<Entry> = (0..100).map(entry).collect();
+        let bytes = encode(&secret, 5, 77, &entries);
+        assert_eq!(bytes.len(), summary_len(100));
+        let mut cluster = vec![0xEE; 8192];
+        cluster.extend_from_slice(&bytes);
+        let short = &cluster[cluster.len() - 4096..];
+        assert_eq!(decode(&secret, 5, 77, short), Decoded::Needs(summary_len(100)));
+        assert_eq!(decode(&secret, 5, 77, &cluster), Decoded::Whole(entries));
+    }
+
+    #[test]
+    fn other_incarnations_places_and_damage_are_absent() {
+        let secret = Secret::new([1; 32]);
+        let mut bytes = encode(&secret, 5, 77, &[entry(1)]);
+        assert_eq!(decode(&secret, 5, 78, &bytes), Decoded::Absent);
+        assert_eq!(decode(&secret, 6, 77, &bytes), Decoded::Absent);
+        bytes[3] ^= 1;
+        assert_eq!(decode(&secret, 5, 77, &bytes), Decoded::Absent);
+    }
+
+    #[test]
+    fn an_empty_summary_is_whole() {
+        let secret = Secret::new([1; 32]);
+        let bytes = encode(&secret, 0, 1, &[]);
+        assert_eq!(decode(&secret, 0, 1, &bytes), Decoded::Whole(Vec::new()));
+    }
+}

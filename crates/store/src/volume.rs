@@ -1,0 +1,351 @@
+//! A volume: one device with its core. The shell that locks, decides, unlocks, awaits the device,
+//! locks and commits. There is at most one locked section between two awaits.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+use bytes::Bytes;
+use device::{Clock, Device, Extent, IoBuf};
+
+use crate::api::{Refusal, Source};
+use crate::appender::Appender;
+use crate::core::{Core, Expected, Finding, MetaPlan, NewObject, Now, ReadPlan, TryInsert};
+use crate::digest::{Digest, Digester};
+use crate::event::Event;
+use crate::journal::Moment;
+use crate::object::Object;
+use crate::options::Options;
+use crate::reader::read_aligned;
+use crate::record::{Found, RecordKind};
+use crate::secret::Secret;
+
+/// So many failures of the device in a row, and it is given up.
+const ERRORS_MAX: u32 = 16;
+
+/// What all workers share of a volume.
+pub(crate) struct Shared {
+    core: Mutex<Core>,
+    /// Number of the device, for events.
+    pub(crate) number: usize,
+    pub(crate) options: Arc<Options>,
+    pub(crate) secret: Arc<Secret>,
+    pub(crate) digester: Digester,
+    /// Bytes of body in a piece of a large object.
+    pub(crate) piece_size: u32,
+    /// Bytes of the largest record.
+    pub(crate) record_max: usize,
+    /// Bytes of the largest object.
+    pub(crate) object_max: u64,
+    /// Its share of the store, for placement.
+    pub(crate) weight: u64,
+    errors_in_a_row: AtomicU32,
+}
+
+impl Shared {
+    pub(crate) fn new(core: Core, number: usize) -> Shared {
+        let cluster_size = core.areas.cluster_size;
+        let weight = u64::from(core.areas.clusters) * u64::from(cluster_size);
+        Shared {
+            number,
+            options: Arc::clone(&core.options),
+            secret: Arc::clone(&core.secret),
+            digester: core.digester.clone(),
+            piece_size: piece_size(cluster_size),
+            record_max: Appender::record_max(&core.areas),
+            object_max: core.options.object_max.unwrap_or(weight / 4),
+            weight,
+            errors_in_a_row: AtomicU32::new(0),
+            core: Mutex::new(core),
+        }
+    }
+
+    /// The core, locked. A panic while it was locked would leave it undecided: nobody goes on.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().expect("no thread panicked while it held the core")
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        (self.options.on_event)(event);
+    }
+
+    /// Notes how an operation on the device ended; gives the device up after too many failures.
+    pub(crate) fn note<T>(
+        &self,
+        operation: &str,
+        offset: u64,
+        result: std::io::Result<T>,
+    ) -> Option<T> {
+        let error = match result {
+            Ok(value) => {
+                self.errors_in_a_row.store(0, Ordering::Relaxed);
+                return Some(value);
+            }
+            Err(error) => error,
+        };
+        let errors = self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+        self.lock().counters.device_errors += 1;
+        self.tell(Event::DeviceError {
+            device: self.number,
+            operation: format!("{operation} at byte {offset}"),
+            error: error.to_string(),
+        });
+        if errors >= ERRORS_MAX {
+            self.give_up(format!("{errors} operations in a row failed"));
+        }
+        None
+    }
+
+    /// Gives the device up.
+    pub(crate) fn give_up(&self, reason: String) {
+        if self.lock().go_offline() {
+            self.tell(Event::Offline { device: self.number, reason });
+        }
+    }
+}
+
+/// Bytes of the largest piece of a large object.
+pub const PIECE_MAX: u32 = 128 * 1024;
+
+/// Pieces are small enough for a reader's buffer and for the clusters; large enough for one read
+/// to be worth it.
+fn piece_size(cluster_size: u32) -> u32 {
+    (cluster_size - 4096).min(PIECE_MAX)
+}
+
+/// One worker's handle on a volume.
+pub(crate) struct Volume<D: Device, C: Clock> {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) device: Rc<D>,
+    pub(crate) clock: C,
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    pub(crate) fn now(&self) -> Now {
+        Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
+    }
+
+    /// Finds an object or piece, in memory or by a read.
+    pub(crate) async fn lookup(
+        &self,
+        digest: Digest,
+        expected: Expected<'_>,
+    ) -> Option<(Arc<Object>, Source)> {
+        let now = self.clock.unix_seconds() as u32;
+        let finding = self.shared.lock().find(digest, expected, now);
+        match finding {
+            Finding::Object(object, source) => Some((object, source)),
+            Finding::Read(plan) => {
+                let object = self.load(Pinned::new(&self.shared, plan), expected).await?;
+                Some((object, Source::Disk))
+            }
+            Finding::Nothing => None,
+        }
+    }
+
+    async fn load(&self, mut pinned: Pinned<'_>, expected: Expected<'_>) -> Option<Arc<Object>> {
+        let plan = pinned.plan();
+        let bytes = self.read(plan.extent).await?;
+        let meta = match &plan.meta {
+            Some(MetaPlan::Read { extent, .. }) => Some(self.read(*extent).await?),
+            _ => None,
+        };
+        let object = match examine(&self.shared.secret, plan, &bytes, meta.as_ref()) {
+            Ok(object) => Arc::new(object),
+            Err(problem) => {
+                pinned.failed(problem);
+                return None;
+            }
+        };
+        if !expected.is(&object) {
+            pinned.failed(Problem::OtherKey);
+            return None;
+        }
+        let whole_cluster = plan.whole_cluster.then_some(plan.position);
+        pinned.loaded(&object);
+        if let Some(position) = whole_cluster {
+            self.shared.lock().prefetch(position, &bytes);
+        }
+        Some(object)
+    }
+
+    /// Reads an extent of any alignment. `None` after a failure, which is noted.
+    pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
+        let result = read_aligned(&*self.device, extent).await;
+        self.shared.note("read", extent.offset, result)
+    }
+
+    /// Writes `bytes` (padded to whole blocks) at `offset`.
+    pub(crate) async fn write(&self, offset: u64, bytes: &[u8]) -> Option<()> {
+        let mut buf = IoBuf::zeroed(bytes.len().next_multiple_of(device::WRITE_ALIGN as usize));
+        buf[..bytes.len()].copy_from_slice(bytes);
+        let result = self.device.write(offset, buf.freeze()).await;
+        self.shared.note("write", offset, result)
+    }
+
+    pub(crate) async fn flush(&self) -> Option<()> {
+        let result = self.device.flush().await;
+        self.shared.note("flush", 0, result)
+    }
+
+    /// Inserts, waiting for room up to the stall bound.
+    pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<Moment>, Refusal> {
+        let mut new = Some(new);
+        let attempt = |new: &mut Option<NewObject>| {
+            let now = self.now();
+            let mut core = self.shared.lock();
+            let taken = new.take().expect("what waits comes back");
+            match core.try_insert(taken, now) {
+                TryInsert::Done(moment) => Some(Ok(moment)),
+                TryInsert::Refused(refusal) => Some(Err(refusal)),
+                TryInsert::Wait(back) => {
+                    *new = Some(back);
+                    None
+                }
+            }
+        };
+        if let Some(result) = attempt(&mut new) {
+            return result;
+        }
+        self.until(Some(self.stall_deadline()), || attempt(&mut new)).await.unwrap_or(Err(Refusal::Busy))
+    }
+
+    pub(crate) fn stall_deadline(&self) -> device::Nanos {
+        self.clock.now() + self.shared.options.stall_bound.as_nanos() as device::Nanos
+    }
+
+    /// Waits until `ready` says something, asking again after each change in the core. `None` when
+    /// the deadline passes first.
+    pub(crate) async fn until<T>(
+        &self,
+        deadline: Option<device::Nanos>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
+        poll_fn(|context| {
+            // Registered before asking: a change in between wakes us.
+            self.shared.lock().wait(context.waker());
+            if let Some(value) = ready() {
+                return Poll::Ready(Some(value));
+            }
+            match sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.poll(context).map(|()| None),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Waits until the background has written the journal up to `moment`, and flushed it when
+    /// `durable`. False when the device was given up first.
+    pub(crate) async fn synced(&self, moment: Moment, durable: bool) -> bool {
+        let check = || {
+            let mut core = self.shared.lock();
+            let reached = if durable { core.journal.durable() } else { core.journal.written() };
+            if reached >= moment {
+                return Some(true);
+            }
+            if !core.online() {
+                return Some(false);
+            }
+            let wanted = &mut core.maintenance;
+            let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
+            *mark = (*mark).max(moment);
+            core.kick();
+            None
+        };
+        self.until(None, check).await.unwrap_or(false)
+    }
+}
+
+/// Why a read did not give the wanted record.
+pub(crate) enum Problem {
+    /// A whole record of another key: equal tags.
+    OtherKey,
+    /// The record at the plan's position is damaged.
+    Damaged,
+}
+
+/// The object that the bytes of a plan hold.
+fn examine(
+    secret: &Secret,
+    plan: &ReadPlan,
+    bytes: &Bytes,
+    meta: Option<&Bytes>,
+) -> Result<Object, Problem> {
+    let start = plan.start_in_extent();
+    let record = bytes.slice(start.min(bytes.len())..);
+    let found = Found::decode(secret, plan.place, &record).ok_or(Problem::Damaged)?;
+    if found.header.digest != plan.digest {
+        return Err(Problem::OtherKey);
+    }
+    if !found.verify_body(secret, &record) {
+        return Err(Problem::Damaged);
+    }
+    let object = Object::from_found(&found, plan.position, &record);
+    match &plan.meta {
+        None => Ok(object),
+        Some(MetaPlan::Ready { meta, target, .. }) if *target == object.header.sequence => {
+            Ok(object.with_meta(meta.clone()))
+        }
+        Some(MetaPlan::Ready { .. }) => Err(Problem::Damaged),
+        Some(MetaPlan::Read { place, .. }) => {
+            let bytes = meta.ok_or(Problem::Damaged)?;
+            let found = Found::decode(secret, *place, bytes).ok_or(Problem::Damaged)?;
+            let header = &found.header;
+            let ours = header.kind == RecordKind::Meta
+                && header.digest == plan.digest
+                && header.object_id == object.header.sequence;
+            if !ours {
+                return Err(Problem::Damaged);
+            }
+            Ok(object.with_meta(Bytes::copy_from_slice(&bytes[found.meta])))
+        }
+    }
+}
+
+/// A plan whose clusters stay pinned until it is resolved or dropped.
+struct Pinned<'a> {
+    shared: &'a Shared,
+    plan: Option<ReadPlan>,
+}
+
+impl<'a> Pinned<'a> {
+    fn new(shared: &'a Shared, plan: ReadPlan) -> Pinned<'a> {
+        Pinned { shared, plan: Some(plan) }
+    }
+
+    fn plan(&self) -> &ReadPlan {
+        self.plan.as_ref().expect("resolved only once")
+    }
+
+    fn loaded(&mut self, object: &Arc<Object>) {
+        if let Some(plan) = self.plan.take() {
+            self.shared.lock().loaded(&plan, object);
+        }
+    }
+
+    fn failed(&mut self, problem: Problem) {
+        if let Some(plan) = self.plan.take() {
+            let mut core = self.shared.lock();
+            core.unread(&plan);
+            match problem {
+                Problem::OtherKey => core.counters.tag_collisions += 1,
+                Problem::Damaged => {
+                    core.damaged(&plan.digest, plan.position);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        if let Some(plan) = self.plan.take() {
+            self.shared.lock().unread(&plan);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A writer: an object on its way in. Small ones are collected and become one record; large ones
+//! are cut into pieces that are placed while the fetch still runs.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use device::{Clock, Device};
+
+use crate::api::{Hint, Kind, PartialRead, Refusal};
+use crate::core::NewObject;
+use crate::digest::Digest;
+use crate::fetches::Overtaken;
+use crate::key::Key;
+use crate::record::{Header, Record, RecordKind};
+use crate::store::FetchToken;
+use crate::volume::{Shared, Volume};
+
+/// An object on its way in. Dropped without [`Writer::commit`]: it never was.
+pub struct Writer<D: Device, C: Clock> {
+    volume: Rc<Volume<D, C>>,
+    digest: Digest,
+    key: Key,
+    meta: Bytes,
+    hint: Hint,
+    overtaken: Overtaken,
+    /// Names this version; its pieces carry it.
+    object_id: u64,
+    collected: VecDeque<Bytes>,
+    collected_len: usize,
+    /// Bytes taken so far.
+    len: u64,
+    pieces: u32,
+    progress: Arc<Progress>,
+}
+
+/// What readers of a running insertion share with its writer.
+struct Progress {
+    /// Bytes of the body that lie in pieces.
+    placed: AtomicU64,
+    aborted: AtomicBool,
+    committed: AtomicBool,
+}
+
+impl<D: Device, C: Clock> Writer<D, C> {
+    pub(crate) fn new(
+        volume: Rc<Volume<D, C>>,
+        digest: Digest,
+        key: Key,
+        meta: Bytes,
+        hint: Hint,
+        token: &FetchToken,
+    ) -> Result<Writer<D, C>, Refusal> {
+        if hint.size.is_some_and(|size| size > volume.shared.object_max) {
+            return Err(Refusal::TooLarge);
+        }
+        if token.overtaken() {
+            return Err(Refusal::Overtaken);
+        }
+        let object_id = {
+            let mut core = volume.shared.lock();
+            if !core.online() {
+                return Err(Refusal::Offline);
+            }
+            core.sequence += 1;
+            core.sequence
+        };
+        let progress = Progress {
+            placed: AtomicU64::new(0),
+            aborted: AtomicBool::new(false),
+            committed: AtomicBool::new(false),
+        };
+        Ok(Writer {
+            volume,
+            digest,
+            key,
+            meta,
+            hint,
+            overtaken: Arc::clone(&token.flag),
+            object_id,
+            collected: VecDeque::new(),
+            collected_len: 0,
+            len: 0,
+            pieces: 0,
+            progress: Arc::new(progress),
+        })
+    }
+
+    /// Takes the next chunk. Waits while the device is behind (this slows the fetch).
+    ///
+    /// # Errors
+    /// The object is not stored; drop the writer and go on serving.
+    pub async fn write(&mut self, chunk: Bytes) -> Result<(), Refusal> {
+        self.len += chunk.len() as u64;
+        if self.len > self.volume.shared.object_max {
+            return Err(Refusal::TooLarge);
+        }
+        if self.hint.size.is_some_and(|size| self.len > size) {
+            return Err(Refusal::WrongLength);
+        }
+        self.collected_len += chunk.len();
+        if !chunk.is_empty() {
+            self.collected.push_back(chunk);
+        }
+        let size = self.volume.shared.piece_size as usize;
+        while self.collected_len > size {
+            let body = self.take(size);
+            self.place_piece(body).await?;
+        }
+        Ok(())
+    }
+
+    /// The part written so far, for readers that lag behind the window in memory.
+    pub fn partial(&self) -> Partial {
+        Partial {
+            shared: Arc::clone(&self.volume.shared),
+            object_id: self.object_id,
+            progress: Arc::clone(&self.progress),
+        }
+    }
+
+    /// Makes the object visible, in place of what was there under its key.
+    ///
+    /// # Errors
+    /// The object is not stored; what was there before is there still, unless it was removed.
+    pub async fn commit(mut self) -> Result<(), Refusal> {
+        let result = self.try_commit().await;
+        match result {
+            Ok(()) => self.progress.committed.store(true, Ordering::Release),
+            Err(_) => self.volume.shared.lock().counters.refusals += 1,
+        }
+        result
+    }
+
+    async fn try_commit(&mut self) -> Result<(), Refusal> {
+        if self.hint.size.is_some_and(|size| self.len != size) {
+            return Err(Refusal::WrongLength);
+        }
+        let rest = self.take(self.collected_len);
+        let (body, piece_size) = if self.pieces == 0 && self.fits_one_record(rest.len()) {
+            (rest, 0)
+        } else {
+            if !rest.is_empty() {
+                self.place_piece(rest).await?;
+            }
+            (Bytes::new(), self.volume.shared.piece_size)
+        };
+        let header = self.header(RecordKind::Object, self.digest, piece_size);
+        let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
+        let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
+        let overtaken = Some(Arc::clone(&self.overtaken));
+        // The head of a large object is worth little without its pieces: both go out now.
+        let new = NewObject { record, overtaken, write_now: piece_size > 0 };
+        if let Some(moment) = self.volume.insert(new).await?
+            && !self.volume.synced(moment, false).await
+        {
+            return Err(Refusal::Offline);
+        }
+        Ok(())
+    }
+
+    fn fits_one_record(&self, body: usize) -> bool {
+        let len = crate::record::record_len(self.key.as_bytes().len(), self.meta.len(), body);
+        len <= self.volume.shared.record_max
+    }
+
+    fn header(&self, kind: RecordKind, digest: Digest, piece_size: u32) -> Header {
+        let locality = self.key.locality();
+        Header {
+            kind,
+            html: self.hint.kind == Kind::Html,
+            digest,
+            sequence: 0,
+            object_id: self.object_id,
+            object_len: self.hint.size.unwrap_or(self.len).max(self.len),
+            piece_size,
+            stored_at: self.volume.clock.unix_seconds() as u32,
+            site: locality.site,
+            group: locality.group,
+        }
+    }
+
+    /// The first `len` collected bytes as one run.
+    fn take(&mut self, len: usize) -> Bytes {
+        self.collected_len -= len;
+        if let Some(first) = self.collected.front_mut()
+            && first.len() >= len
+        {
+            let taken = first.split_to(len);
+            if first.is_empty() {
+                self.collected.pop_front();
+            }
+            return taken;
+        }
+        let mut run = BytesMut::with_capacity(len);
+        while run.len() < len {
+            let Some(mut chunk) = self.collected.pop_front() else { break };
+            let wanted = len - run.len();
+            if chunk.len() > wanted {
+                self.collected.push_front(chunk.split_off(wanted));
+            }
+            run.extend_from_slice(&chunk);
+        }
+        run.freeze()
+    }
+
+    async fn place_piece(&mut self, body: Bytes) -> Result<(), Refusal> {
+        if self.overtaken.load(Ordering::Acquire) {
+            return Err(Refusal::Overtaken);
+        }
+        let digest = self.volume.shared.digester.piece(self.object_id, self.pieces);
+        let header = self.header(RecordKind::Piece, digest, self.volume.shared.piece_size);
+        let len = body.len() as u64;
+        let record =
+            Record::new(&self.volume.shared.secret, header, Bytes::new(), Bytes::new(), body);
+        self.pieces += 1;
+        self.volume.insert(NewObject { record, overtaken: None, write_now: true }).await?;
+        self.progress.placed.fetch_add(len, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl<D: Device, C: Clock> Drop for Writer<D, C> {
+    fn drop(&mut self) {
+        if self.progress.committed.load(Ordering::Acquire) {
+            return;
+        }
+        self.progress.aborted.store(true, Ordering::Release);
+        if self.pieces > 0 {
+            self.volume.shared.lock().forget_pieces(self.object_id, 0..self.pieces);
+        }
+    }
+}
+
+/// A name for an object that is being written, for any worker: `Send + Sync`, cheap to clone.
+#[derive(Clone)]
+pub struct Partial {
+    shared: Arc<Shared>,
+    object_id: u64,
+    progress: Arc<Progress>,
+}
+
+impl Partial {
+    pub(crate) fn is_on(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
+    pub(crate) async fn read<D: Device, C: Clock>(
+        &self,
+        volume: &Volume<D, C>,
+        offset: u64,
+    ) -> PartialRead {
+        if self.progress.aborted.load(Ordering::Acquire) {
+            return PartialRead::Gone;
+        }
+        if offset >= self.progress.placed.load(Ordering::Acquire) {
+            return PartialRead::NotYet;
+        }
+        let size = u64::from(volume.shared.piece_size);
+        let piece = volume.piece(self.object_id, (offset / size) as u32).await;
+        let within = (offset % size) as usize;
+        match piece {
+            Some(piece) if piece.body.len() > within => {
+                PartialRead::Bytes(piece.body.slice(within..))
+            }
+            _ => PartialRead::Gone,
+        }
+    }
+}
