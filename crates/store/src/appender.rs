@@ -361,7 +361,8 @@ impl Part {
     /// What is to be written: whole blocks from `from` to `to`, and the summary's blocks.
     fn runs(&self, areas: &Areas) -> Vec<Run> {
         let base = areas.cluster(self.cluster).offset;
-        let run = |from: u32, to: u32| Run { from: base + u64::from(from), to: base + u64::from(to) };
+        let run =
+            |from: u32, to: u32| Run { from: base + u64::from(from), to: base + u64::from(to) };
         let to = self.to.next_multiple_of(WRITE_ALIGN);
         let Some(summary) = &self.summary else {
             return vec![run(self.from, to)];

@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use device::{Clock, Device, Extent, Nanos};
 
-use crate::areas::Areas;
 use crate::appender::WriteJob;
+use crate::areas::Areas;
 use crate::core::{EvictPlan, SUMMARY_READ, Task};
 use crate::summary::{self, Decoded, Entry};
 use crate::volume::Volume;

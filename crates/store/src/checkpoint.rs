@@ -71,7 +71,8 @@ impl Checkpoint {
         let mut fields = Decoder(from.0);
         let (number, journal_block) = (fields.u64()?, fields.u64()?);
         let (clusters_len, removed_len) = (fields.u64()?, fields.u64()?);
-        let covered = 32_u64.checked_add(clusters_len)?.checked_add(removed_len.checked_mul(24)?)?;
+        let covered =
+            32_u64.checked_add(clusters_len)?.checked_add(removed_len.checked_mul(24)?)?;
         let covered = from.0.get(..usize::try_from(covered).ok()?)?;
         if secret.checksum_at(number, covered) != checksum {
             return None;

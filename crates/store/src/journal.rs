@@ -51,11 +51,9 @@ impl Fact {
         Some(match from.u8()? {
             1 => Fact::Opened { cluster: from.u32()?, incarnation: from.u64()? },
             2 => Fact::Dropped { cluster: from.u32()?, incarnation: from.u64()? },
-            3 => Fact::Dead {
-                cluster: from.u32()?,
-                incarnation: from.u64()?,
-                granule: from.u32()?,
-            },
+            3 => {
+                Fact::Dead { cluster: from.u32()?, incarnation: from.u64()?, granule: from.u32()? }
+            }
             4 => Fact::Removed { digest: Digest(from.array()?), sequence: from.u64()? },
             _ => return None,
         })
@@ -237,7 +235,9 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay 
     let mut found: Vec<Block> = bytes
         .chunks_exact(BLOCK as usize)
         .zip(0..)
-        .filter_map(|(bytes, slot)| decode_block(secret, bytes).filter(|b| b.sequence % blocks == slot))
+        .filter_map(|(bytes, slot)| {
+            decode_block(secret, bytes).filter(|b| b.sequence % blocks == slot)
+        })
         .filter(|block| block.sequence >= first_block)
         .collect();
     found.sort_by_key(|block| block.sequence);

@@ -215,9 +215,9 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     number: usize,
 ) -> Result<Opened<D, C>, OpenError> {
     let reader = Reader { device: &*device };
-    let copies = [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
-    let (superblock, one_bad) =
-        choose_superblock([copies[0].as_deref(), copies[1].as_deref()])?;
+    let copies =
+        [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
+    let (superblock, one_bad) = choose_superblock([copies[0].as_deref(), copies[1].as_deref()])?;
     if one_bad {
         (options.on_event)(Event::SuperblockRestored { device: number });
     }
@@ -313,8 +313,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let mut bytes = vec![0; step.len as usize];
             let first = step.start as usize / Index::BUCKET_BYTES;
             self.shared.lock().index.dump(first, &mut bytes);
-            header.checksums[number] =
-                self.shared.secret.checksum_at(number as u64, &bytes);
+            header.checksums[number] = self.shared.secret.checksum_at(number as u64, &bytes);
             self.write_steps(area.offset + BLOCK + step.start, &bytes).await?;
         }
         self.write(area.offset, &header.encode(&self.shared.secret)).await?;
@@ -350,8 +349,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
             Index::with_capacity(expected_objects(self.size, self.superblock.mean_object));
         let clean = self.superblock.condition == Condition::Clean && self.grown.is_none();
         let reader = Reader { device: &*self.device };
-        let loaded =
-            clean && reader.load_index(&self.superblock.secret, &self.superblock.areas, &mut index).await;
+        let loaded = clean
+            && reader.load_index(&self.superblock.secret, &self.superblock.areas, &mut index).await;
         let (mut clusters, mut next_block) = (restored.clusters, restored.next_block);
         if let Some(grown) = self.grown.take() {
             clusters.grow(grown.clusters);

@@ -22,7 +22,11 @@ impl<D: Device> Reader<'_, D> {
     }
 
     /// Reads checkpoint slot `number`.
-    pub(crate) async fn read_checkpoint(&self, secret: &Secret, slot: Extent) -> Option<Checkpoint> {
+    pub(crate) async fn read_checkpoint(
+        &self,
+        secret: &Secret,
+        slot: Extent,
+    ) -> Option<Checkpoint> {
         let first = self.read(Extent { offset: slot.offset, len: BLOCK }).await?;
         let len = Checkpoint::encoded_len(&first).filter(|len| *len <= slot.len)?;
         let bytes = self.read_steps(Extent { offset: slot.offset, len }).await?;
@@ -41,7 +45,12 @@ impl<D: Device> Reader<'_, D> {
     }
 
     /// Reads the index dump of an orderly stop into `index`; false when it is not whole.
-    pub(crate) async fn load_index(&self, secret: &Secret, areas: &Areas, index: &mut Index) -> bool {
+    pub(crate) async fn load_index(
+        &self,
+        secret: &Secret,
+        areas: &Areas,
+        index: &mut Index,
+    ) -> bool {
         let area = areas.index_dump;
         let Some(header) = self.read(Extent { offset: area.offset, len: BLOCK }).await else {
             return false;
@@ -68,10 +77,7 @@ impl<D: Device> Reader<'_, D> {
 }
 
 /// Reads the whole blocks around `extent` and cuts it out of them.
-pub(crate) async fn read_aligned<D: Device>(
-    device: &D,
-    extent: Extent,
-) -> std::io::Result<Bytes> {
+pub(crate) async fn read_aligned<D: Device>(device: &D, extent: Extent) -> std::io::Result<Bytes> {
     let geometry = device.geometry();
     let mut aligned = extent.aligned(geometry.block);
     aligned.len = aligned.len.min(geometry.len.saturating_sub(aligned.offset));

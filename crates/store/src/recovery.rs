@@ -50,13 +50,9 @@ pub(crate) fn restore_tables(
     let Some(checkpoint) = newest else {
         return Err("both checkpoints are damaged".to_owned());
     };
-    let mut clusters = ClusterTable::decode(
-        &checkpoint.clusters,
-        areas.clusters,
-        areas.cluster_size,
-        policy,
-    )
-    .map_err(|problem| format!("the checkpoint's cluster table is wrong: {problem:?}"))?;
+    let mut clusters =
+        ClusterTable::decode(&checkpoint.clusters, areas.clusters, areas.cluster_size, policy)
+            .map_err(|problem| format!("the checkpoint's cluster table is wrong: {problem:?}"))?;
     let mut removed: BTreeMap<Digest, u64> = checkpoint.removed.into_iter().collect();
     let next_block = match journal::replay(secret, journal, checkpoint.journal_block) {
         Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
@@ -150,8 +146,7 @@ impl Scan {
                 continue;
             }
             let position = core.areas.position(cluster, entry.granule);
-            let slot =
-                Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
+            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
             self.apply_record(core, entry, slot);
         }
     }
@@ -181,9 +176,10 @@ impl Scan {
             core.kill(slot);
             return;
         }
-        let meta = self.metas.remove(&entry.digest).filter(|meta| {
-            meta.target == slot.position && meta.target_sequence == entry.sequence
-        });
+        let meta = self
+            .metas
+            .remove(&entry.digest)
+            .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
         let slot = Slot { refreshed: meta.is_some(), ..slot };
         match core.index.insert_if_absent(&entry.digest, slot) {
             // A newer record of the key was met before (or one with an equal tag).
@@ -240,11 +236,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if now.saturating_sub(scan.told_at) >= 2_000_000_000 {
             scan.told_at = now;
             let done = scan.of - scan.left.len() as u32;
-            self.shared.tell(Event::Recovering {
-                device: self.shared.number,
-                done,
-                of: scan.of,
-            });
+            self.shared.tell(Event::Recovering { device: self.shared.number, done, of: scan.of });
         }
     }
 

@@ -71,15 +71,10 @@ impl Stats {
             unwritten_bytes: core.appender.unwritten_bytes(),
             cluster_size: core.areas.cluster_size,
             clusters: clusters.clusters(),
-            clusters_in_use: [
-                State::Open,
-                State::Writing,
-                State::OnDisk,
-                State::OnDiskAndInMemory,
-            ]
-            .iter()
-            .map(|state| clusters.count(*state))
-            .sum(),
+            clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]
+                .iter()
+                .map(|state| clusters.count(*state))
+                .sum(),
             clusters_free: core.nearly_free(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),

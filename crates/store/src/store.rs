@@ -189,8 +189,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         let attempt = || {
             let now = volume.now();
             let mut core = volume.shared.lock();
-            let replaced =
-                core.try_replace_meta(entry.object(), meta.clone(), &token.flag, now);
+            let replaced = core.try_replace_meta(entry.object(), meta.clone(), &token.flag, now);
             match replaced {
                 Ok(true) => Some(Ok(())),
                 Ok(false) => None,

@@ -210,7 +210,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if let Some(result) = attempt(&mut new) {
             return result;
         }
-        self.until(Some(self.stall_deadline()), || attempt(&mut new)).await.unwrap_or(Err(Refusal::Busy))
+        self.until(Some(self.stall_deadline()), || attempt(&mut new))
+            .await
+            .unwrap_or(Err(Refusal::Busy))
     }
 
     pub(crate) fn stall_deadline(&self) -> device::Nanos {

@@ -137,11 +137,8 @@ impl Core {
         let record = Arc::new(record);
         let digest = record.header.digest;
         let position = self.append(&record, 0, 0, now);
-        let slot = Slot {
-            position,
-            class: SizeClass::for_len(record.len() as u32),
-            refreshed: false,
-        };
+        let slot =
+            Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
         self.bury(inserted);
         Arc::new(Object::from_record(&record, Some(position)))

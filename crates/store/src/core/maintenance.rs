@@ -218,7 +218,9 @@ impl Core {
                     return;
                 };
                 self.index.remove(&digest);
-                if slot.refreshed && let Some(meta) = self.index.remove(&digest.derive_meta()) {
+                if slot.refreshed
+                    && let Some(meta) = self.index.remove(&digest.derive_meta())
+                {
                     self.kill(meta);
                 }
                 self.tier.set_cluster(&digest, None);

@@ -34,7 +34,9 @@ impl Core {
         let slot = self.index.remove(digest);
         if let Some(slot) = slot {
             self.kill(slot);
-            if slot.refreshed && let Some(meta) = self.index.remove(&digest.derive_meta()) {
+            if slot.refreshed
+                && let Some(meta) = self.index.remove(&digest.derive_meta())
+            {
                 self.kill(meta);
             }
         }
@@ -78,7 +80,9 @@ impl Core {
         };
         self.index.remove(digest);
         self.kill(slot);
-        if slot.refreshed && let Some(meta) = self.index.remove(&digest.derive_meta()) {
+        if slot.refreshed
+            && let Some(meta) = self.index.remove(&digest.derive_meta())
+        {
             self.kill(meta);
         }
         true
