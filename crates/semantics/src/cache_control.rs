@@ -306,3 +306,155 @@ fn delta(value: Option<&[u8]>) -> Delta {
         None => Delta::parse(value),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    fn value(seconds: u64) -> Delta {
+        Delta::Value(Seconds::new(seconds))
+    }
+
+    fn response(lines: &[&str]) -> ResponseDirectives {
+        ResponseDirectives::parse(&headers(lines), &Settings::default())
+    }
+
+    fn request(line: &str) -> RequestDirectives {
+        RequestDirectives::parse(&headers(&[line]))
+    }
+
+    #[test]
+    fn seconds_are_digits_and_saturate() {
+        let cases = [
+            ("max-age=60", value(60)),
+            ("max-age=0", value(0)),
+            ("max-age=0060", value(60)),
+            ("max-age=\"60\"", value(60)),
+            ("MAX-AGE=60", value(60)),
+            ("max-age=2147483648", value(1 << 31)),
+            ("max-age=99999999999999999999999999", value(1 << 31)),
+            ("max-age=-1", Delta::Invalid),
+            ("max-age=+1", Delta::Invalid),
+            ("max-age=1.5", Delta::Invalid),
+            ("max-age=60s", Delta::Invalid),
+            ("max-age=", Delta::Invalid),
+            ("max-age", Delta::Invalid),
+            ("max-age = 60", Delta::Invalid),
+            ("max-age= 60", Delta::Invalid),
+            ("max-age='60'", Delta::Invalid),
+            ("max-age=10, max-age=20", value(10)),
+            ("max-age=x, max-age=20", Delta::Invalid),
+            ("xmax-age=60", Delta::Absent),
+            ("ext=\"max-age=60\"", Delta::Absent),
+            ("ext=\"a, max-age=60\"", Delta::Absent),
+            ("ext=\"a, max-age=60", value(60)),
+            (",, ,max-age=60,", value(60)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(response(&[&format!("Cache-Control: {text}")]).max_age, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn several_lines_are_one_list() {
+        let directives =
+            response(&["Cache-Control: max-age=10", "Cache-Control: No-Store, public"]);
+        assert_eq!(directives.max_age, value(10));
+        assert!(directives.no_store && directives.public);
+    }
+
+    #[test]
+    fn an_argument_does_not_take_a_prohibition_away() {
+        let directives = response(&["Cache-Control: no-store=1, must-revalidate=\"x\""]);
+        assert!(directives.no_store && directives.must_revalidate);
+    }
+
+    #[test]
+    fn private_and_no_cache_may_name_fields() {
+        let fields = |names: &[&'static str]| {
+            Scope::Fields(names.iter().map(|name| HeaderName::from_static(name)).collect())
+        };
+        let cases = [
+            ("private", Scope::All),
+            ("private=\"x-a\"", fields(&["x-a"])),
+            ("private=x-a", fields(&["x-a"])),
+            ("private=\"X-A, x-b\"", fields(&["x-a", "x-b"])),
+            ("private=\"x-a\", private=\"x-b\"", fields(&["x-a", "x-b"])),
+            ("private=\"x-a\", private", Scope::All),
+            ("private, private=\"x-a\"", Scope::All),
+            ("private=\"\"", Scope::All),
+            ("private=\"x a\"", Scope::All),
+            ("private=\"x-a", Scope::All),
+            ("private=\"content-type\"", Scope::All),
+            ("public", Scope::Absent),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(response(&[&format!("Cache-Control: {text}")]).private, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn request_directives_are_read() {
+        let directives = request("Cache-Control: no-cache, no-store, only-if-cached, no-transform");
+        assert!(directives.no_cache && directives.no_store);
+        assert!(directives.only_if_cached && directives.no_transform);
+        let directives = request("Cache-Control: max-age=1, min-fresh=2, stale-if-error=3");
+        assert_eq!(directives.max_age, value(1));
+        assert_eq!(directives.min_fresh, value(2));
+        assert_eq!(directives.stale_if_error, value(3));
+        for (text, expected) in [
+            ("max-stale", MaxStale::Any),
+            ("max-stale=5", MaxStale::UpTo(Seconds::new(5))),
+            ("max-stale=x", MaxStale::None),
+            ("max-stale=5, max-stale", MaxStale::UpTo(Seconds::new(5))),
+            ("no-transform", MaxStale::None),
+        ] {
+            assert_eq!(request(&format!("Cache-Control: {text}")).max_stale, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn pragma_counts_only_without_cache_control() {
+        assert!(request("Pragma: foo, No-Cache").no_cache);
+        assert!(!request("Pragma: foo").no_cache);
+        let both = headers(&["Pragma: no-cache", "Cache-Control: max-age=5"]);
+        assert!(!RequestDirectives::parse(&both).no_cache);
+        assert_eq!(response(&["Pragma: no-cache"]), ResponseDirectives::default());
+    }
+
+    #[test]
+    fn the_first_readable_targeted_field_wins() {
+        let settings = Settings {
+            targets: vec![
+                HeaderName::from_static("larder-cache-control"),
+                HeaderName::from_static("cdn-cache-control"),
+            ],
+            ..Settings::default()
+        };
+        let parse = |lines: &[&str]| ResponseDirectives::parse(&headers(lines), &settings);
+        let plain = "Cache-Control: no-store";
+        let read =
+            parse(&[plain, "CDN-Cache-Control: max-age=60", "Larder-Cache-Control: max-age=9"]);
+        assert_eq!((read.max_age, read.no_store, read.targeted), (value(9), false, true));
+        let read = parse(&[plain, "CDN-Cache-Control: max-age=60, private=\"x-a\", public=?0"]);
+        assert_eq!((read.max_age, read.public), (value(60), false));
+        assert_eq!(read.private, Scope::Fields(vec![HeaderName::from_static("x-a")]));
+        let read = parse(&[plain, "CDN-Cache-Control: max-age=60", "CDN-Cache-Control: no-cache"]);
+        assert_eq!((read.max_age, read.no_cache), (value(60), Scope::All));
+        for unusable in ["", "Max-Age=60", "max-age=60,", "max-age=\"", "(60"] {
+            let line = format!("CDN-Cache-Control: {unusable}");
+            let read = parse(&[plain, &line]);
+            assert!(read.no_store && !read.targeted, "{unusable:?} must be ignored");
+        }
+        for invalid in ["max-age=\"60\"", "max-age=-1", "max-age=1.5", "max-age"] {
+            let read = parse(&[&format!("CDN-Cache-Control: {invalid}")]);
+            assert_eq!(read.max_age, Delta::Invalid, "{invalid}");
+        }
+        let ignored = ResponseDirectives::parse(
+            &headers(&[plain, "CDN-Cache-Control: max-age=60"]),
+            &Settings::default(),
+        );
+        assert!(ignored.no_store, "without targets the field means nothing");
+    }
+}

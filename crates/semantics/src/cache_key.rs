@@ -87,3 +87,63 @@ pub fn describe(key: &[u8]) -> Option<Described<'_>> {
     let (front, url) = (std::str::from_utf8(front).ok()?, std::str::from_utf8(url).ok()?);
     Some(Described { front, url, is_variant })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn fronts_and_urls_are_kept_apart() {
+        let keys = [
+            primary("forward", &url("http://a/")),
+            primary("forward", &url("http://a/b")),
+            primary("site", &url("http://a/")),
+            primary("sit", &url("http://a/")),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key));
+        }
+        assert_eq!(primary("forward", &url("HTTP://A:80")), keys[0]);
+    }
+
+    #[test]
+    fn variants_differ_by_epoch_and_by_each_field() {
+        let names = ["accept".parse().unwrap(), "x-b".parse().unwrap()];
+        let marker = VaryMarker::new(7, &names);
+        let primary = primary("forward", &url("http://a/"));
+        let key = |marker: &VaryMarker, lines: &[&str]| variant(&primary, marker, &headers(lines));
+        let keys = [
+            key(&marker, &[]),
+            key(&marker, &["Accept:"]),
+            key(&marker, &["Accept: x"]),
+            key(&marker, &["X-B: x"]),
+            key(&marker, &["Accept: x", "X-B: x"]),
+            key(&VaryMarker::new(8, &names), &[]),
+            primary.clone(),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key), "{at}");
+        }
+        assert_eq!(key(&marker, &["Accept: x", "X-Other: 1"]), keys[2]);
+    }
+
+    #[test]
+    fn keys_describe_themselves() {
+        let primary = primary("forward", &url("http://a/b?c"));
+        let marker = VaryMarker::new(7, &["accept".parse().unwrap()]);
+        let variant = variant(&primary, &marker, &headers(&["Accept: x"]));
+        for (key, is_variant) in [(&primary, false), (&variant, true)] {
+            let expected = Described { front: "forward", url: "http://a/b?c", is_variant };
+            assert_eq!(describe(key), Some(expected));
+        }
+        for cut in 0..11 {
+            assert_eq!(describe(&primary[..cut]), None, "{cut}");
+        }
+        assert_eq!(describe(b"XG"), None);
+    }
+}

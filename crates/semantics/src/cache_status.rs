@@ -91,18 +91,14 @@ impl CacheStatus<'_> {
         if self.collapsed {
             text.push_str("; collapsed");
         }
-        for (name, value) in [("key", self.key), ("detail", self.detail)] {
-            if let Some(value) = value {
-                text.push_str("; ");
-                text.push_str(name);
-                text.push('=');
-                // RFC 9211 (2.7) wants the key to be a string, also where a token would do.
-                if name == "key" {
-                    push_string(&mut text, value)
-                } else {
-                    push_token_or_string(&mut text, value)
-                }
-            }
+        // The key is a string also where a token would do (RFC 9211, 2.7).
+        if let Some(key) = self.key {
+            text.push_str("; key=");
+            push_string(&mut text, key);
+        }
+        if let Some(detail) = self.detail {
+            text.push_str("; detail=");
+            push_token_or_string(&mut text, detail);
         }
         text
     }
@@ -137,4 +133,53 @@ fn push_string(text: &mut String, value: &str) {
         }
     }
     text.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    #[test]
+    fn entries_are_written_as_in_rfc_9211() {
+        let hit = CacheStatus { hit: true, ttl: Some(376), ..CacheStatus::default() };
+        let miss = CacheStatus {
+            forward: Some(Forward::UriMiss),
+            stored: true,
+            collapsed: true,
+            detail: Some("MISS"),
+            ..CacheStatus::default()
+        };
+        let validated = CacheStatus {
+            forward: Some(Forward::Stale),
+            forward_status: Some(StatusCode::NOT_MODIFIED),
+            ttl: Some(-5),
+            key: Some("http://a/\"\u{e9}"),
+            detail: Some("BYPASS(no store)"),
+            ..CacheStatus::default()
+        };
+        for (entry, expected) in [
+            (hit, "larder; hit; ttl=376"),
+            (miss, "larder; fwd=uri-miss; stored; collapsed; detail=MISS"),
+            (
+                validated,
+                "larder; fwd=stale; fwd-status=304; ttl=-5; key=\"http://a/\\\"?\"; \
+                 detail=\"BYPASS(no store)\"",
+            ),
+        ] {
+            let text = entry.to_text("larder");
+            assert_eq!(text, expected);
+            let parsed = sfv::Parser::new(text.as_bytes()).parse::<sfv::List>();
+            assert_eq!(parsed.unwrap().len(), 1, "{text}");
+        }
+        assert!(hit.to_text("my cache").starts_with("\"my cache\"; hit"));
+    }
+
+    #[test]
+    fn our_entry_goes_behind_those_nearer_to_the_origin() {
+        let mut reply = headers(&["Cache-Status: other; hit"]);
+        CacheStatus { hit: true, ..CacheStatus::default() }.append_to(&mut reply, "larder");
+        let lines: Vec<_> = reply.get_all(CACHE_STATUS).iter().collect();
+        assert_eq!(lines, ["other; hit", "larder; hit"]);
+    }
 }

@@ -17,6 +17,7 @@ const LONG_WEEKDAYS: [&str; 7] =
 
 /// Reads an HTTP date in any of its three forms; `None` when it is none of them, or before 1970.
 ///
+/// Case does not matter, and `UTC` is as good as `GMT` (RFC 9111, 4.2); any other zone is no date.
 /// A two-digit year that would lie more than 50 years after `now` is in the past century.
 pub fn parse(text: &[u8], now: Time) -> Option<Time> {
     let text = std::str::from_utf8(text).ok()?;
@@ -66,7 +67,7 @@ fn imf_fixdate(text: &str) -> Option<Time> {
     let month = one_of(&MONTHS, parts.next()?)? + 1;
     let year = digits(parts.next()?, 4)?;
     let second = time_of_day(parts.next()?)?;
-    (parts.next()? == "GMT" && parts.next().is_none()).then_some(())?;
+    (is_zone(parts.next()?) && parts.next().is_none()).then_some(())?;
     at(year, month, day, second)
 }
 
@@ -80,7 +81,7 @@ fn rfc850(text: &str, now: Time) -> Option<Time> {
     let month = one_of(&MONTHS, date.next()?)? + 1;
     let short_year = digits(date.next()?, 2)?;
     let second = time_of_day(parts.next()?)?;
-    (date.next().is_none() && parts.next()? == "GMT" && parts.next().is_none()).then_some(())?;
+    (date.next().is_none() && is_zone(parts.next()?) && parts.next().is_none()).then_some(())?;
     let (this_year, ..) = civil_from_days(now.unix() / DAY);
     let mut year = this_year / 100 * 100 + short_year;
     if year > this_year + 50 {
@@ -104,8 +105,12 @@ fn asctime(text: &str) -> Option<Time> {
     at(digits(year, 4)?, month, day, time_of_day(time)?)
 }
 
+fn is_zone(text: &str) -> bool {
+    text.eq_ignore_ascii_case("GMT") || text.eq_ignore_ascii_case("UTC")
+}
+
 fn one_of(names: &[&str], name: &str) -> Option<u64> {
-    names.iter().position(|known| *known == name).map(|at| at as u64)
+    names.iter().position(|known| known.eq_ignore_ascii_case(name)).map(|at| at as u64)
 }
 
 fn digits(text: &str, count: usize) -> Option<u64> {
@@ -170,6 +175,8 @@ mod tests {
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
+            "sun, 06 nov 1994 08:49:37 gmt",
+            "SUNDAY, 06-NOV-94 08:49:37 UTC",
         ] {
             assert_eq!(read(text), Some(784_111_777), "{text}");
         }
@@ -189,11 +196,11 @@ mod tests {
             "-1",
             "now",
             "Sun, 06 Nov 1994 08:49:37",
-            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 06 Nov 1994 08:49:37 EST",
+            "Sun, 06 Nov 1994 08:49:37 +0000",
             "Sun, 06 Nov 1994 08:49:37 GMT ",
             "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
             "Sun, 6 Nov 1994 08:49:37 GMT",
-            "sun, 06 nov 1994 08:49:37 gmt",
             "Sun, 31 Feb 1994 08:49:37 GMT",
             "Sun, 29 Feb 2023 08:49:37 GMT",
             "Sun, 00 Nov 1994 08:49:37 GMT",

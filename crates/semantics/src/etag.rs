@@ -96,3 +96,72 @@ fn skip_separators(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'));
     &text[start.unwrap_or(text.len())..]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strong(opaque: &str) -> EntityTag<'_> {
+        EntityTag { weak: false, opaque: opaque.as_bytes() }
+    }
+
+    fn weak(opaque: &str) -> EntityTag<'_> {
+        EntityTag { weak: true, opaque: opaque.as_bytes() }
+    }
+
+    #[test]
+    fn tags_are_read_exactly() {
+        for (text, expected) in [
+            (&b"\"a\""[..], Some(strong("a"))),
+            (b"W/\"a\"", Some(weak("a"))),
+            (b"\"\"", Some(strong(""))),
+            (b"\"a,b\\\"", Some(strong("a,b\\"))),
+            (b"\"\xff\"", Some(EntityTag { weak: false, opaque: b"\xff" })),
+            (b"a", None),
+            (b"\"a", None),
+            (b"w/\"a\"", None),
+            (b"W/ \"a\"", None),
+            (b"\"a b\"", None),
+            (b"\"a\"b", None),
+            (b"\"a\" ", None),
+            (b"", None),
+        ] {
+            assert_eq!(EntityTag::parse(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_comparison_table_of_rfc_9110() {
+        // RFC 9110, 8.8.3.2
+        for (one, other, is_strong, is_weak) in [
+            (weak("1"), weak("1"), false, true),
+            (weak("1"), weak("2"), false, false),
+            (weak("1"), strong("1"), false, true),
+            (strong("1"), strong("1"), true, true),
+            (strong("1"), strong("2"), false, false),
+        ] {
+            assert_eq!(one.strong_eq(&other), is_strong, "{one:?} {other:?}");
+            assert_eq!(other.strong_eq(&one), is_strong, "{other:?} {one:?}");
+            assert_eq!(one.weak_eq(&other), is_weak, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn lists_may_hold_commas_in_tags_and_garbage_ends_them() {
+        let list = |lines: &[&'static str]| {
+            TagList::parse(lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>())
+        };
+        let tags = |tags: &[EntityTag<'static>]| TagList::Tags(tags.to_vec());
+        assert_eq!(list(&["*"]), TagList::Any);
+        assert_eq!(list(&[" * "]), TagList::Any);
+        assert_eq!(
+            list(&["\"a\", W/\"b\",,\"c,d\""]),
+            tags(&[strong("a"), weak("b"), strong("c,d")])
+        );
+        assert_eq!(list(&["\"a\"", "\"b\""]), tags(&[strong("a"), strong("b")]));
+        assert_eq!(list(&["\"a\", b, \"c\""]), tags(&[strong("a")]));
+        assert_eq!(list(&["\"a\"b"]), tags(&[]));
+        assert_eq!(list(&["a"]), tags(&[]));
+        assert_eq!(list(&[""]), tags(&[]));
+    }
+}

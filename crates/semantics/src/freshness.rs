@@ -85,3 +85,88 @@ fn heuristic(headers: &HeaderMap, date: Time, received: Time, settings: &Setting
     let basis = if lifetime == Seconds::ZERO { Basis::Nothing } else { Basis::Heuristic };
     Freshness { lifetime, basis }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers};
+
+    fn with(status: u16, lines: &[&str], settings: &Settings) -> (u32, Basis) {
+        let headers = headers(lines);
+        let directives = ResponseDirectives::parse(&headers, settings);
+        let status = StatusCode::from_u16(status).unwrap();
+        let freshness = lifetime(status, &headers, &directives, NOW, settings);
+        (freshness.lifetime.get(), freshness.basis)
+    }
+
+    fn of(status: u16, lines: &[&str]) -> (u32, Basis) {
+        with(status, lines, &Settings::default())
+    }
+
+    #[test]
+    fn explicit_lifetimes_are_taken_in_order() {
+        let date = &*format!("Date: {NOW_DATE}");
+        let expires = &*format!("Expires: {LATER_DATE}");
+        let past = &*format!("Expires: {EARLIER_DATE}");
+        let cases: [(&[&str], u32, Basis); 13] = [
+            (&["Cache-Control: s-maxage=5, max-age=6", date, expires], 5, Basis::SMaxAge),
+            (&["Cache-Control: max-age=6, s-maxage=5"], 5, Basis::SMaxAge),
+            (&["Cache-Control: max-age=6", date, expires], 6, Basis::MaxAge),
+            (&["Cache-Control: max-age=0", date, expires], 0, Basis::MaxAge),
+            (&["Cache-Control: max-age=x", date, expires], 0, Basis::MaxAge),
+            (&["Cache-Control: s-maxage=x, max-age=6"], 0, Basis::SMaxAge),
+            (&[date, expires], 1000, Basis::Expires),
+            (&[expires], 1000, Basis::Expires),
+            (&["Date: bad", expires], 1000, Basis::Expires),
+            (&[date, past], 0, Basis::Expires),
+            (&[date, "Expires: 0"], 0, Basis::Expires),
+            (&[date, "Expires: -1", expires], 0, Basis::Expires),
+            (&[date, "Expires:"], 0, Basis::Expires),
+        ];
+        for (lines, lifetime, basis) in cases {
+            assert_eq!(of(200, lines), (lifetime, basis), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_guess_is_a_tenth_of_the_time_unchanged() {
+        let date = &*format!("Date: {NOW_DATE}");
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let ancient = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT";
+        let future = &*format!("Last-Modified: {LATER_DATE}");
+        assert_eq!(of(200, &[date, modified]), (100, Basis::Heuristic));
+        assert_eq!(of(200, &[modified]), (100, Basis::Heuristic));
+        assert_eq!(of(200, &[date, ancient]), (86_400, Basis::Heuristic));
+        assert_eq!(of(200, &[date, future]), (0, Basis::Nothing));
+        assert_eq!(of(200, &[date]), (0, Basis::Nothing));
+        let with_default =
+            Settings { heuristic_without_date: Seconds::new(7), ..Settings::default() };
+        assert_eq!(with(404, &[date], &with_default), (7, Basis::Heuristic));
+        let none = Settings { heuristic_percent: 0, ..Settings::default() };
+        assert_eq!(with(200, &[date, modified], &none), (0, Basis::Nothing));
+    }
+
+    #[test]
+    fn guesses_are_for_some_statuses_and_for_public() {
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        for status in 200..600 {
+            let allowed =
+                [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501].contains(&status);
+            let expected = if allowed { (100, Basis::Heuristic) } else { (0, Basis::Nothing) };
+            assert_eq!(of(status, &[modified]), expected, "{status}");
+            let public = of(status, &[modified, "Cache-Control: public"]);
+            assert_eq!(public, (100, Basis::Heuristic), "{status} public");
+        }
+    }
+
+    #[test]
+    fn a_targeted_field_puts_expires_aside() {
+        let settings = Settings {
+            targets: vec![http::HeaderName::from_static("cdn-cache-control")],
+            ..Settings::default()
+        };
+        let lines = [&*format!("Expires: {LATER_DATE}"), "CDN-Cache-Control: public"];
+        assert_eq!(with(200, &lines, &settings), (0, Basis::Nothing));
+        assert_eq!(of(200, &lines), (1000, Basis::Expires));
+    }
+}

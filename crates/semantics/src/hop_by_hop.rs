@@ -86,3 +86,39 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
 pub fn accepts_trailers(headers: &HeaderMap) -> bool {
     list::members(headers, TE).any(|member| member.eq_ignore_ascii_case(b"trailers"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    #[test]
+    fn connection_bound_fields_go_and_essential_ones_stay() {
+        let mut message = headers(&[
+            "Connection: close, X-Hop, Host, cache-control,,\"x",
+            "Connection: x-other, Content-Length",
+            "X-Hop: 1",
+            "X-Other: 1",
+            "X-Other: 2",
+            "Keep-Alive: timeout=5",
+            "Proxy-Connection: close",
+            "Proxy-Authorization: x",
+            "Proxy-Authenticate: x",
+            "Proxy-Authentication-Info: x",
+            "TE: trailers",
+            "Trailer: x",
+            "Transfer-Encoding: chunked",
+            "Upgrade: h2c",
+            "Host: a",
+            "Cache-Control: no-store",
+            "Content-Length: 5",
+            "X-Kept: 1",
+        ]);
+        assert!(accepts_trailers(&message));
+        strip(&mut message);
+        let expected =
+            headers(&["Host: a", "Cache-Control: no-store", "Content-Length: 5", "X-Kept: 1"]);
+        assert_eq!(message, expected);
+        assert!(!accepts_trailers(&message));
+    }
+}

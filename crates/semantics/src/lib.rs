@@ -28,6 +28,8 @@ pub mod cache_key;
 pub mod cache_status;
 pub mod date;
 pub mod etag;
+#[cfg(test)]
+mod fixture;
 pub mod freshness;
 pub mod hop_by_hop;
 pub mod invalidation;

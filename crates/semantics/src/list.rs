@@ -12,10 +12,10 @@ pub(crate) fn members(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iter
 /// closed is an ordinary character: otherwise one stray quote could hide a `no-store` behind it.
 pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
+    let mut quotes_close = true;
     std::iter::from_fn(move || {
         loop {
-            let line = rest?;
-            let (member, after) = cut(line);
+            let (member, after) = cut(rest?, &mut quotes_close);
             rest = after;
             let member = trim(member);
             if !member.is_empty() {
@@ -25,12 +25,17 @@ pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn cut(line: &[u8]) -> (&[u8], Option<&[u8]>) {
+/// `quotes_close` turns false at the first quote that is never closed. All quotes behind it are
+/// escaped ones and would not close either: not searching again keeps the time linear.
+fn cut<'a>(line: &'a [u8], quotes_close: &mut bool) -> (&'a [u8], Option<&'a [u8]>) {
     let mut at = 0;
     while at < line.len() {
         match line[at] {
             b',' => return (&line[..at], Some(&line[at + 1..])),
-            b'"' => at = end_of_quoted(line, at).unwrap_or(at) + 1,
+            b'"' if *quotes_close => match end_of_quoted(line, at) {
+                Some(end) => at = end + 1,
+                None => *quotes_close = false,
+            },
             _ => at += 1,
         }
     }
@@ -81,7 +86,7 @@ mod tests {
 
     #[test]
     fn lists_are_split_at_commas_outside_quotes() {
-        let cases: [(&str, &[&str]); 8] = [
+        let cases: [(&str, &[&str]); 9] = [
             ("", &[]),
             (" , ,\t", &[]),
             ("a", &["a"]),
@@ -90,6 +95,7 @@ mod tests {
             (r#"a="x\",y", b"#, &[r#"a="x\",y""#, "b"]),
             (r#"a="x, no-store"#, &[r#"a="x"#, "no-store"]),
             (r#"a="x\"#, &[r#"a="x\"#]),
+            (r#"a="x\",y\",z"#, &[r#"a="x\""#, r#"y\""#, "z"]),
         ];
         for (line, expected) in cases {
             assert_eq!(parts(line), expected, "{line:?}");

@@ -141,3 +141,136 @@ pub fn head_effect(
 fn has_equal_or_no(stored: &StoredHead, headers: &HeaderMap, name: HeaderName) -> bool {
     headers.get(&name).is_none_or(|value| stored.headers().get(&name) == Some(value))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{AT_NOW, EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers, later, stored};
+    use crate::time::Seconds;
+
+    fn line(name: &str, value: &str) -> String {
+        format!("{name}: {value}")
+    }
+
+    #[test]
+    fn a_304_confirms_what_carries_its_validator() {
+        let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", NOW_DATE));
+        let cases: [(&[&str], &[&str], bool); 12] = [
+            (&["ETag: \"a\""], &["ETag: \"a\""], true),
+            (&["ETag: \"a\""], &["ETag: \"b\""], false),
+            (&["ETag: \"a\""], &["ETag: W/\"a\""], true),
+            (&["ETag: W/\"a\""], &["ETag: W/\"a\""], true),
+            (&["ETag: W/\"a\""], &["ETag: W/\"b\""], false),
+            (&["ETag: \"a\"", &old], &["ETag: \"a\"", &new], true),
+            (&["ETag: \"a\"", &old], &[&old], true),
+            (&["ETag: \"a\"", &old], &[&new], false),
+            (&[&old], &[&old], true),
+            (&[&old], &[&new], false),
+            (&["ETag: \"a\""], &[], true),
+            (&[&old], &["ETag: \"a\""], true),
+        ];
+        for (ours, theirs, expected) in cases {
+            let verdict = confirms(&stored(ours), &headers(theirs), AT_NOW);
+            assert_eq!(verdict, expected, "{ours:?} {theirs:?}");
+        }
+    }
+
+    #[test]
+    fn a_304_renews_the_head_and_leaves_what_belongs_to_the_body() {
+        let before = stored(&[
+            "Cache-Control: max-age=60",
+            "ETag: \"a\"",
+            "Content-Length: 5",
+            "Content-Encoding: gzip",
+            "Content-Type: text/a",
+            "X-Kept: 1",
+            "X-Many: 1",
+            "X-Many: 2",
+            &line("Date", EARLIER_DATE),
+        ]);
+        let update = headers(&[
+            "Cache-Control: max-age=90",
+            "ETag: \"a\"",
+            "Content-Length: 0",
+            "Content-Encoding: br",
+            "Content-Range: bytes 0-1/2",
+            "Content-Type: text/b",
+            "X-Many: 3",
+            "X-New: 1",
+            "Age: 10",
+            "Connection: close, x-hop",
+            "X-Hop: 1",
+            "Transfer-Encoding: chunked",
+        ]);
+        let exchange = Exchange { requested: later(100), received: later(100) };
+        let after = freshen(&before, &update, exchange, &Settings::default());
+        let expected = headers(&[
+            "Cache-Control: max-age=90",
+            "ETag: \"a\"",
+            "Content-Length: 5",
+            "Content-Encoding: gzip",
+            "Content-Type: text/b",
+            "X-Kept: 1",
+            "X-Many: 3",
+            "X-New: 1",
+            "Date: Fri, 15 Jan 2027 08:01:40 GMT",
+        ]);
+        assert_eq!(*after.headers(), expected);
+        assert_eq!(after.packed().age(later(100)), Seconds::new(10));
+        assert_eq!(after.packed().lifetime(), Seconds::new(90));
+        assert_eq!(after.status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn a_weak_comparison_never_yields_a_strong_tag() {
+        let (modified, dated) = (line("Last-Modified", EARLIER_DATE), line("Date", NOW_DATE));
+        let cases: [(&[&str], &str, Option<&str>); 6] = [
+            (&["ETag: \"a\""], "\"a\"", Some("\"a\"")),
+            (&["ETag: \"a\""], "W/\"a\"", Some("W/\"a\"")),
+            (&["ETag: W/\"a\""], "\"a\"", Some("W/\"a\"")),
+            (&[&modified], "\"a\"", None),
+            (&[&modified, &dated], "\"a\"", Some("\"a\"")),
+            (&["ETag: \"a\""], "a", Some("\"a\"")),
+        ];
+        for (ours, theirs, expected) in cases {
+            let update = headers(&[&line("ETag", theirs)]);
+            let after = freshen(&stored(ours), &update, AT_NOW, &Settings::default());
+            let tag = after.headers().get(ETAG).map(|value| value.to_str().unwrap());
+            assert_eq!(tag, expected, "{ours:?} {theirs}");
+        }
+    }
+
+    #[test]
+    fn a_head_refreshes_what_it_matches_and_outdates_what_it_contradicts() {
+        let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", LATER_DATE));
+        let tagged: &[&str] = &["ETag: \"a\"", &old, "Cache-Control: max-age=60"];
+        let bare: &[&str] = &["Cache-Control: max-age=60"];
+        let cases: [(&[&str], u16, &[&str], &str); 12] = [
+            (tagged, 200, &["ETag: \"a\"", "X-New: 1"], "refresh"),
+            (tagged, 200, &["ETag: \"a\"", "Content-Length: 5"], "refresh"),
+            (tagged, 200, &[&old, "Content-Length: 5"], "refresh"),
+            (tagged, 200, &["ETag: \"b\""], "outdated"),
+            (tagged, 200, &[&new], "outdated"),
+            (tagged, 200, &["ETag: \"a\"", "Content-Length: 6"], "outdated"),
+            (tagged, 200, &["ETag: \"a\"", "Content-Length: x"], "outdated"),
+            (tagged, 200, &["Content-Length: 5"], "nothing"),
+            (tagged, 200, &["ETag: \"b\"", "Content-Encoding: gzip"], "nothing"),
+            (tagged, 404, &["ETag: \"b\""], "nothing"),
+            (bare, 200, &["Content-Length: 5"], "refresh"),
+            (bare, 200, &["Content-Length: 6"], "outdated"),
+        ];
+        for (ours, status, theirs, expected) in cases {
+            let status = StatusCode::from_u16(status).unwrap();
+            let settings = Settings::default();
+            let effect = head_effect(&stored(ours), 5, status, &headers(theirs), AT_NOW, &settings);
+            let word = match effect {
+                HeadEffect::Refresh(_) => "refresh",
+                HeadEffect::Outdated => "outdated",
+                HeadEffect::Nothing => "nothing",
+            };
+            assert_eq!(word, expected, "{ours:?} {status} {theirs:?}");
+        }
+        let outdated = stored(tagged).expired();
+        assert!(!outdated.packed().is_fresh(NOW));
+    }
+}

@@ -64,3 +64,31 @@ impl Multipart {
         parts.sum::<u64>() + self.closing().len() as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frame_is_exact_and_its_length_known() {
+        let parts = [ByteRange { start: 8, end: 10 }, ByteRange { start: 0, end: 3 }];
+        let content_type = HeaderValue::from_static("text/plain");
+        let multipart = Multipart::new(&parts, 10, Some(&content_type), 0xabc);
+        let body = b"0123456789";
+        let mut sent = Vec::new();
+        for (head, part) in multipart.parts() {
+            sent.extend_from_slice(head);
+            sent.extend_from_slice(&body[part.start as usize..part.end as usize]);
+        }
+        sent.extend_from_slice(&multipart.closing());
+        let boundary = "00000000000000000000000000000abc";
+        let expected = format!(
+            "--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n89\r\n\
+             --{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n012\r\n\
+             --{boundary}--\r\n"
+        );
+        assert_eq!(String::from_utf8(sent).unwrap(), expected);
+        assert_eq!(multipart.total_length(), expected.len() as u64);
+        assert_eq!(multipart.content_type(), format!("multipart/byteranges; boundary={boundary}"));
+    }
+}

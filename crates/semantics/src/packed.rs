@@ -243,3 +243,88 @@ fn validator_flags(headers: &HeaderMap, modified: Option<Time>, received: Time) 
         | flag_if(modified.is_some(), Flag::LastModified)
         | flag_if(strong, Flag::StrongLastModified)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, later, packed};
+
+    #[test]
+    fn each_fact_comes_from_its_header() {
+        let date = format!("Date: {NOW_DATE}");
+        let modified = format!("Last-Modified: {EARLIER_DATE}");
+        let cases: [(&[&str], &[Flag]); 15] = [
+            (&["Cache-Control: must-revalidate"], &[Flag::MustRevalidate, Flag::Shareable]),
+            (&["Cache-Control: proxy-revalidate"], &[Flag::ProxyRevalidate]),
+            (&["Cache-Control: s-maxage=5"], &[Flag::SMaxAge, Flag::Shareable]),
+            (&["Cache-Control: public"], &[Flag::Shareable]),
+            (&["Cache-Control: no-cache"], &[Flag::NoCache]),
+            (&["Cache-Control: no-cache=\"x-a\""], &[]),
+            (&["Cache-Control: immutable"], &[Flag::Immutable]),
+            (&["Cache-Control: stale-while-revalidate=5"], &[Flag::StaleWhileRevalidate]),
+            (&["Cache-Control: stale-if-error=5"], &[Flag::StaleIfError]),
+            (&["ETag: \"a\""], &[Flag::StrongEtag]),
+            (&["ETag: W/\"a\""], &[Flag::WeakEtag]),
+            (&["ETag: a"], &[]),
+            (&["Vary: Accept"], &[Flag::Varies]),
+            (&[&modified], &[Flag::LastModified, Flag::Heuristic]),
+            (&[&modified, &date], &[Flag::LastModified, Flag::StrongLastModified, Flag::Heuristic]),
+        ];
+        for (lines, expected) in cases {
+            let flags = expected.iter().fold(0, |flags, flag| flags | *flag as u32);
+            assert_eq!(packed(lines).flags, flags, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn age_and_ttl_run_with_now() {
+        let facts = packed(&["Cache-Control: max-age=60", "Age: 10"]);
+        assert_eq!(facts.age(NOW).get(), 10);
+        assert_eq!(facts.age(later(5)).get(), 15);
+        assert_eq!(facts.ttl(later(5)), 45);
+        assert!(facts.is_fresh(later(49)));
+        assert!(!facts.is_fresh(later(50)));
+        assert_eq!(facts.ttl(later(60)), -10);
+        assert_eq!(facts.age(Time::from_unix(0)).get(), 10, "a clock that went back");
+        assert_eq!(facts.age(Time::from_unix(u64::MAX)), Seconds::MAX);
+    }
+
+    #[test]
+    fn even_what_is_fresh_for_ever_ends() {
+        let facts = packed(&["Cache-Control: max-age=99999999999"]);
+        assert!(facts.is_fresh(later(1 << 30)));
+        assert!(!facts.is_fresh(Time::from_unix(u64::MAX)));
+    }
+
+    #[test]
+    fn what_encode_never_writes_is_not_decoded() {
+        let facts = packed(&["Cache-Control: max-age=60", "ETag: \"a\""]);
+        let good = facts.encode();
+        assert_eq!(Packed::decode(&good), Some(facts));
+        for (at, byte) in [(0, 0), (0, 2), (1, 1), (2, 0), (3, 255), (5, 128), (7, 1), (23, 129)] {
+            let mut bad = good;
+            bad[at] = byte;
+            if at == 2 {
+                bad[3] = 0; // status 0
+            }
+            assert_eq!(Packed::decode(&bad), None, "byte {at} = {byte}");
+        }
+    }
+
+    #[test]
+    fn the_format_is_what_the_head_of_the_module_draws() {
+        let facts = packed(&[
+            "Cache-Control: max-age=60, stale-while-revalidate=7, stale-if-error=8",
+            "Age: 9",
+            "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+        ]);
+        let mut expected = vec![1, 0, 200, 0];
+        expected.extend((1u32 << 11 | 1 << 12 | 1 << 6).to_le_bytes());
+        expected.extend(1_800_000_000u64.to_le_bytes());
+        for number in [9u32, 60, 7, 8] {
+            expected.extend(number.to_le_bytes());
+        }
+        expected.extend(784_111_777u64.to_le_bytes());
+        assert_eq!(facts.encode()[..], expected);
+    }
+}

@@ -114,6 +114,10 @@ pub fn if_range_holds(request: &HeaderMap, selected: &Selected) -> bool {
 /// Reads the value of `Range` for a body of `length` bytes.
 pub fn parse(value: &[u8], length: u64, limits: Limits) -> Selection {
     let Some(specs) = read_specs(value, limits.max_ranges) else { return Selection::Whole };
+    // The last bytes of nothing are nothing: satisfiable (14.1.2), but no 206 can say so.
+    if length == 0 && specs.iter().any(|spec| matches!(spec, Spec::Suffix { count: 1.. })) {
+        return Selection::Whole;
+    }
     let satisfiable: Vec<ByteRange> = specs.iter().filter_map(|spec| spec.within(length)).collect();
     let parts = join(&satisfiable, limits.join_gap);
     match parts.as_slice() {
@@ -210,4 +214,140 @@ fn join(ranges: &[ByteRange], gap: u64) -> Vec<ByteRange> {
     }
     joined.sort_by_key(|(place, _)| *place);
     joined.into_iter().map(|(_, range)| range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers};
+    use http::StatusCode;
+
+    /// The selection in words: `whole`, `416`, or the parts as `first-last` of a body of 1000
+    /// bytes.
+    fn words(value: &str) -> String {
+        let limits = Limits { max_ranges: 8, max_parts: 3, join_gap: 10 };
+        match parse(value.as_bytes(), 1000, limits) {
+            Selection::Whole => "whole".into(),
+            Selection::Unsatisfiable => "416".into(),
+            Selection::Single(part) => format!("{}-{}", part.start, part.end - 1),
+            Selection::Multiple(parts) => {
+                let parts = parts.iter().map(|part| format!("{}-{}", part.start, part.end - 1));
+                parts.collect::<Vec<_>>().join(",")
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_of_a_thousand_bytes() {
+        for (value, expected) in [
+            ("bytes=0-0", "0-0"),
+            ("bytes=0-999", "0-999"),
+            ("bytes=0-", "0-999"),
+            ("bytes=500-", "500-999"),
+            ("bytes=500-5000", "500-999"),
+            ("bytes=999-", "999-999"),
+            ("bytes=-1", "999-999"),
+            ("bytes=-5000", "0-999"),
+            ("BYTES=0-0", "0-0"),
+            ("bytes= 0-0 ,, 100-100 ,", "0-0,100-100"),
+            ("bytes=900-,0-0", "900-999,0-0"),
+            // Nothing there.
+            ("bytes=1000-", "416"),
+            ("bytes=1000-1001,2000-", "416"),
+            ("bytes=-0", "416"),
+            ("bytes=99999999999999999999999-", "416"),
+            ("bytes=1000-,5-5", "5-5"),
+            ("bytes=5-99999999999999999999999", "5-999"),
+            // Joined: overlapping, touching, or with a small gap.
+            ("bytes=0-9,5-14", "0-14"),
+            ("bytes=0-9,10-14", "0-14"),
+            ("bytes=0-9,20-29", "0-29"),
+            ("bytes=0-9,21-29", "0-9,21-29"),
+            ("bytes=500-599,0-9,550-699", "500-699,0-9"),
+            ("bytes=0-499,500-999", "whole"),
+            ("bytes=-1,0-", "whole"),
+            // Too much, or not understood.
+            ("bytes=0-0,100-100,200-200,300-300", "whole"),
+            ("bytes=0-0,0-0,0-0,0-0,0-0,0-0,0-0,0-0", "0-0"),
+            ("bytes=0-0,0-0,0-0,0-0,0-0,0-0,0-0,0-0,0-0", "whole"),
+            ("bytes=5-4", "whole"),
+            ("bytes=0-0,5-4", "whole"),
+            ("bytes=a-b", "whole"),
+            ("bytes=-", "whole"),
+            ("bytes=0 - 1", "whole"),
+            ("bytes=+1-2", "whole"),
+            ("bytes=", "whole"),
+            ("bytes=,", "whole"),
+            ("bytes", "whole"),
+            ("lines=0-1", "whole"),
+            ("", "whole"),
+        ] {
+            assert_eq!(words(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_empty_body_has_no_ranges() {
+        let of_nothing = |value: &str| parse(value.as_bytes(), 0, Limits::default());
+        assert_eq!(of_nothing("bytes=0-"), Selection::Unsatisfiable);
+        assert_eq!(of_nothing("bytes=-0"), Selection::Unsatisfiable);
+        assert_eq!(of_nothing("bytes=-5"), Selection::Whole);
+    }
+
+    #[test]
+    fn if_range_needs_exactly_the_stored_version() {
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let date = &*format!("Date: {NOW_DATE}");
+        let same_date = &*format!("If-Range: {EARLIER_DATE}");
+        let later = &*format!("If-Range: {NOW_DATE}");
+        let cases: [(&[&str], &[&str], bool); 11] = [
+            (&[], &[], true),
+            (&["If-Range: \"a\""], &["ETag: \"a\""], true),
+            (&["If-Range: \"b\""], &["ETag: \"a\""], false),
+            (&["If-Range: W/\"a\""], &["ETag: W/\"a\""], false),
+            (&["If-Range: \"a\""], &["ETag: W/\"a\""], false),
+            (&["If-Range: \"a\""], &[], false),
+            (&["If-Range: \"a\"", "If-Range: \"a\""], &["ETag: \"a\""], false),
+            (&[same_date], &[modified, date], true),
+            (&[same_date], &[modified], false),
+            (&[later], &[modified, date], false),
+            (&["If-Range: garbage"], &["ETag: garbage"], false),
+        ];
+        for (request, stored, expected) in cases {
+            let stored_headers = headers(stored);
+            let selected =
+                Selected { status: StatusCode::OK, headers: &stored_headers, received: NOW };
+            let request_headers = headers(request);
+            assert_eq!(
+                if_range_holds(&request_headers, &selected),
+                expected,
+                "{request:?} {stored:?}"
+            );
+            let mut with_range = request_headers;
+            with_range.insert(RANGE, HeaderValue::from_static("bytes=0-1"));
+            let selection = select(&Method::GET, &with_range, &selected, 10, Limits::default());
+            assert_eq!(selection == Selection::Whole, !expected, "{request:?} {stored:?}");
+        }
+    }
+
+    #[test]
+    fn only_one_range_of_a_get_of_a_200_counts() {
+        let none = headers(&[]);
+        let select = |method: Method, status: StatusCode, request: &[&str]| {
+            let selected = Selected { status, headers: &none, received: NOW };
+            super::select(&method, &headers(request), &selected, 10, Limits::default())
+        };
+        let range = "Range: bytes=0-1";
+        let part = Selection::Single(ByteRange { start: 0, end: 2 });
+        assert_eq!(select(Method::GET, StatusCode::OK, &[range]), part);
+        assert_eq!(select(Method::HEAD, StatusCode::OK, &[range]), Selection::Whole);
+        assert_eq!(select(Method::GET, StatusCode::NOT_FOUND, &[range]), Selection::Whole);
+        assert_eq!(select(Method::GET, StatusCode::OK, &[range, range]), Selection::Whole);
+    }
+
+    #[test]
+    fn content_ranges_name_first_and_last_byte() {
+        assert_eq!(ByteRange { start: 5, end: 8 }.content_range(10), "bytes 5-7/10");
+        assert_eq!(unsatisfied_content_range(10), "bytes */10");
+    }
 }

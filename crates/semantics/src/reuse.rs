@@ -207,3 +207,165 @@ impl Case<'_> {
         window > Seconds::ZERO && self.staleness() <= window
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{headers, later, packed};
+
+    fn at(response: &str, request: &str, seconds: u64, settings: &Settings) -> Reuse {
+        let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
+        let request = headers(&[&format!("Cache-Control: {request}")]);
+        let facts = RequestFacts::of(&http::Method::GET, &request);
+        decide(&stored, &facts, later(seconds), settings)
+    }
+
+    /// The decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired` followed
+    /// by `+error` and `+unreachable` for the fallbacks that are allowed.
+    fn words(response: &str, request: &str, seconds: u64) -> String {
+        match at(response, request, seconds, &Settings::default()) {
+            Reuse::Fresh { age } => {
+                assert_eq!(u64::from(age.get()), seconds);
+                "fresh".into()
+            }
+            Reuse::Stale { permit, .. } => format!("stale {permit:?}"),
+            Reuse::GatewayTimeout { cause } => format!("504 {cause:?}"),
+            Reuse::Unusable => "unusable".into(),
+            Reuse::Validate { cause, fallback, conditional, .. } => {
+                assert!(conditional);
+                let error = if fallback.on_error { " +error" } else { "" };
+                let unreachable = if fallback.on_unreachable { " +unreachable" } else { "" };
+                format!("validate {cause:?}{error}{unreachable}")
+            }
+        }
+    }
+
+    #[test]
+    fn age_and_directives_decide() {
+        let cases = [
+            // response, request, seconds later, decision
+            ("max-age=60", "x", 0, "fresh"),
+            ("max-age=60", "x", 59, "fresh"),
+            ("max-age=60", "x", 60, "validate Expired +unreachable"),
+            ("max-age=60", "x", 60 + 86_400, "validate Expired +unreachable"),
+            ("max-age=60", "x", 61 + 86_400, "validate Expired"),
+            ("max-age=60, no-cache", "x", 0, "validate NoCache"),
+            ("max-age=60, no-cache=\"x-a\"", "x", 0, "fresh"),
+            // What the client asks.
+            ("max-age=60", "no-cache", 0, "validate RequestNoCache"),
+            ("max-age=60", "no-store", 0, "fresh"),
+            ("max-age=60", "max-age=30", 30, "fresh"),
+            ("max-age=60", "max-age=30", 31, "validate RequestMaxAge"),
+            ("max-age=60", "max-age=0", 0, "fresh"),
+            ("max-age=60", "max-age=x", 1, "validate RequestMaxAge"),
+            ("max-age=60", "min-fresh=10", 50, "fresh"),
+            ("max-age=60", "min-fresh=10", 51, "validate RequestMinFresh"),
+            ("max-age=60", "min-fresh=x", 1, "validate RequestMinFresh"),
+            ("max-age=60", "max-stale", 1000, "stale MaxStale"),
+            ("max-age=60", "max-stale=10", 70, "stale MaxStale"),
+            ("max-age=60", "max-stale=10", 71, "validate Expired +unreachable"),
+            ("max-age=60", "max-stale=10, max-age=60", 65, "validate Expired"),
+            ("max-age=60", "max-stale=10, max-age=65", 65, "stale MaxStale"),
+            ("max-age=60", "max-stale=10, min-fresh=1", 65, "validate Expired"),
+            ("max-age=60", "max-stale, no-cache", 65, "validate RequestNoCache"),
+            ("max-age=60, no-cache", "max-stale", 65, "validate NoCache"),
+            ("max-age=60", "only-if-cached", 59, "fresh"),
+            ("max-age=60", "only-if-cached", 60, "504 Expired"),
+            ("max-age=60", "only-if-cached, max-stale", 60, "stale MaxStale"),
+            ("max-age=60", "only-if-cached, no-cache", 0, "504 RequestNoCache"),
+            // What forbids stale use, whoever asks for it and whatever happens to the origin.
+            ("max-age=60, must-revalidate", "max-stale", 60, "validate Expired"),
+            ("max-age=60, proxy-revalidate", "max-stale", 60, "validate Expired"),
+            ("s-maxage=60", "max-stale", 60, "validate Expired"),
+            ("max-age=60, must-revalidate", "stale-if-error=99", 60, "validate Expired"),
+            ("s-maxage=60, stale-if-error=99", "x", 60, "validate Expired"),
+            ("s-maxage=60, stale-while-revalidate=99", "x", 60, "validate Expired"),
+            // RFC 5861.
+            ("max-age=60, stale-while-revalidate=9", "x", 69, "stale WhileRevalidate"),
+            ("max-age=60, stale-while-revalidate=9", "x", 70, "validate Expired +unreachable"),
+            ("max-age=60, stale-while-revalidate=x", "x", 60, "validate Expired +unreachable"),
+            ("max-age=60, stale-while-revalidate=9", "max-age=0", 69, "validate Expired"),
+            ("max-age=60, stale-if-error=9", "x", 69, "validate Expired +error +unreachable"),
+            ("max-age=60, stale-if-error=9", "x", 70, "validate Expired +unreachable"),
+            ("max-age=60", "stale-if-error=9", 69, "validate Expired +error +unreachable"),
+            (
+                "max-age=60, stale-if-error=9",
+                "max-age=0",
+                69,
+                "validate Expired +error +unreachable",
+            ),
+            ("max-age=60, stale-if-error=9", "no-cache", 69, "validate RequestNoCache"),
+        ];
+        for (response, request, seconds, expected) in cases {
+            let case = format!("{response} | {request} | {seconds}");
+            assert_eq!(words(response, request, seconds), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn settings_fill_in_what_the_origin_left_open() {
+        let settings = Settings {
+            stale_while_revalidate: Seconds::new(10),
+            stale_if_error: Seconds::new(20),
+            stale_when_unreachable: Seconds::ZERO,
+            ..Settings::default()
+        };
+        let is_stale = |response: &str, seconds: u64| {
+            matches!(at(response, "x", seconds, &settings), Reuse::Stale { .. })
+        };
+        assert!(is_stale("max-age=60", 70));
+        assert!(!is_stale("max-age=60", 71));
+        assert!(!is_stale("max-age=60, stale-while-revalidate=0", 61));
+        assert!(!is_stale("max-age=60, must-revalidate", 61));
+        let fallback = |response: &str, seconds: u64| match at(response, "x", seconds, &settings) {
+            Reuse::Validate { fallback, .. } => (fallback.on_error, fallback.on_unreachable),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(fallback("max-age=60", 80), (true, true));
+        assert_eq!(fallback("max-age=60", 81), (false, false));
+    }
+
+    #[test]
+    fn s_maxage_yields_to_the_origins_own_windows_only_when_set_so() {
+        let lenient = Settings { stale_despite_s_maxage: true, ..Settings::default() };
+        let response = "s-maxage=60, stale-while-revalidate=9";
+        let decision = at(response, "x", 61, &lenient);
+        assert!(matches!(decision, Reuse::Stale { permit: StalePermit::WhileRevalidate, .. }));
+        assert!(matches!(at("s-maxage=60", "max-stale", 61, &lenient), Reuse::Validate { .. }));
+    }
+
+    #[test]
+    fn other_methods_never_use_what_is_stored() {
+        let stored = packed(&["Cache-Control: max-age=60"]);
+        let decide = |method: http::Method| {
+            let facts = RequestFacts::of(&method, &headers(&[]));
+            super::decide(&stored, &facts, later(1), &Settings::default())
+        };
+        assert!(matches!(decide(http::Method::GET), Reuse::Fresh { .. }));
+        assert!(matches!(decide(http::Method::HEAD), Reuse::Fresh { .. }));
+        assert_eq!(decide(http::Method::POST), Reuse::Unusable);
+        assert_eq!(decide(http::Method::OPTIONS), Reuse::Unusable);
+    }
+
+    #[test]
+    fn authorized_requests_share_by_choice() {
+        let strict = Settings { reuse_for_authorized: false, ..Settings::default() };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&["Authorization: x"]));
+        let decide = |response: &str, settings: &Settings| {
+            super::decide(&packed(&[response]), &facts, later(1), settings)
+        };
+        let plain = "Cache-Control: max-age=60";
+        assert!(matches!(decide(plain, &Settings::default()), Reuse::Fresh { .. }));
+        assert_eq!(decide(plain, &strict), Reuse::Unusable);
+        let public = "Cache-Control: public, max-age=60";
+        assert!(matches!(decide(public, &strict), Reuse::Fresh { .. }));
+    }
+
+    #[test]
+    fn without_a_validator_there_is_no_condition() {
+        let stored = packed(&["Cache-Control: max-age=60"]);
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let decision = decide(&stored, &facts, later(60), &Settings::default());
+        assert!(matches!(decision, Reuse::Validate { conditional: false, .. }));
+    }
+}

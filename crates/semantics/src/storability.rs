@@ -4,7 +4,7 @@ use http::StatusCode;
 use http::header::{HeaderMap, SET_COOKIE};
 
 use crate::age;
-use crate::cache_control::{ResponseDirectives, Scope};
+use crate::cache_control::{Delta, ResponseDirectives, Scope};
 use crate::freshness;
 use crate::request::{MethodClass, RequestFacts};
 use crate::settings::Settings;
@@ -163,10 +163,135 @@ fn is_useful(
     if directives.no_cache == Scope::All {
         return false;
     }
-    let stale_use = [directives.stale_while_revalidate, directives.stale_if_error]
-        .into_iter()
-        .filter_map(|delta| delta.or_zero_when_invalid())
-        .max()
-        .unwrap_or(Seconds::ZERO);
+    let window = |said: Delta, otherwise: Seconds| said.or_zero_when_invalid().unwrap_or(otherwise);
+    let stale_use = window(directives.stale_while_revalidate, settings.stale_while_revalidate)
+        .max(window(directives.stale_if_error, settings.stale_if_error));
     freshness.lifetime.plus(stale_use) > age::initial(headers, exchange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{AT_NOW, EARLIER_DATE, NOW_DATE, headers};
+    use NotStorable::*;
+
+    fn verdict(
+        method: &str,
+        request: &[&str],
+        status: u16,
+        response: &[&str],
+    ) -> Result<(), NotStorable> {
+        let facts = RequestFacts::of(&method.parse().unwrap(), &headers(request));
+        let status = StatusCode::from_u16(status).unwrap();
+        judge(&facts, status, &headers(response), AT_NOW, &Settings::default())
+    }
+
+    fn get(status: u16, response: &[&str]) -> Result<(), NotStorable> {
+        verdict("GET", &[], status, response)
+    }
+
+    const MAX_AGE: &str = "Cache-Control: max-age=60";
+
+    #[test]
+    fn only_gets_are_stored() {
+        assert_eq!(verdict("GET", &[], 200, &[MAX_AGE]), Ok(()));
+        for method in ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "QUERY"] {
+            assert_eq!(verdict(method, &[], 200, &[MAX_AGE]), Err(Method), "{method}");
+        }
+    }
+
+    #[test]
+    fn statuses_about_one_request_or_hop_are_not_stored() {
+        for status in [304, 407, 408, 412, 416, 417, 421, 425, 426, 428, 429, 431, 511, 600, 999] {
+            assert_eq!(get(status, &[MAX_AGE]), Err(Status), "{status}");
+        }
+        assert_eq!(get(100, &[MAX_AGE]), Err(Status));
+        assert_eq!(get(206, &[MAX_AGE]), Err(PartialContent));
+        for status in [200, 201, 203, 204, 299, 302, 307, 308, 400, 404, 410, 451, 500, 503, 599] {
+            assert_eq!(get(status, &[MAX_AGE]), Ok(()), "{status}");
+        }
+    }
+
+    #[test]
+    fn directives_forbid_in_this_order() {
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], Result<(), NotStorable>);
+        let cases: [Case; 15] = [
+            (&["Cache-Control: no-store"], &[MAX_AGE], Err(NoStoreRequest)),
+            (&[], &[MAX_AGE, "Cache-Control: no-store"], Err(NoStore)),
+            (&[], &["Cache-Control: NO-STORE, max-age=60"], Err(NoStore)),
+            (&[], &[MAX_AGE, "Cache-Control: private"], Err(Private)),
+            (&[], &["Cache-Control: private, public, max-age=60"], Err(Private)),
+            (&[], &[MAX_AGE, "Cache-Control: private=\"x-a\""], Ok(())),
+            (&["Authorization: x"], &[MAX_AGE], Err(Authorization)),
+            (&["Authorization: x"], &["Cache-Control: public, max-age=60"], Ok(())),
+            (&["Authorization: x"], &["Cache-Control: s-maxage=60"], Ok(())),
+            (&["Authorization: x"], &["Cache-Control: must-revalidate, max-age=60"], Ok(())),
+            (
+                &["Authorization: x"],
+                &["Cache-Control: proxy-revalidate, max-age=60"],
+                Err(Authorization),
+            ),
+            (&[], &[MAX_AGE, "Vary: *"], Err(VaryStar)),
+            (&[], &[MAX_AGE, "Vary: Accept, *"], Err(VaryStar)),
+            (&[], &[MAX_AGE, "Vary: Accept"], Ok(())),
+            (&["Pragma: no-cache"], &[MAX_AGE], Ok(())),
+        ];
+        for (request, response, expected) in cases {
+            assert_eq!(
+                verdict("GET", request, 200, response),
+                expected,
+                "{request:?} {response:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn must_understand_outranks_no_store_for_known_statuses() {
+        let both = ["Cache-Control: must-understand, no-store, max-age=60"];
+        assert_eq!(get(200, &both), Ok(()));
+        assert_eq!(get(404, &both), Ok(()));
+        assert_eq!(get(299, &both), Err(MustUnderstand));
+        assert_eq!(get(299, &["Cache-Control: must-understand, max-age=60"]), Err(MustUnderstand));
+    }
+
+    #[test]
+    fn what_could_never_be_used_is_not_stored() {
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let old = &*format!("Date: {EARLIER_DATE}");
+        let date = &*format!("Date: {NOW_DATE}");
+        let cases: [(u16, &[&str], bool); 17] = [
+            (200, &[], false),
+            (200, &[date, modified], true),
+            (200, &["ETag: \"a\""], true),
+            (200, &["ETag: a"], false),
+            (200, &["Cache-Control: max-age=0"], false),
+            (200, &["Cache-Control: max-age=0", "ETag: \"a\""], true),
+            (200, &["Cache-Control: no-cache", "ETag: \"a\""], true),
+            (200, &["Cache-Control: no-cache, max-age=60"], false),
+            (200, &["Cache-Control: max-age=900", old], false),
+            (200, &["Cache-Control: max-age=900, stale-while-revalidate=600", old], true),
+            (200, &["Cache-Control: max-age=60", "Age: 60"], false),
+            (200, &["Cache-Control: max-age=60", "Age: 59"], true),
+            (200, &["Expires: 0"], false),
+            (302, &[modified, "ETag: \"a\""], false),
+            (302, &[modified, "Cache-Control: public"], true),
+            (404, &["Cache-Control: max-age=0", "ETag: \"a\""], false),
+            (500, &[], false),
+        ];
+        for (status, response, storable) in cases {
+            let expected = if storable { Ok(()) } else { Err(NoFreshness) };
+            assert_eq!(get(status, response), expected, "{status} {response:?}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_stored_unless_the_settings_say_no() {
+        let response = headers(&[MAX_AGE, "Set-Cookie: a=b"]);
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let judge =
+            |settings: &Settings| super::judge(&facts, StatusCode::OK, &response, AT_NOW, settings);
+        assert_eq!(judge(&Settings::default()), Ok(()));
+        let without = Settings { store_set_cookie: false, ..Settings::default() };
+        assert_eq!(judge(&without), Err(SetCookie));
+    }
 }

@@ -249,3 +249,85 @@ fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
 fn read_name(bytes: &[u8]) -> Result<HeaderName, Damaged> {
     HeaderName::from_lowercase(bytes).map_err(|_| Damaged)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{NOW_DATE, headers, stored};
+
+    #[test]
+    fn a_response_is_made_fit_to_be_stored() {
+        let head = stored(&[
+            "Cache-Control: max-age=60, private=\"x-secret\", no-cache=\"set-cookie\"",
+            "Age: 5",
+            "X-Secret: 1",
+            "Set-Cookie: a=b",
+            "Connection: x-hop",
+            "X-Hop: 1",
+            "X-Kept: 1",
+            "X-Kept: 2",
+        ]);
+        let expected = headers(&[
+            "Cache-Control: max-age=60, private=\"x-secret\", no-cache=\"set-cookie\"",
+            "X-Kept: 1",
+            "X-Kept: 2",
+            &format!("Date: {NOW_DATE}"),
+        ]);
+        assert_eq!(*head.headers(), expected);
+        assert_eq!(head.reply_headers(Seconds::new(7))[AGE], "7");
+    }
+
+    #[test]
+    fn heads_and_markers_come_back_as_they_were() {
+        let head =
+            stored(&["Cache-Control: max-age=60", "X-Many: 1", "X-Many: \u{e9}", "X-Empty:"]);
+        assert_eq!(Meta::decode(&head.encode()), Ok(Meta::Head(head.clone())));
+        assert_eq!(StoredHead::decode(&head.encode()), Ok(head));
+        let names: Vec<HeaderName> = ["x-b", "accept"].map(|name| name.parse().unwrap()).to_vec();
+        let marker = VaryMarker::new(u128::MAX - 5, &names);
+        assert_eq!(marker.names(), ["accept", "x-b"]);
+        assert_eq!(Meta::decode(&marker.encode()), Ok(Meta::Marker(marker.clone())));
+        assert_eq!(StoredHead::decode(&marker.encode()), Err(Damaged));
+    }
+
+    #[test]
+    fn cut_or_lengthened_bytes_are_damaged() {
+        let marker = VaryMarker::new(1, &["accept".parse().unwrap()]).encode();
+        for whole in [stored(&["Cache-Control: max-age=60"]).encode(), marker] {
+            for length in 0..whole.len() {
+                assert_eq!(Meta::decode(&whole.slice(..length)), Err(Damaged), "{length}");
+            }
+            let longer = Bytes::from([&whole[..], b"x"].concat());
+            assert_eq!(Meta::decode(&longer), Err(Damaged));
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_have_been_stored_are_damaged() {
+        let good = stored(&["X-Abc: value"]).encode();
+        let replace = |from: &[u8], to: &[u8]| {
+            let at = good.windows(from.len()).position(|window| window == from).unwrap();
+            let mut bytes = good.to_vec();
+            bytes[at..at + from.len()].copy_from_slice(to);
+            Meta::decode(&Bytes::from(bytes))
+        };
+        assert!(replace(b"value", b"other").is_ok());
+        assert_eq!(replace(b"x-abc", b"X-abc"), Err(Damaged));
+        assert_eq!(replace(b"x-abc", b"x abc"), Err(Damaged));
+        assert_eq!(replace(b"value", b"va\r\nx"), Err(Damaged));
+    }
+
+    #[test]
+    fn markers_cover_what_they_name() {
+        let names = |list: &[&str]| -> Vec<HeaderName> {
+            list.iter().map(|name| name.parse().unwrap()).collect()
+        };
+        let marker = VaryMarker::new(1, &names(&["a", "b"]));
+        assert!(marker.covers(&Vary::None));
+        assert!(marker.covers(&Vary::Names(names(&["b"]))));
+        assert!(!marker.covers(&Vary::Names(names(&["b", "c"]))));
+        assert!(!marker.covers(&Vary::Star));
+        let wider = marker.widened(&Vary::Names(names(&["b", "c"])), 2);
+        assert_eq!((wider.epoch(), wider.names()), (2, &names(&["a", "b", "c"])[..]));
+    }
+}

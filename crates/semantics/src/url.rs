@@ -261,3 +261,120 @@ fn without_dots(path: &str) -> String {
     }
     kept.iter().flat_map(|segment| ["/", segment]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(text: &str) -> Result<String, BadUrl> {
+        Url::parse(text).map(|url| url.to_string())
+    }
+
+    #[test]
+    fn equivalent_spellings_are_one() {
+        for (text, expected) in [
+            ("http://a.example", "http://a.example/"),
+            ("HTTP://A.Example:80/", "http://a.example/"),
+            ("https://a.example:443/", "https://a.example/"),
+            ("http://a.example:443/", "http://a.example:443/"),
+            ("http://a.example:/", "http://a.example/"),
+            ("http://a.example:0080/", "http://a.example/"),
+            ("http://a.example?q", "http://a.example/?q"),
+            ("http://a.example?", "http://a.example/?"),
+            ("http://a.example/#f", "http://a.example/"),
+            ("http://a.example#f", "http://a.example/"),
+            ("http://a.example/%7Ea%2d%5F", "http://a.example/~a-_"),
+            ("http://a.example/?%61=%2f%c3", "http://a.example/?a=%2F%C3"),
+            ("http://a.example/%2e%2E/a", "http://a.example/%2E%2E/a"),
+            ("http://a.example/%zz%", "http://a.example/%zz%"),
+            ("http://a.example/%2541", "http://a.example/%2541"),
+            ("http://a.example/A/../b//", "http://a.example/A/../b//"),
+            ("http://[::0001]:80/", "http://[::1]/"),
+            ("http://a_b.example/", "http://a_b.example/"),
+        ] {
+            assert_eq!(normal(text), Ok(expected.into()), "{text}");
+            assert_eq!(normal(expected), Ok(expected.into()), "{expected} is normal already");
+        }
+    }
+
+    #[test]
+    fn what_names_no_object_is_refused() {
+        for (text, expected) in [
+            ("a.example/", BadUrl::Scheme),
+            ("ftp://a.example/", BadUrl::Scheme),
+            ("http://u:p@a.example/", BadUrl::UserInfo),
+            ("http://", BadUrl::Host),
+            ("http:///x", BadUrl::Host),
+            ("http://a b/", BadUrl::Host),
+            ("http://b\u{fc}cher.example/", BadUrl::Host),
+            ("http://[::1/", BadUrl::Host),
+            ("http://[::1]x/", BadUrl::Host),
+            ("http://[v1]/", BadUrl::Host),
+            ("http://a.example:65536/", BadUrl::Port),
+            ("http://a.example:x/", BadUrl::Port),
+            ("http://a.example:1:2/", BadUrl::Port),
+            ("http://a.example/a b", BadUrl::Path),
+            ("http://a.example/\r\nx", BadUrl::Path),
+        ] {
+            assert_eq!(normal(text), Err(expected), "{text}");
+        }
+        assert_eq!(Url::new("http", "a.example", "*").unwrap_err(), BadUrl::Path);
+        assert_eq!(Url::from_uri(&"/x".parse().unwrap()), Err(BadUrl::Scheme));
+    }
+
+    #[test]
+    fn the_parts_are_found_again() {
+        for (text, site, group, path) in [
+            ("http://a:81/d/e/f?x/y", "http://a:81", "http://a:81/d/e/", "/d/e/f?x/y"),
+            ("https://a/", "https://a", "https://a/", "/"),
+            ("https://a/?/", "https://a", "https://a/", "/?/"),
+            ("https://[::1]/x", "https://[::1]", "https://[::1]/", "/x"),
+        ] {
+            let url = Url::from_uri(&text.parse().unwrap()).unwrap();
+            assert_eq!((url.site(), url.group()), (site, group));
+            assert_eq!(url.path_and_query(), path);
+            assert_eq!(format!("{}://{}{path}", url.scheme(), url.authority()), text);
+        }
+    }
+
+    #[test]
+    fn references_resolve_as_in_rfc_3986() {
+        // RFC 3986, 5.4.1 and 5.4.2, with the fragments gone.
+        let base = Url::parse("http://a/b/c/d;p?q").unwrap();
+        for (reference, expected) in [
+            ("g", "http://a/b/c/g"),
+            ("./g", "http://a/b/c/g"),
+            ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g/"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q"),
+            ("g#s", "http://a/b/c/g"),
+            (";x", "http://a/b/c/;x"),
+            ("g;x?y#s", "http://a/b/c/g;x?y"),
+            ("", "http://a/b/c/d;p?q"),
+            (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"),
+            ("../g", "http://a/b/g"),
+            ("../..", "http://a/"),
+            ("../../../g", "http://a/g"),
+            ("/./g", "http://a/g"),
+            ("/../g", "http://a/g"),
+            ("g.", "http://a/b/c/g."),
+            ("..g", "http://a/b/c/..g"),
+            ("./g/.", "http://a/b/c/g/"),
+            ("g/../h", "http://a/b/c/h"),
+            ("g;x=1/../y", "http://a/b/c/y"),
+            ("g?y/../x", "http://a/b/c/g?y/../x"),
+            ("https://B:443/x/../y", "https://b/y"),
+        ] {
+            let resolved = base.resolve(reference).map(|url| url.to_string());
+            assert_eq!(resolved.as_deref(), Some(expected), "{reference}");
+        }
+        for reference in ["g:h", "http:g", "mailto:a@b", "a b"] {
+            assert_eq!(base.resolve(reference), None, "{reference}");
+        }
+    }
+}

@@ -196,3 +196,172 @@ pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
     }
     headers
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers};
+
+    fn judged(
+        as_who: fn(&Method, &HeaderMap, &Selected, Time) -> Verdict,
+        method: &str,
+        request: &[&str],
+        status: u16,
+        stored: &[&str],
+    ) -> Verdict {
+        let stored = headers(stored);
+        let status = StatusCode::from_u16(status).unwrap();
+        let selected = Selected { status, headers: &stored, received: NOW };
+        as_who(&method.parse().unwrap(), &headers(request), &selected, NOW)
+    }
+
+    fn date(name: &str, date: &str) -> String {
+        format!("{name}: {date}")
+    }
+
+    #[test]
+    fn a_cache_answers_what_a_client_has() {
+        use Verdict::*;
+        let since = |when: &str| date("If-Modified-Since", when);
+        let (before, same, after) = (since(EARLIER_DATE), since(NOW_DATE), since(LATER_DATE));
+        let modified = &*date("Last-Modified", NOW_DATE);
+        let dated = &*date("Date", NOW_DATE);
+        let cases: [(&[&str], &[&str], Verdict); 21] = [
+            (&[], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: W/\"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: \"a\""], &["ETag: W/\"a\""], NotModified),
+            (&["If-None-Match: \"b\", \"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: \"b\"", "If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: \"b\""], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: a"], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: \"a\""], &[], Proceed),
+            (&["If-None-Match: *"], &[], NotModified),
+            (&[&before], &[modified], Proceed),
+            (&[&same], &[modified], NotModified),
+            (&[&after], &[modified], NotModified),
+            (&["If-Modified-Since: nonsense"], &[modified], Proceed),
+            // Without Last-Modified, Date or the time of receipt stands in.
+            (&[&before], &[dated], Proceed),
+            (&[&same], &[dated], NotModified),
+            (&[&same], &[], NotModified),
+            (&[&before], &[], Proceed),
+            // If-None-Match is looked at alone.
+            (&["If-None-Match: \"b\"", &after], &["ETag: \"a\"", modified], Proceed),
+            // For the origin only.
+            (&["If-Match: \"a\""], &["ETag: \"a\""], ForOrigin),
+            (&["If-Unmodified-Since: x"], &["ETag: \"a\""], ForOrigin),
+        ];
+        for (request, stored, expected) in cases {
+            for method in ["GET", "HEAD"] {
+                let verdict = judged(as_cache, method, request, 200, stored);
+                assert_eq!(verdict, expected, "{method} {request:?} {stored:?}");
+            }
+        }
+        let verdict = judged(as_cache, "GET", &["If-None-Match: *"], 404, &["ETag: \"a\""]);
+        assert_eq!(verdict, Proceed, "conditions count only where the answer would be a success");
+    }
+
+    #[test]
+    fn an_origin_evaluates_in_the_order_of_rfc_9110() {
+        use Verdict::*;
+        let field = |name: &str, when: &str| date(name, when);
+        let since_old = field("If-Modified-Since", EARLIER_DATE);
+        let since_new = field("If-Modified-Since", LATER_DATE);
+        let unmodified_old = field("If-Unmodified-Since", EARLIER_DATE);
+        let unmodified_new = field("If-Unmodified-Since", LATER_DATE);
+        let cases: [(&str, &[&str], Verdict); 17] = [
+            ("PUT", &["If-Match: \"a\""], Proceed),
+            ("PUT", &["If-Match: *"], Proceed),
+            ("PUT", &["If-Match: W/\"a\""], PreconditionFailed),
+            ("PUT", &["If-Match: \"b\""], PreconditionFailed),
+            ("GET", &["If-Match: \"b\"", "If-None-Match: \"a\""], PreconditionFailed),
+            ("PUT", &[&unmodified_old], PreconditionFailed),
+            ("PUT", &[&unmodified_new], Proceed),
+            ("PUT", &["If-Unmodified-Since: x"], Proceed),
+            ("PUT", &["If-Match: \"a\"", &unmodified_old], Proceed),
+            ("GET", &["If-Match: \"a\"", "If-None-Match: \"a\""], NotModified),
+            ("PUT", &["If-None-Match: *"], PreconditionFailed),
+            ("PUT", &["If-None-Match: \"b\""], Proceed),
+            ("GET", &["If-None-Match: \"b\"", &since_new], Proceed),
+            ("GET", &[&since_new], NotModified),
+            ("GET", &[&since_old], Proceed),
+            ("PUT", &[&since_new], Proceed),
+            ("OPTIONS", &["If-Match: \"b\""], Proceed),
+        ];
+        let stored = ["ETag: \"a\"", &*date("Last-Modified", NOW_DATE)];
+        for (method, request, expected) in cases {
+            let verdict = judged(as_origin, method, request, 200, &stored);
+            assert_eq!(verdict, expected, "{method} {request:?}");
+        }
+    }
+
+    #[test]
+    fn a_validation_carries_our_validators_and_no_others() {
+        let stored = headers(&["ETag: W/\"a\"", &date("Last-Modified", EARLIER_DATE)]);
+        let selected = Selected { status: StatusCode::OK, headers: &stored, received: NOW };
+        let client = [
+            "Range: bytes=0-1",
+            "If-Range: \"x\"",
+            "If-None-Match: \"x\"",
+            "If-Match: *",
+            "Accept: a",
+        ];
+        let mut request = headers(&client);
+        assert!(make_conditional(&mut request, &selected));
+        let expected = headers(&[
+            "Accept: a",
+            "If-None-Match: W/\"a\"",
+            &date("If-Modified-Since", EARLIER_DATE),
+        ]);
+        assert_eq!(request, expected);
+
+        let stored = headers(&["ETag: unquoted", "Last-Modified: whenever"]);
+        let selected = Selected { status: StatusCode::OK, headers: &stored, received: NOW };
+        let mut request = headers(&client);
+        assert!(!make_conditional(&mut request, &selected));
+        assert_eq!(request, headers(&["Accept: a"]));
+    }
+
+    #[test]
+    fn a_304_describes_no_body() {
+        let reply = not_modified_headers(&headers(&[
+            "ETag: \"a\"",
+            "Last-Modified: x",
+            "Content-Type: a/b",
+            "Content-Length: 5",
+            "Content-Encoding: gzip",
+            "Content-Location: /a",
+            "Cache-Control: max-age=5",
+            "Vary: Accept",
+            "Expires: 0",
+            "Date: x",
+            "Age: 1",
+        ]));
+        let expected = headers(&[
+            "ETag: \"a\"",
+            "Content-Location: /a",
+            "Cache-Control: max-age=5",
+            "Vary: Accept",
+            "Expires: 0",
+            "Date: x",
+            "Age: 1",
+        ]);
+        assert_eq!(reply, expected);
+        assert!(not_modified_headers(&headers(&["Last-Modified: x"])).contains_key(LAST_MODIFIED));
+    }
+
+    #[test]
+    fn last_modified_is_strong_a_second_before_date() {
+        let strong = |lines: &[&str]| {
+            let headers = headers(lines);
+            let selected = Selected { status: StatusCode::OK, headers: &headers, received: NOW };
+            selected.strong_last_modified().is_some()
+        };
+        let (old, new) = (date("Last-Modified", EARLIER_DATE), date("Last-Modified", NOW_DATE));
+        let dated = date("Date", NOW_DATE);
+        assert!(strong(&[&old, &dated]));
+        assert!(!strong(&[&new, &dated]));
+        assert!(!strong(&[&old]), "without the origin's Date nothing is known");
+    }
+}

@@ -1,0 +1,46 @@
+//! Headers and times for the tests of this crate, short enough to read in a table.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::packed::Packed;
+use crate::settings::Settings;
+use crate::stored_head::StoredHead;
+use crate::time::{Exchange, Time};
+
+/// The moment at which test exchanges happen: Fri, 15 Jan 2027 08:00:00 GMT.
+pub(crate) const NOW: Time = Time::from_unix(1_800_000_000);
+/// [`NOW`] as a `Date`.
+pub(crate) const NOW_DATE: &str = "Fri, 15 Jan 2027 08:00:00 GMT";
+/// A thousand seconds before [`NOW`].
+pub(crate) const EARLIER_DATE: &str = "Fri, 15 Jan 2027 07:43:20 GMT";
+/// A thousand seconds after [`NOW`].
+pub(crate) const LATER_DATE: &str = "Fri, 15 Jan 2027 08:16:40 GMT";
+
+/// An exchange that took no time, at [`NOW`].
+pub(crate) const AT_NOW: Exchange = Exchange { requested: NOW, received: NOW };
+
+/// [`NOW`] plus `seconds`.
+pub(crate) fn later(seconds: u64) -> Time {
+    Time::from_unix(NOW.unix() + seconds)
+}
+
+/// Headers from lines such as `"Cache-Control: max-age=60"`.
+pub(crate) fn headers(lines: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for line in lines {
+        let (name, value) = line.split_once(':').unwrap();
+        let name: HeaderName = name.parse().unwrap();
+        headers.append(name, HeaderValue::from_bytes(value.trim().as_bytes()).unwrap());
+    }
+    headers
+}
+
+/// The facts of a 200 with these header lines, received [`NOW`].
+pub(crate) fn packed(lines: &[&str]) -> Packed {
+    Packed::of(http::StatusCode::OK, &headers(lines), AT_NOW, &Settings::default())
+}
+
+/// A stored 200 with these header lines, received [`NOW`].
+pub(crate) fn stored(lines: &[&str]) -> StoredHead {
+    StoredHead::new(http::StatusCode::OK, &headers(lines), AT_NOW, &Settings::default())
+}
