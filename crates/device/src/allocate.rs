@@ -28,13 +28,12 @@ pub(crate) fn allocate(file: &File, from: u64, to: u64) -> Result<Option<Fallbac
             Ok(()) => break None,
             Err(Errno::INTR) => {}
             Err(Errno::NOSPC) => {
-                let free = free(file);
                 give_back(file, from);
+                let free = free(file).unwrap_or(0);
                 return Err(AllocateError::NoSpace { needed, free });
             }
             Err(error @ (Errno::OPNOTSUPP | Errno::NOSYS)) => {
-                let free = free(file);
-                if free < needed {
+                if let Some(free) = free(file).filter(|free| *free < needed) {
                     return Err(AllocateError::NoSpace { needed, free });
                 }
                 break Some(Feature::Allocate.refused(io::Error::from(error)));
@@ -60,7 +59,9 @@ fn give_back(file: &File, len: u64) {
     _ = file.set_len(len);
 }
 
-/// Bytes that the file's file system has left for this user; 0 when it does not say.
-fn free(file: &File) -> u64 {
-    fstatvfs(file).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+/// Bytes that the file's file system has left for this user; `None` when it does not say (one
+/// that lives in memory alone has no size).
+fn free(file: &File) -> Option<u64> {
+    let stat = fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

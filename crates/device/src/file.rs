@@ -16,7 +16,8 @@ use crate::extent::WRITE_ALIGN;
 use crate::fallback::Fallback;
 use crate::open::{FileKind, OpenError, OpenOptions, Opened, open};
 use crate::posix::{Pool, PosixDevice};
-use crate::uring::{Ring, UringDevice};
+use crate::ring::Ring;
+use crate::uring::UringDevice;
 use crate::{Extent, Geometry, IoBuf, occupant, signature};
 
 /// What lies in a file or on a device before it is formatted.

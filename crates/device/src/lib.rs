@@ -22,10 +22,13 @@ mod extent;
 mod fallback;
 mod file;
 mod image;
+mod in_flight;
 mod memory;
 mod occupant;
 mod open;
+mod payload;
 mod posix;
+mod ring;
 pub mod signature;
 mod uring;
 
@@ -41,7 +44,8 @@ pub use file::{CacheFile, Contents};
 pub use memory::{Fault, Held, MemoryDevice};
 pub use open::{Access, FileKind, OpenError, OpenOptions};
 pub use posix::PosixDevice;
-pub use uring::{Ring, UringDevice};
+pub use ring::Ring;
+pub use uring::UringDevice;
 
 use std::future::Future;
 use std::io;

@@ -13,8 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 
-use crate::counters::{Counters, Operation};
+use crate::counters::Counters;
 use crate::file::CacheFile;
+use crate::payload::Payload;
 use crate::{Device, Extent, FrozenBuf, Geometry, IoBuf};
 
 /// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
@@ -42,19 +43,13 @@ struct Job {
     file: Arc<File>,
     counters: Arc<Counters>,
     offset: u64,
-    buffer: Buffer,
+    payload: Payload,
     answer: Arc<Mutex<Answer>>,
-}
-
-enum Buffer {
-    Read(IoBuf),
-    Write(FrozenBuf),
-    Flush,
 }
 
 enum Answer {
     Pending(Option<Waker>),
-    Ready(Buffer, io::Result<()>),
+    Ready(Payload, io::Result<()>),
     Taken,
 }
 
@@ -108,37 +103,19 @@ impl Queue {
 
 impl Job {
     fn run(mut self) {
-        let result = match &mut self.buffer {
-            Buffer::Read(buf) => self.file.read_exact_at(buf, self.offset),
-            Buffer::Write(buf) => self.file.write_all_at(buf, self.offset),
-            Buffer::Flush => self.file.sync_data(),
+        let result = match &mut self.payload {
+            Payload::Read(buf) => self.file.read_exact_at(buf, self.offset),
+            Payload::Write(buf) => self.file.write_all_at(buf, self.offset),
+            Payload::Flush => self.file.sync_data(),
         };
-        self.counters.end(self.buffer.operation(), self.buffer.len(), &result);
+        self.counters.end(self.payload.operation(), self.payload.len() as u64, &result);
         // The file goes first: once the answer is out, its owner may close it and reopen it.
         drop(self.file);
         let mut answer = lock(&self.answer);
-        let before = std::mem::replace(&mut *answer, Answer::Ready(self.buffer, result));
+        let before = std::mem::replace(&mut *answer, Answer::Ready(self.payload, result));
         drop(answer);
         if let Answer::Pending(Some(waker)) = before {
             waker.wake();
-        }
-    }
-}
-
-impl Buffer {
-    fn operation(&self) -> Operation {
-        match self {
-            Buffer::Read(_) => Operation::Read,
-            Buffer::Write(_) => Operation::Write,
-            Buffer::Flush => Operation::Flush,
-        }
-    }
-
-    fn len(&self) -> u64 {
-        match self {
-            Buffer::Read(buf) => buf.len() as u64,
-            Buffer::Write(buf) => buf.len() as u64,
-            Buffer::Flush => 0,
         }
     }
 }
@@ -159,20 +136,20 @@ impl PosixDevice {
         &self.file
     }
 
-    async fn perform(&self, offset: u64, buffer: Buffer) -> (Buffer, io::Result<()>) {
+    async fn perform(&self, offset: u64, payload: Payload) -> (Payload, io::Result<()>) {
         let counters = self.file.counters();
-        counters.begin(buffer.operation());
-        let extent = Extent { offset, len: buffer.len() };
+        counters.begin(payload.operation());
+        let extent = Extent { offset, len: payload.len() as u64 };
         if let Err(error) = self.file.geometry().check(extent) {
             counters.refuse();
-            return (buffer, Err(error));
+            return (payload, Err(error));
         }
         let answer = Arc::new(Mutex::new(Answer::Pending(None)));
         let job = Job {
             file: self.file.handle().clone(),
             counters: counters.clone(),
             offset,
-            buffer,
+            payload,
             answer: answer.clone(),
         };
         lock(&self.queue.jobs).waiting.push_back(job);
@@ -184,7 +161,7 @@ impl PosixDevice {
                 return Poll::Pending;
             }
             match std::mem::replace(&mut *answer, Answer::Taken) {
-                Answer::Ready(buffer, result) => Poll::Ready((buffer, result)),
+                Answer::Ready(payload, result) => Poll::Ready((payload, result)),
                 _ => unreachable!("polled after its end"),
             }
         })
@@ -198,18 +175,18 @@ impl Device for PosixDevice {
     }
 
     async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, io::Result<()>) {
-        match self.perform(offset, Buffer::Read(buf)).await {
-            (Buffer::Read(buf), result) => (buf, result),
+        match self.perform(offset, Payload::Read(buf)).await {
+            (Payload::Read(buf), result) => (buf, result),
             _ => unreachable!("an operation keeps its buffer"),
         }
     }
 
     async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
-        self.perform(offset, Buffer::Write(buf)).await.1
+        self.perform(offset, Payload::Write(buf)).await.1
     }
 
     async fn flush(&self) -> io::Result<()> {
-        self.perform(0, Buffer::Flush).await.1
+        self.perform(0, Payload::Flush).await.1
     }
 }
 

@@ -217,3 +217,26 @@ fn read_at_takes_any_alignment() {
     let error = file.read_at((1 << 20) - 1, &mut [0; 2]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
 }
+
+#[test]
+fn a_file_system_in_memory_refuses_by_name_and_serves_all_the_same() {
+    let directory = directory();
+    let mount = Mount::new(&["-t", "ramfs", "none"], directory.path());
+    let Ok(mount) = mount.map_err(|reason| skip(&reason)) else { return };
+    let path = mount.0.join("cache");
+    let file = create(&path, 1 << 20).unwrap();
+    let features: Vec<_> = file.fallbacks().iter().map(|fallback| fallback.feature).collect();
+    assert_eq!(features, [Feature::Allocate, Feature::Direct]);
+    assert!(file.fallbacks().iter().all(|fallback| !fallback.reason.is_empty()));
+    assert!(!file.is_direct());
+    for ring in [None, ring_or_skip(4)] {
+        let device = file.attach(ring.as_ref()).unwrap();
+        run(ring.as_ref(), async {
+            device.write(4096, frozen(65536, 3)).await.unwrap();
+            device.flush().await.unwrap();
+            let (buf, result) = device.read(4096, IoBuf::zeroed(65536)).await;
+            result.unwrap();
+            assert!(is_pattern(&buf, 3));
+        });
+    }
+}
