@@ -66,7 +66,7 @@ pub use open::{
 };
 pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, WritePolicy};
 pub use stats::Stats;
-pub use store::{FetchToken, Lookup, Store, StoreShare, Unfinished};
+pub use store::{FetchToken, Lookup, Store, StoreShare};
 pub use superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use volume::PIECE_MAX;
 pub use writer::{Partial, Writer};

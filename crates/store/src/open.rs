@@ -200,12 +200,6 @@ pub const SUPERBLOCK_EXTENTS: [Extent; 2] = [
     Extent { offset: SUPERBLOCKS[1], len: SUPERBLOCK_LEN as u64 },
 ];
 
-/// A volume that was opened, and what recovery has left to do.
-pub(crate) struct Opened<D: Device, C: Clock> {
-    pub(crate) volume: Volume<D, C>,
-    pub(crate) scan: Option<Scan>,
-}
-
 /// Opens the cache on `device`, as number `number` of the store, with `memory` bytes.
 pub(crate) async fn open_volume<D: Device, C: Clock>(
     device: Rc<D>,
@@ -213,7 +207,7 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     options: Arc<Options>,
     memory: u64,
     number: usize,
-) -> Result<Opened<D, C>, OpenError> {
+) -> Result<Volume<D, C>, OpenError> {
     let reader = Reader { device: &*device };
     let copies =
         [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
@@ -343,7 +337,7 @@ struct Restored {
 }
 
 impl<D: Device, C: Clock> Opening<D, C> {
-    async fn run(mut self) -> Result<Opened<D, C>, OpenError> {
+    async fn run(mut self) -> Result<Volume<D, C>, OpenError> {
         let restored = self.restore().await;
         let mut index =
             Index::with_capacity(expected_objects(self.size, self.superblock.mean_object));
@@ -374,9 +368,9 @@ impl<D: Device, C: Clock> Opening<D, C> {
             recovering,
         });
         let shared = Arc::new(Shared::new(core, self.number));
-        let volume = Volume { shared, device: self.device, clock: self.clock };
+        let volume = Volume::new(shared, self.device, self.clock, scan);
         volume.start().await?;
-        Ok(Opened { volume, scan })
+        Ok(volume)
     }
 
     /// Cluster table and journal; an empty table when nothing can be believed.

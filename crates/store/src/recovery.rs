@@ -196,14 +196,14 @@ impl Scan {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Scans until everything is read, the volume goes offline or `deadline` passes; true when
-    /// recovery is complete.
-    pub(crate) async fn recover(&self, scan: &mut Scan, deadline: Option<Nanos>) -> bool {
+    /// Scans until everything is read, the volume goes offline or `deadline` passes.
+    pub(crate) async fn recover(&self, deadline: Option<Nanos>) {
+        let Some(mut scan) = self.scan.take() else { return };
         while let Some((cluster, incarnation)) = scan.left.pop_front() {
             let extent = {
                 let core = self.shared.lock();
                 if !core.online() {
-                    return true;
+                    return;
                 }
                 core.areas.cluster(cluster)
             };
@@ -213,22 +213,23 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 scan.apply(&mut core, cluster, incarnation, &entries);
                 core.scanned = (scan.of - scan.left.len() as u32, scan.of);
             }
-            self.tell_progress(scan);
-            if deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
-                return scan.left.is_empty() && self.recovered();
+            self.tell_progress(&mut scan);
+            let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
+            if late && !scan.left.is_empty() {
+                self.scan.replace(Some(scan));
+                return;
             }
         }
-        self.recovered()
+        self.recovered();
     }
 
-    fn recovered(&self) -> bool {
+    fn recovered(&self) {
         let records = {
             let mut core = self.shared.lock();
             core.recovering = None;
             core.index.len()
         };
         self.shared.tell(Event::Recovered { device: self.shared.number, records });
-        true
     }
 
     fn tell_progress(&self, scan: &mut Scan) {

@@ -13,9 +13,8 @@ use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::fetches::Overtaken;
 use crate::key::Key;
-use crate::open::{OpenError, Opened, open_volume};
+use crate::open::{OpenError, open_volume};
 use crate::options::Options;
-use crate::recovery::Scan;
 use crate::stats::Stats;
 use crate::volume::{Shared, Volume};
 use crate::writer::{Partial, Writer};
@@ -36,10 +35,6 @@ impl<D: Device, C: Clock> Clone for Store<D, C> {
 #[derive(Clone)]
 pub struct StoreShare(Arc<[Arc<Shared>]>);
 
-/// What recovery has left to do when a store has been opened; to be run with
-/// [`Store::run_background`].
-pub struct Unfinished(Vec<Option<Scan>>);
-
 /// The result of a lookup.
 pub enum Lookup<D: Device, C: Clock> {
     /// The object, its first bytes already verified.
@@ -58,29 +53,22 @@ impl<D: Device, C: Clock> Store<D, C> {
         devices: Vec<Rc<D>>,
         clock: C,
         options: Options,
-    ) -> Result<(Store<D, C>, Unfinished), (usize, OpenError)> {
+    ) -> Result<Store<D, C>, (usize, OpenError)> {
         let options = Arc::new(options);
         let lens: Vec<u64> = devices.iter().map(|device| device.geometry().len).collect();
         let total = lens.iter().sum::<u64>().max(1);
         let deadline = clock.now() + options.recovery_wait.as_nanos() as device::Nanos;
         let mut volumes = Vec::new();
-        let mut unfinished = Vec::new();
         for (number, device) in devices.into_iter().enumerate() {
             let share = u128::from(options.memory) * u128::from(lens[number]) / u128::from(total);
             let memory = share as u64;
-            let Opened { volume, mut scan } =
-                open_volume(device, clock.clone(), Arc::clone(&options), memory, number)
-                    .await
-                    .map_err(|error| (number, error))?;
-            if let Some(left) = &mut scan
-                && volume.recover(left, Some(deadline)).await
-            {
-                scan = None;
-            }
+            let volume = open_volume(device, clock.clone(), Arc::clone(&options), memory, number)
+                .await
+                .map_err(|error| (number, error))?;
+            volume.recover(Some(deadline)).await;
             volumes.push(Rc::new(volume));
-            unfinished.push(scan);
         }
-        Ok((Store { volumes: volumes.into() }, Unfinished(unfinished)))
+        Ok(Store { volumes: volumes.into() })
     }
 
     /// What another worker needs for a handle of its own.
@@ -101,25 +89,17 @@ impl<D: Device, C: Clock> Store<D, C> {
             return Err(ReopenError { expected: share.0.len(), found: devices.len() });
         }
         let volumes = share.0.iter().zip(devices).map(|(shared, device)| {
-            Rc::new(Volume { shared: Arc::clone(shared), device, clock: clock.clone() })
+            Rc::new(Volume::new(Arc::clone(shared), device, clock.clone(), None))
         });
         Ok(Store { volumes: volumes.collect() })
     }
 
-    /// Recovery and maintenance of all devices; runs on one worker until [`Store::close`] (or
-    /// until the last device is given up). Without it nothing is ever written.
-    pub async fn run_background(&self, unfinished: Unfinished) {
-        let volumes = self.volumes.iter().zip(unfinished.0);
-        let tasks = volumes.map(|(volume, scan)| {
+    /// Recovery and maintenance of all devices; runs on the worker that opened the store until
+    /// [`Store::shutdown`] (or until the last device is given up). Without it nothing is written.
+    pub async fn run_background(&self) {
+        let tasks = self.volumes.iter().map(|volume| {
             let volume = Rc::clone(volume);
-            async move {
-                let recovery = async {
-                    if let Some(mut scan) = scan {
-                        volume.recover(&mut scan, None).await;
-                    }
-                };
-                crate::join::both(recovery, volume.maintain()).await;
-            }
+            async move { crate::join::both(volume.recover(None), volume.maintain()).await }
         });
         crate::join::all(tasks.collect()).await;
     }
@@ -232,7 +212,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// Ends the store in order: everything is written and the index saved, so that the next start
     /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
     /// device could not be ended in order: it recovers at the next start.
-    pub async fn close(&self) -> bool {
+    pub async fn shutdown(&self) -> bool {
         let mut whole = true;
         for volume in self.volumes.iter() {
             whole &= volume.close().await;

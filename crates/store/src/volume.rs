@@ -1,6 +1,7 @@
 //! A volume: one device with its core. The shell that locks, decides, unlocks, awaits the device,
 //! locks and commits. There is at most one locked section between two awaits.
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -21,6 +22,7 @@ use crate::object::Object;
 use crate::options::Options;
 use crate::reader::read_aligned;
 use crate::record::{Found, RecordKind};
+use crate::recovery::Scan;
 use crate::secret::Secret;
 
 /// So many failures of the device in a row, and it is given up.
@@ -121,9 +123,15 @@ pub(crate) struct Volume<D: Device, C: Clock> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) device: Rc<D>,
     pub(crate) clock: C,
+    /// What recovery has left to read; on the worker that opened the store.
+    pub(crate) scan: RefCell<Option<Scan>>,
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
+    pub(crate) fn new(shared: Arc<Shared>, device: Rc<D>, clock: C, scan: Option<Scan>) -> Self {
+        Volume { shared, device, clock, scan: RefCell::new(scan) }
+    }
+
     pub(crate) fn now(&self) -> Now {
         Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
     }
