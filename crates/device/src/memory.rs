@@ -197,9 +197,14 @@ impl MemoryDevice {
     /// Carries out one operation that is held back. False when there is none of this name.
     pub fn release(&self, id: u64) -> bool {
         let mut inner = self.lock();
-        match inner.operations.get(&id) {
-            Some(InFlight { progress: Progress::Held, .. }) => inner.carry_out(id, &self.counters),
-            _ => return false,
+        let operation = inner.operations.get_mut(&id);
+        let held = |operation: &&mut InFlight| matches!(operation.progress, Progress::Held);
+        let Some(operation) = operation.filter(held) else { return false };
+        let waker = operation.waker.take();
+        inner.carry_out(id, &self.counters);
+        drop(inner); // whoever is woken may call us
+        if let Some(waker) = waker {
+            waker.wake();
         }
         true
     }
@@ -380,9 +385,6 @@ impl Inner {
             };
             counters.end(operation.held.operation, operation.held.extent.len, &result);
             operation.progress = Progress::Done(result);
-        }
-        if let Some(waker) = operation.waker.take() {
-            waker.wake();
         }
         if !operation.abandoned {
             self.operations.insert(id, operation);

@@ -171,9 +171,8 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         len = size.next_multiple_of(u64::from(WRITE_ALIGN));
         let is_new = existing.is_none();
         fallbacks.extend(fill(path, &file, len).inspect_err(|_| {
-            if is_new {
-                _ = fs::remove_file(path);
-            }
+            // As it was before; the error that is reported matters more than one of these.
+            _ = if is_new { fs::remove_file(path) } else { file.set_len(0) };
         })?);
         created = true;
     }

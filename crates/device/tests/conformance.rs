@@ -8,7 +8,9 @@ use std::io::ErrorKind;
 use device::{AnyDevice, Device, IoBuf, MemoryDevice, Ring};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use support::{Dice, Loop, frozen, is_pattern, new_file, pattern, ring_or_skip, run, skip};
+use support::{
+    Dice, Loop, frozen, is_pattern, new_file, pattern, ring_or_skip, run, run_parked, skip,
+};
 
 const LEN: u64 = 16 << 20;
 
@@ -187,6 +189,14 @@ fn threads_through_the_page_cache() {
 fn ring_direct() {
     let Some(ring) = ring_or_skip(4096) else { return };
     conform_on_file(Some(&ring), true);
+}
+
+#[test]
+fn ring_without_an_event_loop() {
+    let Some(ring) = ring_or_skip(4096) else { return };
+    let (_directory, file) = new_file(LEN, true);
+    let device = file.attach(Some(&ring)).unwrap();
+    run_parked(&ring, conform(&device, false));
 }
 
 #[test]

@@ -3,13 +3,12 @@
 
 mod support;
 
-use std::pin::pin;
 use std::time::Duration;
 
 use device::{Device, IoBuf};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use support::{frozen, is_pattern, new_file, ring_or_skip, run};
+use support::{frozen, is_pattern, new_file, ring_or_skip, run, run_parked};
 
 #[test]
 fn dropping_everything_finishes_what_was_begun() {
@@ -40,10 +39,7 @@ fn operations_of_one_turn_share_system_calls() {
     let (_directory, file) = new_file(1 << 20, true);
     let device = file.attach(Some(&ring)).unwrap();
     let reads = || (0..128).map(|index| device.read(index * 4096, IoBuf::zeroed(4096)));
-    let mut all = pin!(join_all(reads()));
-    while (&mut all).now_or_never().is_none() {
-        ring.park(Duration::from_secs(60));
-    }
+    run_parked(&ring, join_all(reads()));
     let single = ring.system_calls();
     assert!(single >= 128, "{single} system calls for 128 reads without a driver");
     let results = run(Some(&ring), join_all(reads()));
@@ -100,16 +96,11 @@ fn a_program_without_an_event_loop_parks() {
     let (_directory, file) = new_file(1 << 20, true);
     let device = file.attach(Some(&ring)).unwrap();
     assert_eq!(ring.park(Duration::from_secs(60)), 0, "nothing in flight: no wait");
-    let mut write = device.write(0, frozen(65536, 9)).boxed_local();
-    let result = loop {
-        match (&mut write).now_or_never() {
-            Some(result) => break result,
-            None => _ = ring.park(Duration::from_secs(60)),
-        }
-    };
-    result.unwrap();
-    let mut flush = device.flush().boxed_local();
-    while (&mut flush).now_or_never().is_none_or(|result| result.is_err()) {
-        ring.park(Duration::from_secs(60));
-    }
+    run_parked(&ring, async {
+        device.write(0, frozen(65536, 9)).await.unwrap();
+        device.flush().await.unwrap();
+    });
+    let mut bytes = vec![0; 65536];
+    file.read_at(0, &mut bytes).unwrap();
+    assert!(is_pattern(&bytes, 9));
 }

@@ -3,8 +3,10 @@
 #![allow(dead_code)] // each test file uses its part
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use device::{CacheFile, FrozenBuf, IoBuf, OpenOptions, Ring};
@@ -25,6 +27,19 @@ pub fn run<T>(ring: Option<&Ring>, body: impl Future<Output = T>) -> T {
         }
         output
     })
+}
+
+/// Runs `body` without an event loop: each operation goes to the kernel by itself, and the thread
+/// parks on the ring.
+pub fn run_parked<T>(ring: &Ring, body: impl Future<Output = T>) -> T {
+    let mut body = pin!(body);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = body.as_mut().poll(&mut context) {
+            return output;
+        }
+        ring.park(Duration::from_millis(100));
+    }
 }
 
 /// A ring, or `None` after saying loudly that the test is skipped.
