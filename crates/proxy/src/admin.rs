@@ -144,9 +144,9 @@ impl<B: Backend> Admin<B> {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let mut answer = match self.guard.check(&request) {
-            Err(refused) => refused,
-            Ok(()) => self.route(request).await,
+        let mut answer = match self.guard.refusal(&request) {
+            Some(refused) => refused,
+            None => self.route(request).await,
         };
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -204,7 +204,7 @@ impl<B: Backend> Admin<B> {
         let (head, body) = request.into_parts();
         let body = match body_of(&head.headers, body).await {
             Ok(body) => body,
-            Err(answer) => return answer,
+            Err(answer) => return *answer,
         };
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         match Purge::read(head.uri.query(), kind, &body) {
@@ -219,10 +219,10 @@ impl<B: Backend> Admin<B> {
 }
 
 /// Reads a body within its limits, or says what was wrong with it.
-async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Answer> {
+async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Box<Answer>> {
     let too_large = || {
         let what = format!("The body is larger than {BODY_BYTES} bytes.\n");
-        closing(text(StatusCode::PAYLOAD_TOO_LARGE, what))
+        refused(text(StatusCode::PAYLOAD_TOO_LARGE, what))
     };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > BODY_BYTES as u64) {
@@ -234,11 +234,11 @@ async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Answer> {
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => {
             let what = format!("The body could not be read: {error}.\n");
-            Err(closing(text(StatusCode::BAD_REQUEST, what)))
+            Err(refused(text(StatusCode::BAD_REQUEST, what)))
         }
         Err(_) => {
             let what = "The body took too long.\n".to_owned();
-            Err(closing(text(StatusCode::REQUEST_TIMEOUT, what)))
+            Err(refused(text(StatusCode::REQUEST_TIMEOUT, what)))
         }
     }
 }
@@ -264,6 +264,10 @@ fn json_answer(status: StatusCode, json: &serde_json::Value) -> Answer {
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer
+}
+
+fn refused(answer: Answer) -> Box<Answer> {
+    Box::new(closing(answer))
 }
 
 /// The same answer, after which the connection ends: the rest of the body is not waited for.

@@ -23,6 +23,7 @@ mod headers;
 mod interim;
 mod listener;
 pub mod metrics;
+pub mod notify;
 pub mod options;
 mod out_body;
 pub mod outcome;
@@ -30,6 +31,7 @@ mod request;
 mod resolve;
 mod run;
 mod serve;
+pub mod tunnel;
 mod upstream;
 mod worker;
 

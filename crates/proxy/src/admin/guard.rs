@@ -39,9 +39,9 @@ impl Guard {
         !is_loopback(address) && self.token.is_none()
     }
 
-    /// The answer to a request that may not come in.
-    pub(super) fn check<T>(&self, request: &Request<T>) -> Result<(), Answer> {
-        let refuse = |status, what: &str| Err(closing(text(status, what.to_owned())));
+    /// The answer to a request that may not come in; `None` when it may.
+    pub(super) fn refusal<T>(&self, request: &Request<T>) -> Option<Answer> {
+        let refuse = |status, what: &str| Some(closing(text(status, what.to_owned())));
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
@@ -64,7 +64,7 @@ impl Guard {
             let mut answer = closing(text(StatusCode::UNAUTHORIZED, what.to_owned()));
             let challenge = HeaderValue::from_static("Bearer realm=\"larder\"");
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            return Err(answer);
+            return Some(answer);
         }
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
         if changes && request.headers().contains_key(header::ORIGIN) {
@@ -74,7 +74,7 @@ impl Guard {
                  Origin).\n",
             );
         }
-        Ok(())
+        None
     }
 
     fn knows(&self, authority: &Authority) -> bool {

@@ -1,0 +1,139 @@
+//! The inside of a `CONNECT` tunnel: bytes both ways until both sides have ended.
+//!
+//! Each side may end its own direction and still receive (half-close). A tunnel in which nothing
+//! moves for a while is ended, and so is one that is cut from outside, as at the end of a drain.
+//! What moved is known however it ends.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::time::{Instant, sleep_until};
+
+/// Bytes of buffer for each direction of a tunnel.
+const BUFFER: usize = 16 << 10;
+
+/// How a tunnel ended, and what moved through it.
+#[derive(Debug)]
+pub struct Ended {
+    /// Bytes that the upstream took from the client.
+    pub sent: u64,
+    /// Bytes that the client took from the upstream.
+    pub received: u64,
+    /// How it ended.
+    pub how: End,
+}
+
+/// How a tunnel ended.
+#[derive(Debug)]
+pub enum End {
+    /// Both sides ended their direction.
+    Closed,
+    /// Nothing moved for the time allowed.
+    Idle,
+    /// It was cut from outside.
+    Cut,
+    /// A connection broke.
+    Broken(io::Error),
+}
+
+/// What moved, as seen from one side's socket.
+struct Moved {
+    to_upstream: Cell<u64>,
+    to_client: Cell<u64>,
+    last: Cell<Instant>,
+}
+
+/// A side whose written bytes are counted.
+struct Side<'a, T> {
+    inner: T,
+    written: &'a Cell<u64>,
+    last: &'a Cell<Instant>,
+}
+
+/// Joins a client and its upstream. `early` is what the client sent behind the head of its
+/// request. Ends when both directions have ended, when nothing moved for `idle`, when a
+/// connection breaks, or when `cut` completes; both connections are closed then.
+pub async fn join(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    early: Bytes,
+    upstream: impl AsyncRead + AsyncWrite + Unpin,
+    idle: Duration,
+    cut: impl Future<Output = ()>,
+) -> Ended {
+    let moved = Moved {
+        to_upstream: Cell::new(0),
+        to_client: Cell::new(0),
+        last: Cell::new(Instant::now()),
+    };
+    let mut client = Side { inner: client, written: &moved.to_client, last: &moved.last };
+    let mut upstream = Side { inner: upstream, written: &moved.to_upstream, last: &moved.last };
+    let copy = async {
+        upstream.write_all(&early).await?;
+        copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER).await
+    };
+    let silence = async {
+        loop {
+            let end = moved.last.get() + idle;
+            if end <= Instant::now() {
+                return;
+            }
+            sleep_until(end).await;
+        }
+    };
+    let how = {
+        let (copy, silence, cut) = (pin!(copy), pin!(silence), pin!(cut));
+        tokio::select! {
+            biased;
+            result = copy => result.map_or_else(End::Broken, |_| End::Closed),
+            () = cut => End::Cut,
+            () = silence => End::Idle,
+        }
+    };
+    Ended { sent: moved.to_upstream.get(), received: moved.to_client.get(), how }
+}
+
+impl<T> Side<'_, T> {
+    fn wrote(&self, n: usize) {
+        self.written.set(self.written.get() + n as u64);
+        self.last.set(Instant::now());
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Side<'_, T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Side<'_, T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let n = ready!(Pin::new(&mut self.inner).poll_write(cx, buf))?;
+        self.wrote(n);
+        Poll::Ready(Ok(n))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;
