@@ -6,51 +6,13 @@
 //! advises against the latter, but an outcome that can be read off every answer is worth more to
 //! whoever operates or tests a cache than the bytes it saves.
 
-use bytes::{BufMut, BytesMut};
-use http::HeaderMap;
-use http::header::{HeaderName, HeaderValue};
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue};
+use semantics::cache_status as rfc9211;
+
+pub use rfc9211::{CACHE_STATUS, Forward as Fwd};
 
 use crate::outcome::{Bypass, Error, Outcome, Stale};
-
-/// The field's name.
-pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-
-/// Why a request went forward (RFC 9211 section 2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fwd {
-    /// The cache was told not to handle this request.
-    Bypass,
-    /// The method requires it.
-    Method,
-    /// Nothing stored for the URL.
-    UriMiss,
-    /// Stored for the URL, but none of the variants matches.
-    VaryMiss,
-    /// Nothing usable stored, and it is not told apart why.
-    Miss,
-    /// A fresh answer was stored, but the request's directives forbade it.
-    Request,
-    /// A stale answer was stored.
-    Stale,
-    /// Only a part of what was asked for was stored.
-    Partial,
-}
-
-impl Fwd {
-    /// The parameter's value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bypass => "bypass",
-            Self::Method => "method",
-            Self::UriMiss => "uri-miss",
-            Self::VaryMiss => "vary-miss",
-            Self::Miss => "miss",
-            Self::Request => "request",
-            Self::Stale => "stale",
-            Self::Partial => "partial",
-        }
-    }
-}
 
 /// What the member says. [`CacheStatus::new`] fills in what follows from the outcome alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,48 +80,21 @@ impl CacheStatus {
         self
     }
 
-    /// The member as a field value; `name` is the proxy's pseudonym, a token.
+    /// The member as a field value; `name` is the proxy's pseudonym.
     pub fn value(&self, name: &str) -> HeaderValue {
-        let mut out = BytesMut::with_capacity(96 + name.len());
-        out.put_slice(name.as_bytes());
-        match self.fwd {
-            Some(fwd) => {
-                out.put_slice(b"; fwd=");
-                out.put_slice(fwd.name().as_bytes());
-            }
-            None if self.outcome.is_hit() => out.put_slice(b"; hit"),
-            None => {}
-        }
-        if let Some(status) = self.fwd_status {
-            out.put_slice(b"; fwd-status=");
-            out.put_slice(itoa::Buffer::new().format(status).as_bytes());
-        }
-        if self.stored {
-            out.put_slice(b"; stored");
-        }
-        if self.outcome == Outcome::HitFill {
-            out.put_slice(b"; collapsed");
-        }
-        if let Some(ttl) = self.ttl {
-            // A structured field's integer has at most fifteen digits (RFC 8941 section 3.3.1).
-            let ttl = ttl.clamp(-999_999_999_999_999, 999_999_999_999_999);
-            out.put_slice(b"; ttl=");
-            out.put_slice(itoa::Buffer::new().format(ttl).as_bytes());
-        }
-        out.put_slice(b"; detail=");
-        match self.outcome.reason() {
-            // Parentheses cannot stand in a token: a string.
-            Some(reason) => {
-                out.put_u8(b'"');
-                out.put_slice(self.outcome.name().as_bytes());
-                out.put_u8(b'(');
-                out.put_slice(reason.as_bytes());
-                out.put_slice(b")\"");
-            }
-            None => out.put_slice(self.outcome.name().as_bytes()),
-        }
-        // Only a name that is no token could make this fail.
-        HeaderValue::from_maybe_shared(out.freeze())
+        let member = rfc9211::CacheStatus {
+            hit: self.fwd.is_none() && self.outcome.is_hit(),
+            forward: self.fwd,
+            forward_status: self.fwd_status.and_then(|code| StatusCode::from_u16(code).ok()),
+            // A structured field's integer has at most fifteen digits (RFC 9651 section 3.3.1).
+            ttl: self.ttl.map(|ttl| ttl.clamp(-999_999_999_999_999, 999_999_999_999_999)),
+            stored: self.stored,
+            collapsed: self.outcome == Outcome::HitFill,
+            key: None,
+            detail: Some(&self.outcome.text()),
+        };
+        // The text is visible ASCII whatever the name is.
+        HeaderValue::try_from(member.to_text(name))
             .unwrap_or_else(|_| HeaderValue::from_static("larder"))
     }
 

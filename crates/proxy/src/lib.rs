@@ -21,6 +21,7 @@ mod errand;
 mod forward;
 mod headers;
 mod interim;
+mod ledger;
 mod listener;
 pub mod metrics;
 pub mod notify;
@@ -37,4 +38,5 @@ mod worker;
 
 pub use account::{Finished, Observer, Texts, Unobserved};
 pub use control::Control;
+pub use ledger::Ledger;
 pub use run::{Setup, run};

@@ -71,7 +71,7 @@ mod tests {
             .output()
             .unwrap();
         assert!(child.status.success(), "{child:?}");
-        let mut heard = || {
+        let heard = || {
             let mut buffer = [0; 256];
             let n = manager.recv(&mut buffer).unwrap();
             String::from_utf8(buffer[..n].to_vec()).unwrap()

@@ -8,6 +8,7 @@
 //! [`Outcome::index`] numbers them densely, so that counters are an array. The enum promises
 //! nothing about headers or bodies; it is `Copy` and one or two bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Defines an enum of reasons with their kebab-case names, in one place.
@@ -226,6 +227,14 @@ impl Outcome {
         }
     }
 
+    /// The name with the reason, if there is one: `HIT_RAM`, `BYPASS(range)`.
+    pub fn text(self) -> Cow<'static, str> {
+        match self.reason() {
+            Some(reason) => Cow::Owned(format!("{}({reason})", self.name())),
+            None => Cow::Borrowed(self.name()),
+        }
+    }
+
     /// A dense number below [`Outcome::COUNT`], for arrays of counters.
     pub const fn index(self) -> usize {
         match self {
@@ -301,11 +310,7 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
-        match self.reason() {
-            Some(reason) => write!(f, "({reason})"),
-            None => Ok(()),
-        }
+        f.write_str(&self.text())
     }
 }
 

@@ -39,8 +39,8 @@ pub enum Format {
 pub enum Hierarchy<'a> {
     /// Nowhere: it came from the cache or from us.
     None,
-    /// From the origin that the client named, at this address.
-    Direct(IpAddr),
+    /// From the origin that the client named: its address, or host and port.
+    Direct(&'a str),
     /// From an upstream that the configuration names: a host name or an address.
     Parent(&'a str),
 }
@@ -63,9 +63,9 @@ pub struct Record<'a> {
     pub version: Version,
     /// Status of the answer; 0 when none was sent.
     pub status: u16,
-    /// Bytes received from the client, head and body.
+    /// Bytes received from the client, the head included as far as it is known.
     pub bytes_in: u64,
-    /// Bytes sent to the client, head and body.
+    /// Bytes sent to the client, the head included as far as it is known.
     pub bytes_out: u64,
     /// Bytes of the answer's body sent to the client.
     pub body_out: u64,
@@ -152,7 +152,10 @@ impl Record<'_> {
         out.extend_from_slice(b" - ");
         match self.hierarchy {
             Hierarchy::None => out.extend_from_slice(b"HIER_NONE/-"),
-            Hierarchy::Direct(ip) => put!(out, "HIER_DIRECT/{}", address::canonical(ip)),
+            Hierarchy::Direct(origin) => {
+                out.extend_from_slice(b"HIER_DIRECT/");
+                percent(origin.as_bytes(), out);
+            }
             Hierarchy::Parent(peer) => {
                 out.extend_from_slice(b"FIRSTUP_PARENT/");
                 percent(peer.as_bytes(), out);
@@ -198,8 +201,9 @@ impl Record<'_> {
         put!(out, ",\"aborted\":{}", self.aborted);
         match self.hierarchy {
             Hierarchy::None => {}
-            Hierarchy::Direct(ip) => put!(out, ",\"upstream\":\"{}\"", address::canonical(ip)),
-            Hierarchy::Parent(peer) => field("upstream", Some(peer.as_bytes()), out),
+            Hierarchy::Direct(peer) | Hierarchy::Parent(peer) => {
+                field("upstream", Some(peer.as_bytes()), out)
+            }
         }
         let referer = self.referer.map(|bytes| {
             let (before, after) = bytes_without_user(bytes);

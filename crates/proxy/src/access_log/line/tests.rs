@@ -24,7 +24,7 @@ fn record() -> Record<'static> {
         content_type: Some(b"text/html; charset=utf-8"),
         outcome: Outcome::Miss,
         aborted: false,
-        hierarchy: Hierarchy::Direct("93.184.216.34".parse().unwrap()),
+        hierarchy: Hierarchy::Direct("93.184.216.34"),
     }
 }
 
