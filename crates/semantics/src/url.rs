@@ -198,28 +198,30 @@ fn push_path(text: &mut String, path: &str) -> Result<(), BadUrl> {
     if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(BadUrl::Path);
     }
+    match normal_escapes(path) {
+        Some(normal) => text.push_str(&normal),
+        None => text.push_str(path),
+    }
+    Ok(())
+}
+
+/// `path` with its percent-encodings in normal form; `None` when one of them is malformed. Such a
+/// path stays as it is: what is decoded could make a new triplet with a lone `%` before it.
+fn normal_escapes(path: &str) -> Option<String> {
+    let mut normal = String::with_capacity(path.len());
     let mut rest = path;
     while let Some(at) = rest.find('%') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = match decode_triplet(rest.as_bytes()) {
-            Some(byte) if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) => {
-                text.push(char::from(byte));
-                3
-            }
-            Some(byte) => {
-                text.push_str(&format!("%{byte:02X}"));
-                3
-            }
-            None => {
-                text.push('%');
-                1
-            }
-        };
-        rest = &rest[length..];
+        normal.push_str(&rest[..at]);
+        let byte = decode_triplet(rest[at..].as_bytes())?;
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            normal.push(char::from(byte));
+        } else {
+            normal.push_str(&format!("%{byte:02X}"));
+        }
+        rest = &rest[at + 3..];
     }
-    text.push_str(rest);
-    Ok(())
+    normal.push_str(rest);
+    Some(normal)
 }
 
 /// The byte that a `%xx` at the head of `text` stands for.
@@ -288,6 +290,7 @@ mod tests {
             ("http://a.example/%2e%2E/a", "http://a.example/%2E%2E/a"),
             ("http://a.example/%zz%", "http://a.example/%zz%"),
             ("http://a.example/%2541", "http://a.example/%2541"),
+            ("http://a.example/%4%41", "http://a.example/%4%41"),
             ("http://a.example/A/../b//", "http://a.example/A/../b//"),
             ("http://[::0001]:80/", "http://[::1]/"),
             ("http://a_b.example/", "http://a_b.example/"),

@@ -1,0 +1,241 @@
+//! Bytes from nowhere: no parser of headers or of stored metadata panics, hangs or believes
+//! nonsense.
+//!
+//! Inputs are half random bytes, half pieces of real syntax in random order, since only the latter
+//! get past the first character of most parsers.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use semantics::etag::TagList;
+use semantics::range::{self, Limits, Selection};
+use semantics::{
+    EntityTag, Exchange, Meta, NotStorable, RequestFacts, Settings, StoredHead, Time, Url,
+    VaryMarker, age, date, hop_by_hop, merge, reuse, storability, validators, vary, via,
+};
+
+use crate::seed::{Rng, SeedGuard, seed};
+
+const NOW: Time = Time::from_unix(1_800_000_000);
+const EXCHANGE: Exchange = Exchange { requested: NOW, received: NOW };
+const ROUNDS: u32 = 20_000;
+
+const PIECES: [&str; 44] = [
+    ",",
+    " ",
+    "\t",
+    "\"",
+    "\\",
+    "=",
+    ";",
+    "-",
+    "*",
+    "W/",
+    "/",
+    ":",
+    "?",
+    "#",
+    "%",
+    "%4",
+    "%2e",
+    "[",
+    "]",
+    "0",
+    "1",
+    "9",
+    "60",
+    "2147483648",
+    "99999999999999999999999999",
+    "max-age",
+    "s-maxage",
+    "no-cache",
+    "private",
+    "no-store",
+    "stale-if-error",
+    "max-stale",
+    "bytes",
+    "bytes=",
+    "gzip",
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37 GMT",
+    "Sun Nov  6 08:49:37 1994",
+    "Nov",
+    "06",
+    "http://",
+    "a.example",
+    "\u{e9}",
+    "x-a",
+];
+
+const FIELDS: [HeaderName; 24] = [
+    header::ACCEPT_ENCODING,
+    header::AGE,
+    header::AUTHORIZATION,
+    header::CACHE_CONTROL,
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_LOCATION,
+    header::DATE,
+    header::ETAG,
+    header::EXPIRES,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::LAST_MODIFIED,
+    header::LOCATION,
+    header::PRAGMA,
+    header::RANGE,
+    header::SET_COOKIE,
+    header::TE,
+    header::VARY,
+    header::VIA,
+];
+
+fn noise(rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..rng.below(12) {
+        if rng.chance(30) {
+            bytes.extend((0..rng.below(6)).map(|_| rng.next() as u8));
+        } else {
+            bytes.extend_from_slice(rng.pick(&PIECES).as_bytes());
+        }
+    }
+    bytes
+}
+
+fn noisy_headers(rng: &mut Rng) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for _ in 0..rng.below(10) {
+        let name = FIELDS[rng.below(FIELDS.len() as u64) as usize].clone();
+        if let Ok(value) = HeaderValue::from_bytes(&noise(rng)) {
+            headers.append(name, value);
+        }
+    }
+    headers
+}
+
+#[test]
+fn single_parsers_take_anything() {
+    let guard = SeedGuard(seed());
+    let mut rng = Rng::new(guard.0);
+    for _ in 0..ROUNDS {
+        let bytes = noise(&mut rng);
+        if let Some(time) = date::parse(&bytes, NOW) {
+            assert_eq!(date::parse(date::format(time).as_bytes(), NOW), Some(time));
+        }
+        if let Some(tag) = EntityTag::parse(&bytes) {
+            assert!(!tag.opaque.contains(&b'"'));
+        }
+        TagList::parse([&bytes[..], &bytes]);
+        let text = String::from_utf8_lossy(&bytes);
+        if let Ok(url) = Url::parse(&text) {
+            assert_eq!(Url::parse(url.as_str()), Ok(url.clone()), "normal form is stable: {text}");
+        }
+        let base = Url::parse("http://a.example/b/c?d").unwrap();
+        if let Some(url) = base.resolve(&text) {
+            assert_eq!(Url::parse(url.as_str()), Ok(url.clone()), "{text}");
+        }
+        let length = rng.below(2000);
+        check_selection(range::parse(&bytes, length, Limits::default()), length);
+        let metadata = Bytes::from(bytes);
+        assert!(Meta::decode(&metadata).is_err(), "{metadata:?}");
+    }
+}
+
+fn check_selection(selection: Selection, length: u64) {
+    match selection {
+        Selection::Whole | Selection::Unsatisfiable => {}
+        Selection::Single(part) => assert!(part.start < part.end && part.end <= length),
+        Selection::Multiple(parts) => {
+            assert!(parts.len() >= 2 && parts.len() <= Limits::default().max_parts);
+            let mut sorted = parts.clone();
+            sorted.sort_by_key(|part| part.start);
+            assert!(sorted.iter().all(|part| part.start < part.end && part.end <= length));
+            assert!(sorted.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+    }
+}
+
+#[test]
+fn whole_heads_take_anything() {
+    let guard = SeedGuard(seed());
+    let mut rng = Rng::new(guard.0);
+    let settings = Settings {
+        targets: vec![HeaderName::from_static("cdn-cache-control")],
+        ..Settings::default()
+    };
+    for _ in 0..ROUNDS {
+        let (request, mut response) = (noisy_headers(&mut rng), noisy_headers(&mut rng));
+        if rng.chance(20)
+            && let Ok(value) = HeaderValue::from_bytes(&noise(&mut rng))
+        {
+            response.insert("cdn-cache-control", value);
+        }
+        let facts = RequestFacts::of(&Method::GET, &request);
+        let verdict = storability::judge(&facts, StatusCode::OK, &response, EXCHANGE, &settings);
+        let head = StoredHead::new(StatusCode::OK, &response, EXCHANGE, &settings);
+        if vary::Vary::of(&response) == vary::Vary::Star {
+            assert_ne!(verdict, Ok(()));
+        }
+        assert_eq!(head.packed().age(NOW), age::initial(&response, EXCHANGE));
+        assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
+        let _ = reuse::decide(head.packed(), &facts, NOW, &settings);
+        let _ = validators::as_cache(&Method::GET, &request, &head.selected(), NOW);
+        let _ = validators::as_origin(&Method::PUT, &request, &head.selected(), NOW);
+        let selection =
+            range::select(&Method::GET, &request, &head.selected(), 1000, Limits::default());
+        check_selection(selection, 1000);
+        let mut validation = request.clone();
+        let asks = validators::make_conditional(&mut validation, &head.selected());
+        assert_eq!(asks, head.packed().has_validator());
+        let update = noisy_headers(&mut rng);
+        let fresh = merge::freshen(&head, &update, EXCHANGE, &settings);
+        assert!(!fresh.headers().contains_key(header::CONNECTION));
+        let _ = merge::confirms(&head, &update, EXCHANGE);
+        let _ = merge::head_effect(&head, 5, StatusCode::OK, &update, EXCHANGE, &settings);
+        let _ = via::is_loop(&request, "larder");
+        hop_by_hop::strip(&mut validation);
+        assert!(!validation.contains_key(header::TE));
+    }
+}
+
+#[test]
+fn a_response_without_a_single_clear_permission_is_not_stored() {
+    let guard = SeedGuard(seed());
+    let mut rng = Rng::new(guard.0);
+    for _ in 0..ROUNDS {
+        let mut response = noisy_headers(&mut rng);
+        response.append(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let facts = RequestFacts::of(&Method::GET, &HeaderMap::new());
+        let verdict =
+            storability::judge(&facts, StatusCode::OK, &response, EXCHANGE, &Settings::default());
+        assert_eq!(verdict, Err(NotStorable::NoStore), "{response:?}");
+    }
+}
+
+#[test]
+fn damaged_metadata_is_refused_or_reads_as_something_valid() {
+    let guard = SeedGuard(seed());
+    let mut rng = Rng::new(guard.0);
+    let marker = VaryMarker::new(5, &[header::ACCEPT, header::COOKIE]).encode();
+    for round in 0..ROUNDS {
+        let response = noisy_headers(&mut rng);
+        let head = StoredHead::new(StatusCode::OK, &response, EXCHANGE, &Settings::default());
+        let mut bytes = if round % 4 == 0 { marker.to_vec() } else { head.encode().to_vec() };
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(bytes.len() as u64) as usize;
+            bytes[at] = rng.next() as u8;
+        }
+        // What is accepted must be readable again: the decoder takes only what the encoder writes.
+        match Meta::decode(&Bytes::from(bytes)) {
+            Ok(Meta::Head(head)) => assert_eq!(StoredHead::decode(&head.encode()), Ok(head)),
+            Ok(Meta::Marker(marker)) => {
+                assert_eq!(Meta::decode(&marker.encode()), Ok(Meta::Marker(marker)))
+            }
+            Err(_) => {}
+        }
+    }
+}

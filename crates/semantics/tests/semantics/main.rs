@@ -1,0 +1,9 @@
+//! Randomised tests of the caching rules, all replayable.
+//!
+//! Every test prints the seed it ran with when it fails; `LARDER_SEED=<seed> cargo test -p
+//! semantics` runs it again. Without the variable each run draws a new seed.
+
+mod bytes;
+mod differential;
+mod properties;
+mod seed;
