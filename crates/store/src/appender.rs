@@ -184,16 +184,6 @@ impl Appender {
         self.unwritten_bytes
     }
 
-    /// The number of the open cluster.
-    pub(crate) fn open_cluster(&self) -> Option<u32> {
-        self.open.as_ref().map(|open| open.cluster)
-    }
-
-    /// Whether `cluster` is open or waits to be written.
-    pub(crate) fn holds(&self, cluster: u32) -> bool {
-        self.open.iter().chain(&self.sealed).any(|filling| filling.cluster == cluster)
-    }
-
     /// When the open cluster must be written although it is not full.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         Some(self.open.as_ref()?.oldest?.saturating_add(bound))

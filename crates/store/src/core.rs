@@ -162,11 +162,6 @@ impl Core {
         }
     }
 
-    /// The digest of an object's key.
-    pub(crate) fn digest(&self, key: &[u8]) -> Digest {
-        self.digester.key(key)
-    }
-
     pub(crate) fn online(&self) -> bool {
         self.health == Health::Online
     }

@@ -15,6 +15,7 @@ mod api;
 mod counters;
 mod entry;
 mod event;
+mod inspect;
 mod key;
 mod open;
 mod options;
@@ -60,6 +61,7 @@ pub use areas::{CACHE_SIZE_MIN, CLUSTER_SIZES};
 pub use counters::Counters;
 pub use entry::{Body, Entry};
 pub use event::Event;
+pub use inspect::{ClusterReport, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 pub use key::{Key, Locality};
 pub use open::{
     Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, index_bytes, judge_superblocks,

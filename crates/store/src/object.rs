@@ -79,11 +79,6 @@ impl Object {
         }
     }
 
-    /// The same version at its place on the device.
-    pub(crate) fn placed(&self, header: Header, position: u32) -> Object {
-        Object { header, position: Some(position), ..self.with_meta(self.meta.clone()) }
-    }
-
     /// True when the body lies in pieces of its own.
     pub(crate) fn in_pieces(&self) -> bool {
         self.header.piece_size > 0

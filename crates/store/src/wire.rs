@@ -9,9 +9,6 @@ impl Encoder<'_> {
         self.0.push(value);
         self
     }
-    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
-        self.bytes(&value.to_le_bytes())
-    }
     pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
@@ -43,9 +40,6 @@ impl<'a> Decoder<'a> {
     pub(crate) fn u8(&mut self) -> Option<u8> {
         Some(self.array::<1>()?[0])
     }
-    pub(crate) fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
@@ -61,10 +55,9 @@ mod tests {
     #[test]
     fn fields_come_back_in_order_and_the_end_is_none() {
         let mut bytes = Vec::new();
-        Encoder(&mut bytes).u8(1).u16(2).u32(3).u64(4).zeros(1).bytes(b"xy");
+        Encoder(&mut bytes).u8(1).u32(3).u64(4).zeros(1).bytes(b"xy");
         let mut fields = Decoder(&bytes);
         assert_eq!(fields.u8(), Some(1));
-        assert_eq!(fields.u16(), Some(2));
         assert_eq!(fields.u32(), Some(3));
         assert_eq!(fields.u64(), Some(4));
         assert_eq!(fields.u8(), Some(0));
