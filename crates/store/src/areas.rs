@@ -6,6 +6,7 @@
 
 use device::Extent;
 
+use crate::cluster_table::ClusterTable;
 use crate::wire::{Decoder, Encoder};
 
 /// Offsets of the two superblock copies.
@@ -62,11 +63,13 @@ struct MetadataSizes {
 impl MetadataSizes {
     fn new(len: u64, cluster_size: u32, index_bytes: u64) -> MetadataSizes {
         let clusters = len / u64::from(cluster_size);
-        // A checkpoint holds the cluster table (at most 40 bytes each) and the dead lists, which
-        // `dead_records_max` bounds at 16 per cluster on average.
+        let dead = clusters * DEAD_PER_CLUSTER;
+        let table = ClusterTable::max_encoded_len(clusters as u32, dead as usize);
+        // Room for what is removed while a recovery is under way.
+        let removed = (len / 1024).clamp(64 * 1024, 4 << 20);
         MetadataSizes {
             journal: (len / 1024).clamp(256 * 1024, 64 * 1024 * 1024) / BLOCK * BLOCK,
-            checkpoint: align_up(64 * 1024 + clusters * (40 + 4 * DEAD_PER_CLUSTER)),
+            checkpoint: align_up(table as u64 + removed),
             index_dump: align_up(index_bytes + BLOCK),
         }
     }

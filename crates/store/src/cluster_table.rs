@@ -196,6 +196,7 @@ impl ClusterTable {
         self.incarnations[cluster as usize]
     }
 
+    #[cfg(test)]
     /// The number that the next cluster to be opened gets.
     pub(crate) fn next_incarnation(&self) -> u64 {
         self.next_incarnation
@@ -217,6 +218,7 @@ impl ClusterTable {
         self.last_access[cluster as usize]
     }
 
+    #[cfg(test)]
     /// Where the last write went: clusters after it are preferred.
     pub(crate) fn position(&self) -> ClusterId {
         self.position
@@ -337,11 +339,6 @@ impl ClusterTable {
         true
     }
 
-    /// Sets what recovery counted in the cluster.
-    pub(crate) fn set_live_records(&mut self, cluster: ClusterId, live: u32) {
-        self.live_records[cluster as usize] = live;
-    }
-
     /// True when the record at `offset` granules is dead, or the cluster is not in use.
     pub(crate) fn is_dead(&self, cluster: ClusterId, offset: u32) -> bool {
         !self.state(cluster).in_use() || self.dead.contains(&(cluster, offset))
@@ -352,11 +349,13 @@ impl ClusterTable {
         self.dead.range((cluster, 0)..=(cluster, u32::MAX)).map(|(_, offset)| *offset)
     }
 
+    #[cfg(test)]
     /// Records of the cluster that are not dead.
     pub(crate) fn live_records(&self, cluster: ClusterId) -> u32 {
         self.live_records[cluster as usize]
     }
 
+    #[cfg(test)]
     /// Bytes of the cluster's dead records.
     pub(crate) fn dead_bytes(&self, cluster: ClusterId) -> u32 {
         self.dead_bytes[cluster as usize]
@@ -464,12 +463,6 @@ impl ClusterTable {
     /// order.
     pub(crate) fn recovered(&mut self) {
         self.rebuild();
-    }
-
-    /// The journal says that the last write went before this cluster.
-    pub(crate) fn set_position(&mut self, position: ClusterId) {
-        assert!(position < self.clusters(), "the disk position is a cluster");
-        self.position = position;
     }
 
     // ---- Within

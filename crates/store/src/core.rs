@@ -11,7 +11,9 @@
 mod insertion;
 mod lookup;
 mod maintenance;
+mod prefetch;
 mod removal;
+mod virtual_cluster;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use std::task::Waker;
 
 use crate::appender::Appender;
 use crate::areas::{Areas, DEAD_PER_CLUSTER};
-use crate::cluster_table::{ClusterTable, Policy, State};
+use crate::cluster_table::{ClusterId, ClusterTable, Policy, State};
 use crate::counters::Counters;
 use crate::digest::{Digest, Digester};
 use crate::fetches::Fetches;
@@ -61,8 +63,6 @@ pub(crate) struct Core {
     pub(crate) digester: Digester,
     pub(crate) index: Index,
     pub(crate) tier: Tier<Arc<Object>>,
-    /// Bytes that the memory tier may hold.
-    pub(crate) tier_capacity: usize,
     pub(crate) clusters: ClusterTable,
     pub(crate) journal: Journal,
     pub(crate) appender: Appender,
@@ -77,6 +77,8 @@ pub(crate) struct Core {
     /// Number of the last checkpoint.
     pub(crate) checkpoint: u64,
     pub(crate) maintenance: maintenance::State,
+    /// Clusters that are on the device and whole in memory, with what lives in them (C5).
+    pub(crate) virtual_clusters: BTreeMap<ClusterId, Vec<Digest>>,
     /// Clusters that recovery has read, and how many there are.
     pub(crate) scanned: (u32, u32),
     /// Tasks that wait for a change (room, a write, a flush).
@@ -137,7 +139,6 @@ impl Core {
         Core {
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, Shares::default()),
-            tier_capacity: memory.tier,
             unwritten_max: memory.unwritten_max,
             appender: Appender::new(),
             fetches: Fetches::default(),
@@ -146,6 +147,7 @@ impl Core {
             // Sequence numbers of different openings never meet: 2^40 each.
             sequence: parts.superblock.generation << 40,
             maintenance: maintenance::State::default(),
+            virtual_clusters: BTreeMap::new(),
             scanned: (0, 0),
             waiters: Vec::new(),
             background: None,

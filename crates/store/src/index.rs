@@ -201,6 +201,7 @@ impl Index {
         self.len
     }
 
+    #[cfg(test)]
     /// Number of entries at 90% load, for which the index was made.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
@@ -216,6 +217,7 @@ impl Index {
         self.buckets.len() * Self::BUCKET_BYTES
     }
 
+    #[cfg(test)]
     /// How many entries were displaced so far.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up

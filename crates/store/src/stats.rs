@@ -30,6 +30,10 @@ pub struct Stats {
     pub tier_capacity: usize,
     /// Objects in memory.
     pub tier_objects: usize,
+    /// Bytes of memory of the tier's own structures.
+    pub tier_overhead_bytes: usize,
+    /// Bytes of objects in memory that are not on the device yet (write-on-evict).
+    pub dirty_bytes: usize,
     /// Bytes of records that wait to be written.
     pub unwritten_bytes: usize,
     /// Bytes of a cluster.
@@ -44,7 +48,7 @@ pub struct Stats {
     pub clusters_bad: u32,
     /// Records on the device that are dead.
     pub dead_records: usize,
-    /// Open fetches and journal are not counted: they are small.
+    /// How often the cache was opened.
     pub generation: u64,
 }
 
@@ -66,8 +70,10 @@ impl Stats {
             cluster_table_bytes: clusters.memory_bytes(),
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
                 .map(|level| core.tier.level_bytes(level)),
-            tier_capacity: core.tier_capacity,
+            tier_capacity: core.tier.capacity(),
             tier_objects: core.tier.len(),
+            tier_overhead_bytes: core.tier.overhead_bytes(),
+            dirty_bytes: core.tier.dirty_bytes(),
             unwritten_bytes: core.appender.unwritten_bytes(),
             cluster_size: core.areas.cluster_size,
             clusters: clusters.clusters(),

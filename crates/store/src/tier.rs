@@ -269,6 +269,7 @@ impl<T: Weighed> Tier<T> {
             .map(|node| (&node.digest, &node.resident))
     }
 
+    #[cfg(test)]
     /// Sum of the objects' weights in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.levels.iter().map(|level| level.bytes).sum()

@@ -173,9 +173,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
             return None;
         }
         let whole_cluster = plan.whole_cluster.then_some(plan.position);
-        pinned.loaded(&object);
+        let now = self.now();
+        pinned.loaded(&object, now);
         if let Some(position) = whole_cluster {
-            self.shared.lock().prefetch(position, &bytes);
+            self.shared.lock().prefetch(position, &bytes, now);
         }
         Some(object)
     }
@@ -332,9 +333,9 @@ impl<'a> Pinned<'a> {
         self.plan.as_ref().expect("resolved only once")
     }
 
-    fn loaded(&mut self, object: &Arc<Object>) {
+    fn loaded(&mut self, object: &Arc<Object>, now: Now) {
         if let Some(plan) = self.plan.take() {
-            self.shared.lock().loaded(&plan, object);
+            self.shared.lock().loaded(&plan, object, now);
         }
     }
 

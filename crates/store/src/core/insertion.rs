@@ -68,7 +68,7 @@ impl Core {
                 let before = self.journal.now();
                 self.supersede(&new.record);
                 self.tier.insert(digest, self.resident(&object, true, false, None, 1));
-                self.shrink_tier_at(now);
+                self.shrink_tier(now);
                 return TryInsert::Done(self.noted_since(before));
             }
         }
@@ -82,7 +82,7 @@ impl Core {
         if self.worth_keeping(&object) {
             let cluster = object.position.map(|position| self.areas.locate(position).0);
             self.tier.insert(digest, self.resident(&object, false, false, cluster, 1));
-            self.shrink_tier_at(now);
+            self.shrink_tier(now);
         }
         self.kick();
         TryInsert::Done(done)
@@ -203,7 +203,7 @@ impl Core {
         if in_memory || self.worth_keeping(&object) {
             let cluster = object.position.map(|position| self.areas.locate(position).0);
             self.tier.insert(digest, self.resident(&object, dirty, false, cluster, accesses));
-            self.shrink_tier_at(now);
+            self.shrink_tier(now);
         }
         self.counters.refreshes += 1;
         Ok(true)
@@ -245,24 +245,19 @@ impl Core {
         Ok(true)
     }
 
-    /// Lets go of what the memory tier has too much, at a time when nothing can be placed.
-    pub(super) fn shrink_tier(&mut self) {
-        while let Some(Eviction::Dropped(..)) = self.tier.next_eviction() {}
-    }
-
     /// Lets go of what the memory tier has too much; what is dirty is grouped and placed (C11).
-    pub(super) fn shrink_tier_at(&mut self, now: Now) {
+    pub(super) fn shrink_tier(&mut self, now: Now) {
         loop {
             match self.tier.next_eviction() {
                 None => break,
                 Some(Eviction::Dropped(..)) => {}
-                Some(Eviction::Write(digest, _)) => self.write_group(digest, now),
+                Some(Eviction::Write(digest, _)) => self.evict_dirty(digest, now),
             }
         }
     }
 
     /// Writes the group that `victim` and its neighbours in cold form.
-    fn write_group(&mut self, victim: Digest, now: Now) {
+    pub(super) fn write_group(&mut self, victim: Digest, now: Now) {
         let mut group = self.choose_group();
         if !group.contains(&victim) {
             group.push(victim);
@@ -276,7 +271,7 @@ impl Core {
         let candidates: Vec<grouping::Candidate> = self
             .tier
             .cold_half()
-            .filter(|(_, resident)| resident.dirty)
+            .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
             .map(|(digest, resident)| grouping::Candidate {
                 digest: *digest,
                 html: resident.html,
@@ -312,7 +307,7 @@ impl Core {
         let dirty: Vec<(Digest, usize)> = self
             .tier
             .iter()
-            .filter(|(_, resident)| resident.dirty)
+            .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
             .map(|(digest, resident)| (*digest, resident.object.weight()))
             .collect();
         for (digest, weight) in dirty {

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use device::Extent;
 
-use super::{Core, Health};
+use super::{Core, Health, Now};
 use crate::api::Source;
 use crate::cluster_table::State;
 use crate::digest::Digest;
 use crate::index::Slot;
 use crate::object::Object;
 use crate::options::ReadUnit;
-use crate::record::{Found, Place, RecordKind};
-use crate::summary;
+use crate::record::{Place, RecordKind};
 use crate::tier::Resident;
 
 /// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
@@ -172,14 +171,15 @@ impl Core {
 
     /// The plan's record was read and is what was wanted: it enters memory unless it was removed
     /// or superseded meanwhile.
-    pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>) {
+    pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) {
         self.unpin(plan);
         let meta = plan.meta.as_ref().map(MetaPlan::position);
         self.keep(plan.digest, object, meta, false);
+        self.shrink_tier(now);
     }
 
     /// Keeps `object`, read from the device, in memory if it is still the current one and its
-    /// metadata are those at `meta`, or its own.
+    /// metadata are those at `meta`, or its own. The caller shrinks the tier afterwards.
     pub(crate) fn keep(
         &mut self,
         digest: Digest,
@@ -197,7 +197,6 @@ impl Core {
         let cluster = object.position.map(|position| self.areas.locate(position).0);
         let accesses = u32::from(!prefetched);
         self.tier.insert(digest, self.resident(object, false, prefetched, cluster, accesses));
-        self.shrink_tier();
     }
 
     /// Whether memory is the place for it: it fits, and is not a part of something so large that
@@ -210,7 +209,7 @@ impl Core {
     }
 
     fn tier_share_max(&self) -> u64 {
-        self.tier_capacity as u64 / 16
+        self.tier.capacity() as u64 / 16
     }
 
     pub(crate) fn resident(
@@ -237,34 +236,6 @@ impl Core {
     /// The plan's reads ended without the wanted record.
     pub(crate) fn unread(&mut self, plan: &ReadPlan) {
         self.unpin(plan);
-    }
-
-    /// Takes the other objects of a cluster that was read whole into memory (C4). `bytes` is the
-    /// cluster that `position` lies in.
-    pub(crate) fn prefetch(&mut self, position: u32, bytes: &Bytes) {
-        let (cluster, _) = self.areas.locate(position);
-        let incarnation = self.clusters.incarnation(cluster);
-        let secret = Arc::clone(&self.secret);
-        let summary = summary::decode(&secret, cluster, incarnation, bytes);
-        let summary::Decoded::Whole(entries) = summary else { return };
-        for entry in entries {
-            let position = self.areas.position(cluster, entry.granule);
-            let wanted = entry.kind == RecordKind::Object
-                && self.tier.peek(&entry.digest).is_none()
-                && self
-                    .index
-                    .get(&entry.digest)
-                    .is_some_and(|slot| slot.position == position && !slot.refreshed);
-            let start = (entry.granule * self.areas.granule) as usize;
-            let Some(record) = wanted.then(|| bytes.get(start..)).flatten() else { continue };
-            let place = Place { position, incarnation };
-            let Some(found) = Found::decode(&secret, place, record) else { continue };
-            if found.header.digest == entry.digest && found.verify_body(&secret, record) {
-                let record = Bytes::copy_from_slice(&record[..found.len()]);
-                let object = Arc::new(Object::from_found(&found, position, &record));
-                self.keep(entry.digest, &object, None, true);
-            }
-        }
     }
 
     fn unpin(&mut self, plan: &ReadPlan) {

@@ -56,6 +56,10 @@ impl Core {
     /// The record of `slot`, which the index has just let go, is dead.
     pub(crate) fn kill(&mut self, slot: Slot) {
         let (cluster, granule) = self.areas.locate(slot.position);
+        if self.virtual_clusters.contains_key(&cluster) {
+            self.free_virtual(cluster);
+            return;
+        }
         if self.clusters.kill(cluster, granule, slot.class.len()) {
             let incarnation = self.clusters.incarnation(cluster);
             self.journal.note(Fact::Dead { cluster, incarnation, granule });

@@ -1,0 +1,73 @@
+//! Virtual clusters (UCFS, section 2.4.4; C5): a cluster that was read whole stays valid on the
+//! device while none of its objects is updated, invalidated or regrouped, and leaves memory
+//! without a write once all its objects are cold. Otherwise the disk cluster becomes free at once
+//! and its objects live in memory only. That is why there is never garbage and never a cleaner.
+//!
+//! In the memory tier the members of a virtual cluster count as dirty: they may not be dropped one
+//! by one. Clusters that hold pieces of large objects or replaced metadata are no virtual clusters.
+
+use super::{Core, Now};
+use crate::cluster_table::{ClusterId, State};
+use crate::digest::Digest;
+use crate::tier::Level;
+
+impl Core {
+    /// All of `members`, which are what lives in the cluster, are in memory now.
+    pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
+        if self.clusters.state(cluster) != State::OnDisk || members.is_empty() {
+            return;
+        }
+        for member in &members {
+            self.tier.set_dirty(member, true);
+        }
+        self.clusters.set_in_memory(cluster, true);
+        self.virtual_clusters.insert(cluster, members);
+    }
+
+    /// One of the cluster's objects changes: the cluster on the device becomes free at once, the
+    /// others live in memory only. Nothing happens when it is no virtual cluster.
+    pub(super) fn free_virtual(&mut self, cluster: ClusterId) {
+        let Some(members) = self.virtual_clusters.remove(&cluster) else { return };
+        let granules = self.areas.granules_per_cluster();
+        let first = self.areas.position(cluster, 0);
+        for member in &members {
+            let here = self
+                .index
+                .get(member)
+                .is_some_and(|slot| slot.position.wrapping_sub(first) < granules);
+            if here {
+                self.index.remove(member);
+                self.tier.set_cluster(member, None);
+            }
+        }
+        self.drop_cluster(cluster);
+    }
+
+    /// A member of a virtual cluster is the next to leave memory: the whole cluster leaves without
+    /// a write when all of it is cold. True when it did.
+    pub(super) fn leave_memory(&mut self, cluster: ClusterId) -> bool {
+        let cold = |core: &Core, member: &Digest| core.tier.level(member) == Some(Level::Cold);
+        let Some(members) = self.virtual_clusters.get(&cluster) else { return false };
+        if !members.iter().all(|member| cold(self, member)) {
+            return false;
+        }
+        for member in self.virtual_clusters.remove(&cluster).unwrap_or_default() {
+            self.tier.remove(&member);
+        }
+        self.clusters.set_in_memory(cluster, false);
+        true
+    }
+
+    /// The dirty object that must leave memory next goes: with its virtual cluster, or in a group
+    /// that is written.
+    pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) {
+        let cluster = self.tier.peek(&digest).and_then(|resident| resident.cluster);
+        if let Some(cluster) = cluster {
+            if self.leave_memory(cluster) {
+                return;
+            }
+            self.free_virtual(cluster);
+        }
+        self.write_group(digest, now);
+    }
+}
