@@ -232,7 +232,7 @@ impl ResponseDirectives {
                     Scope::from_list(plain.as_deref().unwrap_or(value))
                 }
             };
-            directives.apply(&name, || delta(value), scope);
+            directives.apply(name.as_str(), || delta(value), scope);
         }
         directives
     }
@@ -289,14 +289,38 @@ impl ResponseDirectives {
     }
 }
 
-/// Splits a member at its first `=`; the name is trimmed and lowered, the value taken as it is, so
-/// that `max-age = 60` is a `max-age` with a bad value and not something unknown.
-fn name_and_value(member: &[u8]) -> (String, Option<&[u8]>) {
+/// The name of a directive in lower case, without an allocation: requests are parsed on every hit.
+struct Name {
+    bytes: [u8; Name::MAX_LEN],
+    length: usize,
+}
+
+impl Name {
+    /// The longest name that means anything to us is `stale-while-revalidate`.
+    const MAX_LEN: usize = 24;
+
+    /// A longer name becomes the empty one, which is as unknown.
+    fn new(name: &[u8]) -> Name {
+        let mut bytes = [0; Name::MAX_LEN];
+        let length = if name.len() > Name::MAX_LEN { 0 } else { name.len() };
+        bytes[..length].copy_from_slice(&name[..length]);
+        bytes.make_ascii_lowercase();
+        Name { bytes, length }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or("")
+    }
+}
+
+/// Splits a member at its first `=`; the name is trimmed, the value taken as it is, so that
+/// `max-age = 60` is a `max-age` with a bad value and not something unknown.
+fn name_and_value(member: &[u8]) -> (Name, Option<&[u8]>) {
     let (name, value) = match member.iter().position(|&byte| byte == b'=') {
         Some(at) => (&member[..at], Some(&member[at + 1..])),
         None => (member, None),
     };
-    (String::from_utf8_lossy(list::trim(name)).to_ascii_lowercase(), value)
+    (Name::new(list::trim(name)), value)
 }
 
 fn delta(value: Option<&[u8]>) -> Delta {

@@ -34,6 +34,7 @@ pub mod freshness;
 pub mod hop_by_hop;
 pub mod invalidation;
 mod list;
+pub mod max_forwards;
 pub mod merge;
 pub mod multipart;
 pub mod packed;

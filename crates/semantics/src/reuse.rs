@@ -5,13 +5,15 @@
 //! is the exception: only where origin, client or operator permit it and nothing forbids it
 //! (4.2.4).
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use crate::cache_control::{Delta, MaxStale};
 use crate::packed::{Flag, Packed};
 use crate::request::{MethodClass, RequestFacts};
 use crate::settings::Settings;
+use crate::stored_head::StoredHead;
 use crate::time::{Seconds, Time};
+use crate::vary::{self, Vary};
 
 /// What to do with a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +107,28 @@ pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Set
     }
     let conditional = stored.has_validator();
     Reuse::Validate { age, cause, conditional, fallback: case.fallback(cause) }
+}
+
+/// Whether a second request may be given the response to a first one that is still being fetched
+/// (collapsed requests). The head has been found storable; the second request must select the same
+/// variant and be content with the response as it is, without validation.
+pub fn may_share(
+    head: &StoredHead,
+    first: &HeaderMap,
+    second: &HeaderMap,
+    second_facts: &RequestFacts,
+    now: Time,
+    settings: &Settings,
+) -> bool {
+    let same = match head.vary() {
+        Vary::None => true,
+        Vary::Names(names) => vary::same_variant(&names, first, second),
+        Vary::Star => false,
+    };
+    same && matches!(
+        decide(head.packed(), second_facts, now, settings),
+        Reuse::Fresh { .. } | Reuse::Stale { .. }
+    )
 }
 
 struct Case<'a> {
@@ -211,7 +235,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{headers, later, packed};
+    use crate::fixture::{headers, later, packed, stored};
 
     fn at(response: &str, request: &str, seconds: u64, settings: &Settings) -> Reuse {
         let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
@@ -367,5 +391,30 @@ mod tests {
         let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
         let decision = decide(&stored, &facts, later(60), &Settings::default());
         assert!(matches!(decision, Reuse::Validate { conditional: false, .. }));
+    }
+
+    #[test]
+    fn followers_share_only_what_would_be_served_to_them_from_the_store() {
+        let plain: &[&str] = &["Cache-Control: max-age=60"];
+        let varies: &[&str] = &["Cache-Control: max-age=60", "Vary: Accept"];
+        let cases: [(&[&str], &[&str], &[&str], bool); 9] = [
+            (plain, &[], &[], true),
+            (plain, &["Accept: a"], &["Accept: b"], true),
+            (varies, &["Accept: a"], &["Accept: a"], true),
+            (varies, &["Accept: a"], &["Accept: b"], false),
+            (varies, &["Accept: a"], &[], false),
+            (&["Cache-Control: max-age=60", "Vary: *"], &[], &[], false),
+            (&["Cache-Control: no-cache", "ETag: \"a\""], &[], &[], false),
+            (&["Cache-Control: max-age=0", "ETag: \"a\""], &[], &[], false),
+            (plain, &[], &["Cache-Control: no-cache"], false),
+        ];
+        for (response, first, second, expected) in cases {
+            let second = headers(second);
+            let facts = RequestFacts::of(&http::Method::GET, &second);
+            let settings = Settings::default();
+            let head = stored(response);
+            let shares = may_share(&head, &headers(first), &second, &facts, later(0), &settings);
+            assert_eq!(shares, expected, "{response:?} {first:?} {second:?}");
+        }
     }
 }

@@ -212,7 +212,7 @@ fn normal_escapes(path: &str) -> Option<String> {
     let mut rest = path;
     while let Some(at) = rest.find('%') {
         normal.push_str(&rest[..at]);
-        let byte = decode_triplet(rest[at..].as_bytes())?;
+        let byte = decode_triplet(&rest.as_bytes()[at..])?;
         if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
             normal.push(char::from(byte));
         } else {

@@ -3,6 +3,8 @@
 //! Every test prints the seed it ran with when it fails; `LARDER_SEED=<seed> cargo test -p
 //! semantics` runs it again. Without the variable each run draws a new seed.
 
+#![allow(clippy::unwrap_used)]
+
 mod bytes;
 mod differential;
 mod properties;
