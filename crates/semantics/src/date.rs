@@ -45,7 +45,7 @@ pub fn format(time: Time) -> String {
     )
 }
 
-/// [`format`] as a header value.
+/// [`format()`] as a header value.
 pub fn to_value(time: Time) -> HeaderValue {
     HeaderValue::try_from(format(time)).unwrap_or(HeaderValue::from_static(""))
 }

@@ -253,7 +253,8 @@ mod tests {
     fn each_fact_comes_from_its_header() {
         let date = format!("Date: {NOW_DATE}");
         let modified = format!("Last-Modified: {EARLIER_DATE}");
-        let cases: [(&[&str], &[Flag]); 15] = [
+        let just_now = format!("Last-Modified: {NOW_DATE}");
+        let cases: [(&[&str], &[Flag]); 16] = [
             (&["Cache-Control: must-revalidate"], &[Flag::MustRevalidate, Flag::Shareable]),
             (&["Cache-Control: proxy-revalidate"], &[Flag::ProxyRevalidate]),
             (&["Cache-Control: s-maxage=5"], &[Flag::SMaxAge, Flag::Shareable]),
@@ -268,6 +269,7 @@ mod tests {
             (&["ETag: a"], &[]),
             (&["Vary: Accept"], &[Flag::Varies]),
             (&[&modified], &[Flag::LastModified, Flag::Heuristic]),
+            (&[&just_now, &date], &[Flag::LastModified]),
             (&[&modified, &date], &[Flag::LastModified, Flag::StrongLastModified, Flag::Heuristic]),
         ];
         for (lines, expected) in cases {

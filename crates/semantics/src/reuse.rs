@@ -397,7 +397,8 @@ mod tests {
     fn followers_share_only_what_would_be_served_to_them_from_the_store() {
         let plain: &[&str] = &["Cache-Control: max-age=60"];
         let varies: &[&str] = &["Cache-Control: max-age=60", "Vary: Accept"];
-        let cases: [(&[&str], &[&str], &[&str], bool); 9] = [
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], bool);
+        let cases: [Case; 9] = [
             (plain, &[], &[], true),
             (plain, &["Accept: a"], &["Accept: b"], true),
             (varies, &["Accept: a"], &["Accept: a"], true),

@@ -1,8 +1,7 @@
 //! Where the randomness of these tests comes from: one seed, printed, settable.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::BuildHasher as _;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -13,7 +12,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 pub fn seed() -> u64 {
     match std::env::var("LARDER_SEED") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("LARDER_SEED={text} is no number")),
-        Err(_) => RandomState::new().hash_one(()),
+        Err(_) => std::hash::RandomState::new().hash_one(()),
     }
 }
 
