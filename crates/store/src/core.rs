@@ -29,6 +29,7 @@ use crate::index::Index;
 use crate::journal::Journal;
 use crate::object::Object;
 use crate::options::Options;
+use crate::record::Place;
 use crate::secret::Secret;
 use crate::superblock::{Condition, Superblock};
 use crate::tier::{Shares, Tier};
@@ -210,6 +211,12 @@ impl Core {
         self.wake();
         self.kick();
         first
+    }
+
+    /// The place that a record at `position` has now.
+    fn place_at(&self, position: u32) -> Place {
+        let (cluster, _) = self.areas.locate(position);
+        Place { position, incarnation: self.clusters.incarnation(cluster) }
     }
 
     /// The state of the cluster that `position` lies in.

@@ -24,21 +24,10 @@ pub(crate) struct Candidate {
     pub bytes: u32,
     /// A page that embeds others.
     pub html: bool,
-    /// Hash of the site.
-    pub site: u64,
     /// Hash of site and directory.
     pub group: u64,
     /// How often it was asked for.
     pub accesses: u32,
-}
-
-/// What belongs together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Affinity {
-    /// The directory, as in the paper.
-    Directory,
-    /// The directory, then the whole site.
-    DirectoryThenSite,
 }
 
 /// Objects to be written together.
@@ -53,13 +42,8 @@ pub(crate) struct Group {
 }
 
 /// Chooses a group among `candidates`, which are the cold half, least recently used first, for
-/// clusters that take `cluster` bytes of objects. Empty without candidates.
-pub(crate) fn choose(candidates: &[Candidate], cluster: u32) -> Vec<Digest> {
-    group(candidates, cluster, Affinity::DirectoryThenSite).map_or_else(Vec::new, |g| g.members)
-}
-
-/// As [`choose`], with what belongs together as a parameter. `None` without candidates.
-pub(crate) fn group(candidates: &[Candidate], cluster: u32, affinity: Affinity) -> Option<Group> {
+/// clusters that take `cluster` bytes of objects. `None` without candidates.
+pub(crate) fn choose(candidates: &[Candidate], cluster: u32) -> Option<Group> {
     assert!(cluster > 0, "a cluster has room");
     let first = candidates.iter().position(|candidate| candidate.html).unwrap_or(0);
     let seed = *candidates.get(first)?;
@@ -75,9 +59,6 @@ pub(crate) fn group(candidates: &[Candidate], cluster: u32, affinity: Affinity) 
     };
     filling.take(first);
     filling.fill(0, |candidate| candidate.group == seed.group);
-    if affinity == Affinity::DirectoryThenSite {
-        filling.fill(0, |candidate| candidate.site == seed.site);
-    }
     // The paper goes on while more than 1 KB is free.
     filling.fill(SMALL + 1, |candidate| {
         candidate.accesses == seed.accesses || u64::from(candidate.bytes) < SMALL
@@ -123,7 +104,7 @@ mod tests {
 
     fn candidate(number: u64, bytes: u32, group: u64, accesses: u32) -> Candidate {
         let digest = Digest::from_halves(number, 0);
-        Candidate { digest, bytes, html: false, site: group / 10, group, accesses }
+        Candidate { digest, bytes, html: false, group, accesses }
     }
 
     fn numbers(group: &Group) -> Vec<u64> {
@@ -152,17 +133,9 @@ mod tests {
         // The page 2 (10 KB) comes first. Its directory 11 adds 1 (20) and 5 (25): 9 KB are free,
         // so 8 (10) does not fit. Then 3 (small), 7 (as often asked for as the page), 9 (small)
         // and 10, after which 224 bytes are free; 4 was too large, 0 and 6 differ.
-        let group = group(&cold_half(), 64 * KB, Affinity::Directory).unwrap();
+        let group = choose(&cold_half(), 64 * KB).unwrap();
         assert_eq!(numbers(&group), [2, 1, 5, 3, 7, 9, 10]);
         assert_eq!((group.clusters, group.free), (1, 1024 - 800));
-    }
-
-    #[test]
-    fn the_rest_of_the_site_comes_before_strangers() {
-        // 6 is of the same site: 7 KB free; then 3, 7 and 9 leave 1,248 bytes: 10 does not fit.
-        let group = group(&cold_half(), 64 * KB, Affinity::DirectoryThenSite).unwrap();
-        assert_eq!(numbers(&group), [2, 1, 5, 6, 3, 7, 9]);
-        assert_eq!((group.clusters, group.free), (1, 2048 - 800));
     }
 
     #[test]
@@ -174,10 +147,10 @@ mod tests {
             candidate(3, 100, 3, 6),
         ];
         // A whole cluster and one more. After 2 exactly 1 KB is free: that ends it, 3 stays.
-        let group = group(&candidates, 64 * KB, Affinity::Directory).unwrap();
+        let group = choose(&candidates, 64 * KB).unwrap();
         assert_eq!(numbers(&group), [0, 2]);
         assert_eq!((group.clusters, group.free), (2, 1024));
-        assert!(choose(&[], 64 * KB).is_empty());
+        assert_eq!(choose(&[], 64 * KB), None);
     }
 
     #[test]
@@ -190,7 +163,7 @@ mod tests {
                     ..candidate(number, random.u32(1..9_000), random.u64(..30), random.u32(..4))
                 })
                 .collect();
-            let group = group(&cold, 16 * KB, Affinity::DirectoryThenSite).unwrap();
+            let group = choose(&cold, 16 * KB).unwrap();
             let mut members = numbers(&group);
             let first = cold[members[0] as usize];
             assert!(first.html || cold.iter().all(|candidate| !candidate.html));
@@ -200,7 +173,7 @@ mod tests {
             members.dedup();
             assert_eq!(members.len(), group.members.len());
             for left in cold.iter().filter(|left| !group.members.contains(&left.digest)) {
-                let same = left.site == first.site;
+                let same = left.group == first.group;
                 let filler = left.accesses == first.accesses || u64::from(left.bytes) < SMALL;
                 let wanted = same || (filler && group.free > SMALL);
                 assert!(!wanted || u64::from(left.bytes) > group.free, "{left:?} was left out");

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::record::{Found, Header, Record};
+use crate::record::{Found, Header, Place, Record};
 use crate::tier::Weighed;
 
 /// Bytes that an object costs in memory besides its key, metadata and body: the structure itself,
@@ -22,8 +22,9 @@ pub(crate) struct Object {
     pub(crate) meta: Bytes,
     /// The part of the body that is in its record: all of it unless `header.piece_size` > 0.
     pub(crate) body: Bytes,
-    /// Where its record is; `None` while it lives in memory only.
-    pub(crate) position: Option<u32>,
+    /// Where its record is; `None` while it lives in memory only. The incarnation tells this
+    /// version from a later one at the same position.
+    pub(crate) place: Option<Place>,
     /// Bytes of the buffers that these slices keep alive, when that is more than their lengths.
     backing: usize,
     pub(crate) attachment: Attachment,
@@ -31,13 +32,13 @@ pub(crate) struct Object {
 
 impl Object {
     /// The object that `record` describes.
-    pub(crate) fn from_record(record: &Record, position: Option<u32>) -> Object {
+    pub(crate) fn from_record(record: &Record, place: Option<Place>) -> Object {
         Object {
             header: record.header.clone(),
             key: record.key.clone(),
             meta: record.meta.clone(),
             body: record.body.clone(),
-            position,
+            place,
             backing: 0,
             attachment: Attachment::new(),
         }
@@ -45,7 +46,7 @@ impl Object {
 
     /// The object that was found in `bytes`, which it keeps alive; or copies out of them when
     /// they are much more than it needs.
-    pub(crate) fn from_found(found: &Found, position: u32, bytes: &Bytes) -> Object {
+    pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes) -> Object {
         let wasteful = bytes.len() > found.len() + found.len() / 2 + 4096;
         let own;
         let bytes = if wasteful {
@@ -60,7 +61,7 @@ impl Object {
             key: part(&found.key),
             meta: part(&found.meta),
             body: part(&found.body),
-            position: Some(position),
+            place: Some(place),
             backing: bytes.len(),
             attachment: Attachment::new(),
         }
@@ -73,7 +74,7 @@ impl Object {
             key: self.key.clone(),
             meta,
             body: self.body.clone(),
-            position: self.position,
+            place: self.place,
             backing: self.backing,
             attachment: Attachment::new(),
         }

@@ -296,7 +296,7 @@ fn examine(
     if !found.verify_body(secret, &record) {
         return Err(Problem::Damaged);
     }
-    let object = Object::from_found(&found, plan.position, &record);
+    let object = Object::from_found(&found, plan.place, &record);
     match &plan.meta {
         None => Ok(object),
         Some(MetaPlan::Ready { meta, target, .. }) if *target == object.header.sequence => {

@@ -13,6 +13,7 @@ use super::{ClusterId, ClusterTable, Policy, State};
 
 const HEADER: usize = 4 + 8 + 4;
 const IN_USE: usize = 1 + 8 + 2 + 4 + 4 + 4 + 4;
+
 /// Next incarnations that are possible: more than 2^62 openings are none.
 const INCARNATIONS: Range<u64> = 1..1 << 62;
 

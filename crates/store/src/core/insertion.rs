@@ -80,7 +80,7 @@ impl Core {
         let done = self.noted_since(before);
         let object = self.place(new.record, now);
         if self.worth_keeping(&object) {
-            let cluster = object.position.map(|position| self.areas.locate(position).0);
+            let cluster = object.place.map(|place| self.areas.locate(place.position).0);
             self.tier.insert(digest, self.resident(&object, false, false, cluster, 1));
             self.shrink_tier(now);
         }
@@ -141,7 +141,7 @@ impl Core {
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
         self.bury(inserted);
-        Arc::new(Object::from_record(&record, Some(position)))
+        Arc::new(Object::from_record(&record, Some(self.place_at(position))))
     }
 
     fn append(&mut self, record: &Arc<Record>, target: u32, target_sequence: u64, now: Now) -> u32 {
@@ -184,11 +184,13 @@ impl Core {
         if overtaken.load(Ordering::Acquire) {
             return Err(Refusal::Overtaken);
         }
-        let slot = self.index.get(&digest).filter(|slot| Some(slot.position) == of.position);
+        let slot = self.index.get(&digest);
+        let slot = slot.filter(|slot| Some(self.place_at(slot.position)) == of.place);
         let resident = self.tier.peek(&digest);
         let in_memory = resident.is_some_and(|resident| {
-            resident.object.header.sequence == of.header.sequence
-                && resident.object.position == of.position
+            // Versions that have no place yet have no sequence number either.
+            resident.object.header.object_id == of.header.object_id
+                && resident.object.place == of.place
         });
         if slot.is_none() && !in_memory {
             return Err(Refusal::Overtaken);
@@ -201,7 +203,7 @@ impl Core {
         }
         let object = Arc::new(of.with_meta(meta));
         if in_memory || self.worth_keeping(&object) {
-            let cluster = object.position.map(|position| self.areas.locate(position).0);
+            let cluster = object.place.map(|place| self.areas.locate(place.position).0);
             self.tier.insert(digest, self.resident(&object, dirty, false, cluster, accesses));
             self.shrink_tier(now);
         }
@@ -275,13 +277,13 @@ impl Core {
             .map(|(digest, resident)| grouping::Candidate {
                 digest: *digest,
                 html: resident.html,
-                site: resident.site,
                 group: resident.group,
                 bytes: resident.object.weight() as u32,
                 accesses: resident.accesses,
             })
             .collect();
         grouping::choose(&candidates, self.areas.cluster_size)
+            .map_or_else(Vec::new, |group| group.members)
     }
 
     /// Moves a dirty object out of memory into the open cluster; gives it up when there is none.

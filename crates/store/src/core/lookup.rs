@@ -111,7 +111,7 @@ impl Core {
     /// any, came later and wait as well.
     fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
         let record = self.appender.get(slot.position)?;
-        let object = Object::from_record(record, Some(slot.position));
+        let object = Object::from_record(record, Some(self.place_at(slot.position)));
         if !slot.refreshed {
             return Some(Arc::new(object));
         }
@@ -189,12 +189,12 @@ impl Core {
     ) {
         let Some(slot) = self.index.get(&digest) else { return };
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
-        let current = Some(slot.position) == object.position
+        let current = Some(self.place_at(slot.position)) == object.place
             && refreshed.flatten().map(|slot| slot.position) == meta;
         if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
             return;
         }
-        let cluster = object.position.map(|position| self.areas.locate(position).0);
+        let cluster = object.place.map(|place| self.areas.locate(place.position).0);
         let accesses = u32::from(!prefetched);
         self.tier.insert(digest, self.resident(object, false, prefetched, cluster, accesses));
     }

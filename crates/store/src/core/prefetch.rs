@@ -64,13 +64,14 @@ impl Core {
         if self.tier.peek(&digest).is_none() {
             let start = (entry.granule * self.areas.granule) as usize;
             let record = bytes.get(start..).unwrap_or_default();
-            let found = Found::decode(&self.secret, Place { position, incarnation }, record);
+            let place = Place { position, incarnation };
+            let found = Found::decode(&self.secret, place, record);
             let found = found.filter(|found| {
                 found.header.digest == digest && found.verify_body(&self.secret, record)
             });
             let Some(found) = found else { return Taken::Left };
             let own = Bytes::copy_from_slice(&record[..found.len()]);
-            let object = Arc::new(Object::from_found(&found, position, &own));
+            let object = Arc::new(Object::from_found(&found, place, &own));
             self.keep(digest, &object, None, true);
         }
         match self.tier.peek(&digest) {

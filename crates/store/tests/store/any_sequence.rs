@@ -1,0 +1,102 @@
+//! Any sequence of operations against a map: what the store returns is what was last committed
+//! under the key, or, where it may evict, nothing.
+
+use std::time::Duration;
+
+use store::Options;
+
+use crate::content::{any_len, key};
+use crate::rig::{Rig, formatted, product, ucfs};
+use crate::seeds::seeds;
+
+const KEYS: u32 = 40;
+const MIB: u64 = 1 << 20;
+
+/// One operation on a key.
+fn step(rig: &mut Rig, random: &mut fastrand::Rng, all: bool) {
+    let number = random.u32(..KEYS);
+    let refused = |result: Result<_, _>| assert!(!all || result.is_ok(), "{result:?}");
+    match random.u8(..16) {
+        0..5 => refused(rig.insert(number, any_len(random)).map(|_| ())),
+        5 => rig.abort(number, any_len(random)),
+        6 | 7 => {
+            let hit = rig.refresh(number);
+            assert!(!all || hit.is_ok_and(|state| state == rig.history.current(number)));
+        }
+        8 => {
+            let removed = rig.history.current(number).is_some();
+            assert!(!all || rig.remove(number) == removed);
+        }
+        9 => refused(rig.purge(number).map(|_| ())),
+        10 => rig.pass(Duration::from_millis(random.u64(..3_000))),
+        11 => read_a_range(rig, number, random),
+        _ => {
+            let seen = rig.look(number).state();
+            let current = rig.history.current(number);
+            assert!(seen == current || !all && seen.is_none(), "{seen:?}, {current:?}");
+        }
+    }
+}
+
+fn read_a_range(rig: &mut Rig, number: u32, random: &mut fastrand::Rng) {
+    let Some(entry) = rig.entry(number) else { return };
+    let Some(state) = rig.history.current(number) else { panic!("{number} was removed") };
+    let start = random.u64(..=state.len);
+    let end = random.u64(start..=state.len);
+    assert!(rig.read(&entry, state, start..end), "nothing ran beside it");
+}
+
+fn run(name: &'static str, count: usize, device: u64, options: fn() -> Options, all: bool) {
+    for seed in seeds(name, count) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let memory = formatted(device, 32 << 10 << random.u32(..3));
+        let mut rig = Rig::open(memory, options());
+        if random.bool() {
+            rig.probe.memory.shuffle(Some(seed));
+        }
+        for _ in 0..random.u32(..400) {
+            step(&mut rig, &mut random, all);
+            if random.u8(..60) == 0 {
+                rig = rig.reopen();
+            }
+        }
+        rig.check_all(all);
+        rig = rig.reopen();
+        rig.check_all(all);
+    }
+}
+
+#[test]
+fn a_roomy_store_equals_a_map() {
+    run("any_sequence::a_roomy_store_equals_a_map", 12, 128 * MIB, product, true);
+}
+
+#[test]
+fn a_tight_store_equals_a_map_that_forgets() {
+    run("any_sequence::a_tight_store_equals_a_map_that_forgets", 12, 8 * MIB, product, false);
+}
+
+#[test]
+fn the_ucfs_preset_equals_a_map_that_forgets() {
+    run("any_sequence::the_ucfs_preset_equals_a_map_that_forgets", 12, 8 * MIB, ucfs, false);
+}
+
+#[test]
+fn far_more_traffic_than_room() {
+    for seed in seeds("any_sequence::far_more_traffic_than_room", 2) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut rig = Rig::open(formatted(8 * MIB, 64 << 10), product());
+        let mut hits = 0;
+        for number in 0..2_000 {
+            let stored = rig.insert(number, any_len(&mut random));
+            assert!(stored.is_ok(), "{stored:?} at {number}");
+            let recent = number.saturating_sub(random.u32(..50));
+            hits += u32::from(rig.look(recent).state().is_some());
+        }
+        assert!(hits > 1_000, "only {hits} of 2,000 recent objects were there");
+        rig.check_all(false);
+        rig = rig.reopen();
+        rig.check_all(false);
+        assert!(rig.entry(1_999).is_some(), "{:?}", key(1_999));
+    }
+}

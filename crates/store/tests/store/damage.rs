@@ -1,0 +1,108 @@
+//! Damage at rest: bytes of an image are changed, then the cache is opened, asked and used. It
+//! must not panic, and whatever it returns was stored just so.
+
+use std::time::Duration;
+
+use device::{Device, Extent, MemoryDevice};
+
+use crate::content::any_len;
+use crate::crash::history_of;
+use crate::history::{Crash, History};
+use crate::probe::{Probe, Stamp};
+use crate::rig::{Rig, formatted, product, ucfs};
+use crate::seeds::seeds;
+
+const MIB: u64 = 1 << 20;
+
+/// An image with a history of many kinds of operations, stopped in order or killed.
+fn image(random: &mut fastrand::Rng, orderly: bool) -> (MemoryDevice, History, Stamp) {
+    let options = if random.bool() { product() } else { ucfs() };
+    let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), options);
+    for _ in 0..random.u32(..150) {
+        let number = random.u32(..30);
+        match random.u8(..12) {
+            0..8 => _ = rig.insert(number, any_len(random)),
+            8 => _ = rig.refresh(number),
+            9 => _ = rig.remove(number),
+            10 => _ = rig.purge(number),
+            _ => rig.pass(Duration::from_millis(random.u64(..2_000))),
+        }
+    }
+    if orderly {
+        let (probe, mut history) = rig.stop();
+        history.flushes = probe.watch.flushes();
+        (probe.memory.crash_process(), history, probe.watch.stamp())
+    } else {
+        let (at, history) = (rig.probe.watch.stamp(), history_of(&rig));
+        (rig.probe.memory.crash_process(), history, at)
+    }
+}
+
+/// Changes some bytes: a few bits, a run of zeros or noise, or a block that is another's copy.
+fn damage(memory: &MemoryDevice, random: &mut fastrand::Rng) {
+    let len = memory.geometry().len;
+    // Most of the structures are near the start.
+    let offset = if random.bool() { random.u64(..2 * MIB) } else { random.u64(..len) };
+    let run = random.u64(1..20_000).min(len - offset);
+    let block = offset / 4096 * 4096;
+    match random.u8(..5) {
+        0 => memory.poke(offset, &vec![0; run as usize]),
+        1 => memory.poke(offset, &vec![0xFF; run as usize]),
+        2 => {
+            let noise: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(300).collect();
+            memory.poke(offset.min(len - 300), &noise);
+        }
+        3 => {
+            let other = random.u64(..len / 4096) * 4096;
+            memory.poke(block, &memory.peek(Extent { offset: other, len: 4096 }));
+        }
+        _ => {
+            let byte = memory.peek(Extent { offset, len: 1 })[0];
+            memory.poke(offset, &[byte ^ 1 << random.u8(..8)]);
+        }
+    }
+}
+
+/// Opens a damaged image; a refusal to open is an answer too.
+fn examine(memory: &MemoryDevice, history: &History, crash: Crash, at: Stamp) {
+    let opened = Rig::open_probe(Probe::new(memory.crash_process()), product(), 1_700_000_000);
+    let Ok(mut rig) = opened else { return };
+    for number in history.keys() {
+        let permitted = history.permitted(number, crash, at);
+        let seen = rig.look(number).state();
+        assert!(seen.is_none_or(|seen| permitted.contains(&seen)), "{seen:?}, {permitted:?}");
+    }
+    // It can be used, although it may know less of its device than it thinks.
+    rig.adopt(history);
+    let mut random = fastrand::Rng::with_seed(at);
+    for number in 0..60 {
+        _ = rig.insert(number, any_len(&mut random));
+    }
+    rig.settle();
+    rig.check_all(false);
+    rig = rig.reopen();
+    rig.check_all(false);
+}
+
+#[test]
+fn any_damage_to_any_image() {
+    for seed in seeds("damage::any_damage_to_any_image", 60) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let orderly = random.bool();
+        let (memory, history, at) = image(&mut random, orderly);
+        for _ in 0..random.u32(1..8) {
+            damage(&memory, &mut random);
+        }
+        examine(&memory, &history, Crash::Damage, at);
+    }
+}
+
+#[test]
+fn one_damaged_place_after_an_orderly_stop_brings_nothing_back() {
+    for seed in seeds("damage::one_damaged_place_after_an_orderly_stop", 60) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (memory, history, at) = image(&mut random, true);
+        damage(&memory, &mut random);
+        examine(&memory, &history, Crash::Kill, at);
+    }
+}

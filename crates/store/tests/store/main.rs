@@ -1,0 +1,19 @@
+//! The store as its users see it, on a device in memory and in time that the tests move: against
+//! a map, through crashes at every point, over failing and lying devices, and over months of
+//! trickling traffic.
+//!
+//! Tests with randomness print `LARDER_SEED`; setting it in the environment replays one.
+
+#![allow(clippy::unwrap_used)]
+
+mod any_sequence;
+mod content;
+mod crash;
+mod damage;
+mod faults;
+mod history;
+mod probe;
+mod promises;
+mod rig;
+mod seeds;
+mod trickle;
