@@ -97,7 +97,6 @@ impl Bucket {
 pub(crate) struct Index {
     buckets: Box<[Bucket]>,
     len: usize,
-    capacity: usize,
     given_up: u64,
 }
 
@@ -112,12 +111,7 @@ impl Index {
     pub(crate) fn with_capacity(objects: usize) -> Index {
         let buckets = (objects.max(SLOTS) * 10).div_ceil(9 * SLOTS).max(2);
         assert!(u32::try_from(buckets).is_ok(), "an index has fewer than 2^32 buckets");
-        Index {
-            buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
-            len: 0,
-            capacity: objects,
-            given_up: 0,
-        }
+        Index { buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(), len: 0, given_up: 0 }
     }
 
     /// Bytes that an index of this capacity takes.
@@ -202,11 +196,6 @@ impl Index {
     }
 
     #[cfg(test)]
-    /// Number of entries at 90% load, for which the index was made.
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// Share of the slots that is taken, 0 to 1.
     pub(crate) fn load(&self) -> f64 {
         self.len as f64 / (self.buckets.len() * SLOTS) as f64

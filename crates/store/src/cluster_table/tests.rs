@@ -352,6 +352,7 @@ fn the_table_takes_at_most_forty_bytes_per_cluster() {
 /// Prints microseconds per victim; run with `--release -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
+#[allow(clippy::disallowed_methods)]
 fn speed_with_300_000_clusters() {
     let mut random = fastrand::Rng::with_seed(1);
     let mut table = ClusterTable::new(300_000, SIZE, Policy::default());

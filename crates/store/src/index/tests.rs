@@ -1,7 +1,7 @@
 //! The index against a plain map, and its figures: load, false positives, memory.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::*;
 use crate::test_seed::seeds;
@@ -25,7 +25,7 @@ fn colliding(random: &mut fastrand::Rng, homes: u64, tags: u64) -> Digest {
 }
 
 /// What the index must hold: entries by pair of buckets and tag.
-type Model = HashMap<(usize, u32), Slot>;
+type Model = BTreeMap<(usize, u32), Slot>;
 
 fn pair(index: &Index, digest: &Digest) -> (usize, u32) {
     let (first, tag) = index.home(digest);
@@ -190,6 +190,7 @@ fn dumps_that_are_none_are_refused() {
 /// Prints nanoseconds per operation; run with `--release -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures and takes a while"]
+#[allow(clippy::disallowed_methods)]
 fn speed_of_ten_million() {
     let objects = 10_000_000;
     let mut index = Index::with_capacity(objects);
