@@ -195,7 +195,6 @@ impl Index {
         self.len
     }
 
-    #[cfg(test)]
     /// Share of the slots that is taken, 0 to 1.
     pub(crate) fn load(&self) -> f64 {
         self.len as f64 / (self.buckets.len() * SLOTS) as f64

@@ -137,7 +137,7 @@ pub(crate) mod tests {
     fn a_copy_round_trips() {
         let bytes = sample().encode();
         assert_eq!(bytes.len(), SUPERBLOCK_LEN);
-        let back = Superblock::decode(&bytes).ok().expect("whole");
+        let back = Superblock::decode(&bytes).expect("whole");
         assert_eq!(back.generation, 3);
         assert_eq!(back.condition, Condition::Clean);
         assert_eq!(back.areas, sample().areas);
