@@ -25,3 +25,13 @@ pub(crate) async fn all<F: Future<Output = ()>>(futures: Vec<F>) {
     })
     .await;
 }
+
+/// The values of all, in the order of the futures.
+pub(crate) async fn values<T, F: Future<Output = T>>(futures: Vec<F>) -> Vec<T> {
+    let mut values: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    let tasks = futures.into_iter().zip(&mut values).map(|(future, value)| async move {
+        *value = Some(future.await);
+    });
+    all(tasks.collect()).await;
+    values.into_iter().flatten().collect()
+}

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use device::{Clock, Device, Extent, Nanos};
 
-use crate::areas::Areas;
+use crate::areas::{Areas, BLOCK};
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::{ClusterId, ClusterTable, Policy, State};
 use crate::core::Core;
@@ -25,8 +25,11 @@ use crate::journal::{self, Fact, Replay};
 use crate::record::{Found, Place, RecordKind};
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
-use crate::summary::Entry;
+use crate::summary::{self, Entry};
 use crate::volume::Volume;
+
+/// Clusters whose summaries are read side by side.
+const BATCH: usize = 32;
 
 /// What checkpoint and journal say.
 pub(crate) struct Tables {
@@ -107,6 +110,7 @@ fn apply(
 pub(crate) struct Scan {
     /// Clusters with their incarnations, the newest first.
     left: VecDeque<(ClusterId, u64)>,
+    done: u32,
     of: u32,
     /// Metadata records met so far whose object has not been.
     metas: BTreeMap<Digest, FoundMeta>,
@@ -128,7 +132,22 @@ impl Scan {
             .map(|cluster| (cluster, clusters.incarnation(cluster)))
             .collect();
         left.sort_by_key(|(_, incarnation)| std::cmp::Reverse(*incarnation));
-        Scan { of: left.len() as u32, left: left.into(), metas: BTreeMap::new(), told_at: now }
+        Scan {
+            done: 0,
+            of: left.len() as u32,
+            left: left.into(),
+            metas: BTreeMap::new(),
+            told_at: now,
+        }
+    }
+
+    /// What the cluster holds cannot be known.
+    fn give_up(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
+        let unchanged = core.clusters.incarnation(cluster) == incarnation
+            && core.clusters.state(cluster) == State::OnDisk;
+        if unchanged {
+            core.drop_cluster(cluster);
+        }
     }
 
     /// Takes in what a cluster holds, the newest record first.
@@ -199,20 +218,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Scans until everything is read, the volume goes offline or `deadline` passes.
     pub(crate) async fn recover(&self, deadline: Option<Nanos>) {
         let Some(mut scan) = self.scan.take() else { return };
-        while let Some((cluster, incarnation)) = scan.left.pop_front() {
-            let extent = {
-                let core = self.shared.lock();
-                if !core.online() {
-                    return;
-                }
-                core.areas.cluster(cluster)
-            };
-            let entries = self.cluster_entries(cluster, incarnation, extent).await;
-            {
-                let mut core = self.shared.lock();
-                scan.apply(&mut core, cluster, incarnation, &entries);
-                core.scanned = (scan.of - scan.left.len() as u32, scan.of);
-            }
+        while !scan.left.is_empty() {
+            let Some(batch) = self.next_batch(&mut scan) else { return };
+            // Read side by side, taken in one after the other: the newest first.
+            let reads = batch.iter().map(|(cluster, incarnation)| {
+                let extent = self.shared.lock().areas.cluster(*cluster);
+                self.cluster_entries(*cluster, *incarnation, extent)
+            });
+            let found = crate::join::values(reads.collect()).await;
+            self.take_in(&mut scan, &batch, &found);
             self.tell_progress(&mut scan);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
             if late && !scan.left.is_empty() {
@@ -221,6 +235,39 @@ impl<D: Device, C: Clock> Volume<D, C> {
             }
         }
         self.recovered();
+    }
+
+    /// The next clusters to read, pinned: they stay what they are meanwhile. `None` when the
+    /// volume is offline.
+    fn next_batch(&self, scan: &mut Scan) -> Option<Vec<(ClusterId, u64)>> {
+        let mut core = self.shared.lock();
+        if !core.online() {
+            return None;
+        }
+        let mut batch: Vec<(ClusterId, u64)> =
+            scan.left.drain(..scan.left.len().min(BATCH)).collect();
+        scan.done += batch.len() as u32;
+        // Some may have been given up since the scan was planned.
+        batch.retain(|(cluster, incarnation)| {
+            core.clusters.incarnation(*cluster) == *incarnation
+                && core.clusters.state(*cluster).in_use()
+        });
+        batch.iter().for_each(|(cluster, _)| core.clusters.pin(*cluster));
+        Some(batch)
+    }
+
+    fn take_in(&self, scan: &mut Scan, batch: &[(ClusterId, u64)], found: &[Option<Vec<Entry>>]) {
+        for ((cluster, incarnation), entries) in batch.iter().zip(found) {
+            let mut core = self.shared.lock();
+            match entries {
+                Some(entries) => scan.apply(&mut core, *cluster, *incarnation, entries),
+                None => scan.give_up(&mut core, *cluster, *incarnation),
+            }
+            if core.clusters.unpin(*cluster) {
+                core.wake();
+            }
+            core.scanned = (scan.done, scan.of);
+        }
     }
 
     fn recovered(&self) {
@@ -236,25 +283,34 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let now = self.clock.now();
         if now.saturating_sub(scan.told_at) >= 2_000_000_000 {
             scan.told_at = now;
-            let done = scan.of - scan.left.len() as u32;
-            self.shared.tell(Event::Recovering { device: self.shared.number, done, of: scan.of });
+            let (done, of) = (scan.done, scan.of);
+            self.shared.tell(Event::Recovering { device: self.shared.number, done, of });
         }
     }
 
-    /// What a cluster holds: its summary, or its records one by one when it has none.
-    pub(crate) async fn cluster_entries(
+    /// What a cluster holds: its summary, or its records one by one when it has none. `None`
+    /// when that cannot be settled for good: the cluster must be given up.
+    async fn cluster_entries(
         &self,
         cluster: ClusterId,
         incarnation: u64,
         extent: Extent,
-    ) -> Vec<Entry> {
+    ) -> Option<Vec<Entry>> {
         if let Some(entries) = self.read_summary(cluster, incarnation, extent).await {
-            return entries;
+            return Some(entries);
         }
-        match self.read(extent).await {
-            Some(bytes) => walk(&self.shared.secret, &self.areas(), cluster, incarnation, &bytes),
-            None => Vec::new(),
-        }
+        let bytes = self.read(extent).await?;
+        let areas = self.areas();
+        let entries = walk(&self.shared.secret, &areas, cluster, incarnation, &bytes);
+        // From now on the cluster holds just these: a record that was overlooked today (a bad
+        // read) must not be found tomorrow, when it may have been purged.
+        let summary = summary::encode(&self.shared.secret, cluster, incarnation, &entries);
+        let start = (bytes.len() - summary.len()) / BLOCK as usize * BLOCK as usize;
+        let mut tail = bytes[start..].to_vec();
+        let at = tail.len() - summary.len();
+        tail[at..].copy_from_slice(&summary);
+        self.write(extent.offset + start as u64, &tail).await?;
+        Some(entries)
     }
 }
 

@@ -203,7 +203,7 @@ impl Core {
     }
 
     /// Declares a cluster given up; it becomes free when the journal is durable up to here.
-    pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
+    pub(crate) fn drop_cluster(&mut self, cluster: ClusterId) {
         let incarnation = self.clusters.incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
         self.clusters.give_up(cluster, self.journal.now());
