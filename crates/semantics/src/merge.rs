@@ -75,7 +75,14 @@ pub fn freshen(
             headers.append(name.clone(), value.clone());
         }
     }
-    StoredHead::new(stored.status(), &headers, exchange, settings)
+    let fresh = StoredHead::new(stored.status(), &headers, exchange, settings);
+    // The new Date is later than that of the body. It proves nothing about a body which was
+    // received within the second of its last change: what was a weak validator stays one.
+    if stored.packed().is(Flag::StrongLastModified) {
+        fresh
+    } else {
+        fresh.with_weak_last_modified()
+    }
 }
 
 /// A strong tag vouches for every byte. A stored response that carried none, or a weak one, cannot
@@ -238,6 +245,22 @@ mod tests {
             let tag = after.headers().get(ETAG).map(|value| value.to_str().unwrap());
             assert_eq!(tag, expected, "{ours:?} {theirs}");
         }
+    }
+
+    #[test]
+    fn a_weak_last_modified_stays_weak_however_late_the_304() {
+        let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", NOW_DATE));
+        let (date, later_date) = (line("Date", NOW_DATE), line("Date", LATER_DATE));
+        let exchange = Exchange { requested: later(1000), received: later(1000) };
+        let once = |modified: &str| {
+            let update = headers(&[&later_date]);
+            freshen(&stored(&[modified, &date]), &update, exchange, &Settings::default())
+        };
+        assert!(once(&old).packed().is(Flag::StrongLastModified));
+        assert!(!once(&new).packed().is(Flag::StrongLastModified));
+        let tagged = headers(&["ETag: \"a\"", &later_date]);
+        let twice = freshen(&once(&new), &tagged, exchange, &Settings::default());
+        assert_eq!(twice.headers().get(ETAG), None);
     }
 
     #[test]

@@ -174,6 +174,12 @@ impl Packed {
         self
     }
 
+    /// The same facts, with a `Last-Modified` that is a weak validator.
+    pub(crate) fn with_weak_last_modified(mut self) -> Packed {
+        self.flags &= !(Flag::StrongLastModified as u32);
+        self
+    }
+
     /// The encoded form.
     pub fn encode(&self) -> [u8; Packed::LEN] {
         let mut bytes = [0; Packed::LEN];

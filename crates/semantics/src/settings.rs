@@ -32,8 +32,9 @@ pub struct Settings {
     /// `s-maxage`. RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use, and RFC 5861, which
     /// is older, does not know of it.
     pub stale_despite_s_maxage: bool,
-    /// Whether an answer with `Set-Cookie` may be stored. RFC 9111 says yes (7.3), and leaves it to
-    /// the origin to forbid it.
+    /// Whether an answer with `Set-Cookie` may be stored when the origin gives it a lifetime or
+    /// calls it public. RFC 9111 says yes (7.3), and leaves it to the origin to forbid it. On a
+    /// heuristic alone such an answer is never stored.
     pub store_set_cookie: bool,
     /// Whether what was stored from a request without `Authorization` may answer one with it, even
     /// when the answer does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only

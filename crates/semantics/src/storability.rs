@@ -5,7 +5,7 @@ use http::header::{HeaderMap, SET_COOKIE};
 
 use crate::age;
 use crate::cache_control::{Delta, ResponseDirectives, Scope};
-use crate::freshness;
+use crate::freshness::{self, Freshness};
 use crate::request::{MethodClass, RequestFacts};
 use crate::settings::Settings;
 use crate::time::{Exchange, Seconds};
@@ -33,7 +33,8 @@ pub enum NotStorable {
     Authorization,
     /// `Vary: *` or a `Vary` that cannot be read: no request would match it.
     VaryStar,
-    /// `Set-Cookie`, and the settings keep such responses out.
+    /// `Set-Cookie`, and the settings keep such responses out or the origin did not say that it is
+    /// to be stored: a cookie is not for others on a guess.
     SetCookie,
     /// Neither fresh for a moment nor something that could be validated: storing it is useless.
     NoFreshness,
@@ -80,10 +81,13 @@ pub fn judge(
     if matches!(Vary::of(headers), Vary::Star) {
         return Err(NotStorable::VaryStar);
     }
-    if headers.contains_key(SET_COOKIE) && !settings.store_set_cookie {
+    let freshness = freshness::lifetime(status, headers, &directives, exchange.received, settings);
+    let is_meant = directives.public || freshness.is_explicit();
+    if headers.contains_key(SET_COOKIE) && !(settings.store_set_cookie && is_meant) {
         return Err(NotStorable::SetCookie);
     }
-    if is_useful(status, headers, &directives, exchange, settings) {
+    let may_be_stored = is_meant || freshness::is_heuristically_cacheable(status);
+    if may_be_stored && is_useful(status, headers, &directives, freshness, exchange, settings) {
         Ok(())
     } else {
         Err(NotStorable::NoFreshness)
@@ -147,16 +151,10 @@ fn is_useful(
     status: StatusCode,
     headers: &HeaderMap,
     directives: &ResponseDirectives,
+    freshness: Freshness,
     exchange: Exchange,
     settings: &Settings,
 ) -> bool {
-    let freshness = freshness::lifetime(status, headers, directives, exchange.received, settings);
-    let explicit = directives.public
-        || freshness.is_explicit()
-        || freshness::is_heuristically_cacheable(status);
-    if !explicit {
-        return false;
-    }
     if status.is_success() && validators::has_any(headers, exchange.received) {
         return true;
     }

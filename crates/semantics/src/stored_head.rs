@@ -109,6 +109,12 @@ impl StoredHead {
         self
     }
 
+    /// The same response, with a `Last-Modified` that is a weak validator.
+    pub(crate) fn with_weak_last_modified(mut self) -> StoredHead {
+        self.packed = self.packed.with_weak_last_modified();
+        self
+    }
+
     /// The encoded form.
     pub fn encode(&self) -> Bytes {
         let fields = self.headers.iter();

@@ -18,7 +18,7 @@ use crate::seed::{Rng, SeedGuard, seed};
 
 const NOW: Time = Time::from_unix(1_800_000_000);
 const EXCHANGE: Exchange = Exchange { requested: NOW, received: NOW };
-const ROUNDS: u32 = 20_000;
+const ROUNDS: u32 = 10_000;
 
 const PIECES: [&str; 44] = [
     ",",

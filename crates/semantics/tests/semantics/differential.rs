@@ -221,7 +221,7 @@ struct Explanation {
 }
 
 /// About storing: applies when exactly one of the two stores.
-const STORING: [Explanation; 8] = [
+const STORING: [Explanation; 9] = [
     Explanation {
         what: "we do not keep what could never be used: stale on arrival and no validator",
         section: "RFC 9111, 3 (storing is never required)",
@@ -274,6 +274,11 @@ const STORING: [Explanation; 8] = [
         applies: |case, verdicts| {
             verdicts.ours_storable.is_ok() && Case::raw(&case.response, "MAX-AGE")
         },
+    },
+    Explanation {
+        what: "a cookie is not kept for others on a guess",
+        section: "RFC 9111, 3 (storing is never required)",
+        applies: |_, verdicts| verdicts.ours_storable == Err(NotStorable::SetCookie),
     },
     Explanation {
         what: "two values of a directive are no must-revalidate that would permit sharing",
