@@ -1,0 +1,139 @@
+//! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
+//! from the device, on a real file.
+//!
+//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES]`
+
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
+// A benchmark reads the clock; the crate's ban is for the engine.
+#![allow(clippy::disallowed_methods)]
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+use tokio::task::{JoinSet, LocalSet};
+
+#[derive(Clone)]
+struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000 + self.0.elapsed().as_secs()
+    }
+    async fn sleep_until(&self, deadline: Nanos) {
+        tokio::time::sleep_until((self.0 + Duration::from_nanos(deadline)).into()).await;
+    }
+}
+
+type Engine = Store<AnyDevice, TokioClock>;
+
+/// User and system seconds of this process so far.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks / 100.0
+}
+
+fn key(number: usize) -> Key {
+    let url = format!("f http://site{}.example/path/object-{number}", number % 100);
+    Key::new(url.into(), Locality { site: number as u64 % 100, group: number as u64 % 1000 })
+        .unwrap()
+}
+
+async fn insert(store: &Engine, number: usize, body: Bytes) {
+    let key = key(number);
+    let token = store.begin_fetch(&key);
+    let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
+    let meta = Bytes::from_static(&[7; 300]);
+    let mut writer = store.insert(&token, &key, meta, hint).await.unwrap();
+    writer.write(body).await.unwrap();
+    writer.commit().await.unwrap();
+}
+
+/// Looks `count` objects up, `width` at a time; says how many hit.
+async fn look_up(store: &Engine, count: usize, width: usize, of: usize) -> usize {
+    let mut tasks = JoinSet::new();
+    for lane in 0..width {
+        let store = store.clone();
+        tasks.spawn_local(async move {
+            let (mut hits, mut at) = (0, lane * 7919);
+            for _ in 0..count / width {
+                at = (at + 104_729) % of;
+                if let Lookup::Hit(entry) = store.lookup(&key(at)).await {
+                    hits += usize::from(entry.whole().is_some());
+                }
+            }
+            hits
+        });
+    }
+    let mut hits = 0;
+    while let Some(lane) = tasks.join_next().await {
+        hits += lane.unwrap();
+    }
+    hits
+}
+
+fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
+    let (cpu, wall) = (cpu() - cpu_before, started.elapsed().as_secs_f64());
+    println!(
+        "{what:30} {:8.2} µs CPU each, {:9.0} per second",
+        cpu * 1e6 / count as f64,
+        count as f64 / wall
+    );
+}
+
+async fn run(directory: &Path, body_len: usize) {
+    let path = directory.join("engine_speed.larder");
+    let _ = std::fs::remove_file(&path);
+    let options = device::OpenOptions { create: Some(2 << 30), ..device::OpenOptions::default() };
+    let file = CacheFile::open(&path, &options).unwrap();
+    let ring = Ring::new(256).unwrap();
+    tokio::task::spawn_local(device::drive(ring.clone()));
+    let device = Rc::new(file.attach(Some(&ring)).unwrap());
+    let format = FormatOptions { mean_object: 3000, ..FormatOptions::default() };
+    store::format(&*device, &format, [7; 48], 0).await.unwrap();
+    let options = Options { memory: 64 << 20, ..Options::default() };
+    let store =
+        Store::open(vec![Rc::clone(&device)], TokioClock(Instant::now()), options).await.unwrap();
+    let background = store.clone();
+    tokio::task::spawn_local(async move { background.run_background().await });
+
+    let count = 200_000;
+    let body = Bytes::from(vec![42; body_len]);
+    let (before, started) = (cpu(), Instant::now());
+    for number in 0..count {
+        insert(&store, number, body.clone()).await;
+    }
+    report("insert", count, before, started);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for (what, of, width) in [
+        ("hit from memory", 1000, 1),
+        ("hit from the device, 1", count, 1),
+        ("hit from the device, 32", count, 32),
+    ] {
+        look_up(&store, 2000, 1, of).await;
+        let (before, started) = (cpu(), Instant::now());
+        let hits = look_up(&store, count, width, of).await;
+        report(what, count, before, started);
+        println!("{:30} {hits} hits of {count}", "");
+    }
+    println!("{:#?}", store.stats()[0].counters);
+    println!("{:?}", device.counters());
+    store.shutdown().await;
+    std::fs::remove_file(&path).unwrap();
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let directory = arguments.next().expect("usage: engine_speed DIRECTORY [BODY_BYTES]");
+    let body_len = arguments.next().map_or(3000, |bytes| bytes.parse().expect("a number"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len));
+}
