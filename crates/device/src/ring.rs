@@ -204,11 +204,10 @@ impl Shared {
             }
         }
         // The kernel lacks memory or its completion queue is full (EAGAIN, EBUSY). The entries
-        // stay queued. A completion will bring us back here; where none is due, come back soon.
-        if state.in_kernel == 0 {
-            std::thread::sleep(Duration::from_millis(1));
-            _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
-        }
+        // stay queued, and completions may be stuck too, so no completion can be relied on to
+        // bring us back: the eventfd is raised by hand, after a moment, lest we spin.
+        std::thread::sleep(Duration::from_millis(1));
+        _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
     fn reap(&self) -> usize {
