@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::client_io::{ConnState, Phase};
 use crate::outcome::{Error, Outcome};
-use crate::upstream::{BodyError, Origin};
+use crate::upstream::Origin;
 use crate::worker::Worker;
 
 /// Whoever wants to know of every request: metrics, the access log.
@@ -155,17 +155,9 @@ impl Account {
         self.complete = true;
     }
 
-    /// The body was cut because its upstream broke.
-    pub fn upstream_broke(&mut self, error: &BodyError) {
-        self.outcome = Outcome::Error(match error {
-            BodyError::Broken(_) => Error::Upstream,
-            BodyError::Silent => Error::UpstreamTimeout,
-        });
-    }
-
-    /// The body was cut because the store could not go on.
-    pub fn store_broke(&mut self) {
-        self.outcome = Outcome::Error(Error::Store);
+    /// The body was cut.
+    pub fn broke(&mut self, why: Error) {
+        self.outcome = Outcome::Error(why);
     }
 }
 
@@ -207,6 +199,7 @@ fn url_without_user_info(parts: &Parts) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use http::Request;
 

@@ -2,6 +2,7 @@
 //! concrete future; around the source of the bytes lies the account of the request, which is
 //! closed when hyper drops the body: after its last byte, or when the client is gone.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,6 +10,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::account::Account;
+use crate::entry_body::{EntryBody, FillBody, MultipartBody};
+use crate::outcome::Error;
 use crate::upstream::UpstreamBody;
 
 /// Where an answer's bytes come from.
@@ -19,6 +22,12 @@ pub(crate) enum Source {
     Whole(Bytes),
     /// Straight from the upstream.
     Upstream(UpstreamBody),
+    /// A stored object, or a range of one.
+    Entry(Box<EntryBody>),
+    /// Several ranges of a stored object.
+    Multipart(Box<MultipartBody>),
+    /// A running fill.
+    Fill(Box<FillBody>),
 }
 
 /// The body of an answer.
@@ -31,8 +40,8 @@ pub(crate) struct AnswerBody {
 #[derive(Debug)]
 pub(crate) struct CutShort(pub &'static str);
 
-impl std::fmt::Display for CutShort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for CutShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
@@ -41,11 +50,53 @@ impl std::error::Error for CutShort {}
 
 impl AnswerBody {
     pub fn new(source: Source, account: Account) -> AnswerBody {
-        AnswerBody { source, account }
+        let mut body = AnswerBody { source, account };
+        if body.is_end_stream() {
+            body.account.ended();
+        }
+        body
     }
 
     pub fn empty(account: Account) -> AnswerBody {
-        AnswerBody { source: Source::Empty, account }
+        AnswerBody::new(Source::Empty, account)
+    }
+
+    fn poll_source(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+        let AnswerBody { source, account } = self;
+        let stored = |next: Option<Result<Bytes, CutShort>>| next.map(|b| b.map(Frame::data));
+        Poll::Ready(match source {
+            Source::Empty => None,
+            Source::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *source = Source::Empty;
+                Some(Ok(Frame::data(bytes)))
+            }
+            Source::Entry(body) => stored(ready!(body.poll(cx))).inspect(|next| {
+                if next.is_err() {
+                    account.broke(Error::Store);
+                }
+            }),
+            Source::Multipart(body) => stored(ready!(body.poll(cx))).inspect(|next| {
+                if next.is_err() {
+                    account.broke(Error::Store);
+                }
+            }),
+            Source::Fill(body) => ready!(body.poll(cx)).map(|frame| {
+                frame.map_err(|why| {
+                    account.broke(why);
+                    CutShort("the fill broke off")
+                })
+            }),
+            Source::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
+                frame.map_err(|error| {
+                    account.broke(error.reason());
+                    CutShort("the upstream's body ended early")
+                })
+            }),
+        })
     }
 }
 
@@ -57,25 +108,18 @@ impl Body for AnswerBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
-        let AnswerBody { source, account } = self.get_mut();
-        let frame = match source {
-            Source::Empty => None,
-            Source::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                *source = Source::Empty;
-                Some(Ok(Frame::data(bytes)))
-            }
-            Source::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
-                frame.map_err(|error| {
-                    account.upstream_broke(&error);
-                    CutShort("the upstream's body ended early")
-                })
-            }),
-        };
+        let this = self.get_mut();
+        let frame = ready!(this.poll_source(cx));
         match &frame {
-            Some(Ok(frame)) => account.sent(frame.data_ref().map_or(0, |data| data.len() as u64)),
+            Some(Ok(frame)) => {
+                this.account.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
+                // hyper asks no more when it knows that this was the last.
+                if this.is_end_stream() {
+                    this.account.ended();
+                }
+            }
             Some(Err(_)) => {}
-            None => account.ended(),
+            None => this.account.ended(),
         }
         Poll::Ready(frame)
     }
@@ -85,6 +129,9 @@ impl Body for AnswerBody {
             Source::Empty => true,
             Source::Whole(bytes) => bytes.is_empty(),
             Source::Upstream(body) => body.is_end_stream(),
+            Source::Entry(body) => body.left() == 0,
+            Source::Multipart(body) => body.left() == 0,
+            Source::Fill(body) => body.left() == Some(0),
         }
     }
 
@@ -93,6 +140,9 @@ impl Body for AnswerBody {
             Source::Empty => SizeHint::with_exact(0),
             Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Upstream(body) => body.size_hint(),
+            Source::Entry(body) => SizeHint::with_exact(body.left()),
+            Source::Multipart(body) => SizeHint::with_exact(body.left()),
+            Source::Fill(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

@@ -5,11 +5,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
+use semantics::hop_by_hop;
 
 use crate::access::Query;
 use crate::connection::Connection;
@@ -43,29 +44,19 @@ impl Errand {
         target: &Target<'_>,
     ) -> Errand {
         let mut fields = parts.headers.clone();
-        headers::remove_hop_by_hop(&mut fields);
-        let named_host = target.host.to_ascii_lowercase();
-        let (origin, host) = match &options.front {
-            Front::Forward => {
-                let host = request::bare(&named_host).to_owned();
-                let origin = Origin { host, port: target.port };
-                let host = authority(&origin);
-                (origin, Some(host))
-            }
-            Front::Reverse(sites) => {
-                let site = &sites[target.site];
-                let origin = Origin { host: site.upstream_host.clone(), port: site.upstream_port };
-                let own = (!site.pass_host || target.host.is_empty()).then(|| authority(&origin));
-                (origin, own)
-            }
+        hop_by_hop::strip(&mut fields);
+        let origin = Errand::origin(options, target);
+        let own_host = match &options.front {
+            Front::Forward => true,
+            Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
-        if let Some(host) = host.and_then(|host| HeaderValue::try_from(host).ok()) {
+        if own_host && let Ok(host) = HeaderValue::try_from(authority(&origin)) {
             fields.insert(header::HOST, host);
         }
         if let Some(left) = request::max_forwards(parts) {
             fields.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
         }
-        if headers::takes_trailers(&parts.headers) {
+        if hop_by_hop::accepts_trailers(&parts.headers) {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
@@ -78,8 +69,22 @@ impl Errand {
             headers: fields,
             uri: origin_form(target.path),
             client: connection.client,
-            named: (named_host, target.port),
+            named: (target.host.to_ascii_lowercase(), target.port),
             interim,
+        }
+    }
+
+    /// The server that a request leads to.
+    pub fn origin(options: &Options, target: &Target<'_>) -> Origin {
+        match &options.front {
+            Front::Forward => {
+                let host = request::bare(target.host).to_ascii_lowercase();
+                Origin { host, port: target.port }
+            }
+            Front::Reverse(sites) => {
+                let site = &sites[target.site];
+                Origin { host: site.upstream_host.clone(), port: site.upstream_port }
+            }
         }
     }
 
@@ -163,7 +168,7 @@ pub(crate) fn clean_answer(
     trailers: bool,
 ) {
     let announced = if trailers { headers.remove(header::TRAILER) } else { None };
-    headers::remove_hop_by_hop(headers);
+    hop_by_hop::strip(headers);
     headers.remove(header::TRAILER);
     if let Some(announced) = announced {
         headers.insert(header::TRAILER, announced);
@@ -172,12 +177,3 @@ pub(crate) fn clean_answer(
     // hyper adds a missing Date by itself, with the time at which the head goes out.
 }
 
-/// Names that only a cache may send to an origin.
-pub(crate) const CONDITIONS: [HeaderName; 6] = [
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_MATCH,
-    header::IF_UNMODIFIED_SINCE,
-    header::IF_RANGE,
-    header::RANGE,
-];

@@ -3,43 +3,38 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::rc::Rc;
 use std::task::Poll;
 
-use http::request::Parts;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
+use semantics::hop_by_hop;
 
 use crate::account::Account;
 use crate::body::{AnswerBody, Source};
 use crate::cache_status::CacheStatus;
 use crate::client_io::ConnState;
-use crate::connection::Connection;
-use crate::errand::{self, Errand};
-use crate::headers;
+use crate::errand;
 use crate::interim::Interim;
-use crate::options::Options;
 use crate::outcome::Error;
 use crate::serve;
 use crate::upstream::{Failure, UpstreamBody};
+use crate::visit::Visit;
 
-/// Asks the upstream of `errand` and hands its answer on. `inspect` sees the upstream's head before
-/// the client does, and may hold it back (an invalidation must be over first).
+/// Asks the upstream and hands its answer on. `inspect` sees the upstream's head before the client
+/// does, and may hold it back (an invalidation must be over first).
 pub(crate) async fn pass(
-    connection: &Rc<Connection>,
-    options: &Options,
+    visit: &Visit<'_>,
     mut account: Account,
-    parts: &Parts,
-    errand: Errand,
     body: Incoming,
     status: CacheStatus,
     inspect: impl AsyncFnOnce(&Response<UpstreamBody>),
 ) -> Response<AnswerBody> {
-    let worker = &connection.worker;
+    let worker = visit.worker();
+    let errand = visit.errand();
     account.asked(&errand.origin);
     let body = (!body.is_end_stream()).then_some(body);
-    let asking = errand.run(worker, options, body);
-    let answer = relay(&connection.state, errand.interim.as_deref(), asking).await;
+    let asking = errand.run(worker, visit.options(), body);
+    let answer = relay(&visit.connection.state, errand.interim.as_deref(), asking).await;
     let mut response = match answer {
         Ok(response) => response,
         Err(failure) => return serve::failed(account, failure),
@@ -50,13 +45,13 @@ pub(crate) async fn pass(
     }
     inspect(&response).await;
     let version = response.version();
-    let trailers = headers::takes_trailers(&parts.headers);
+    let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
     errand::clean_answer(worker, response.headers_mut(), version, trailers);
     status.append_to(account.pseudonym(), response.headers_mut());
     account.answered(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
     // What we speak to the client is ours to say.
-    head.version = http::Version::HTTP_11;
+    head.version = Version::HTTP_11;
     head.extensions.clear();
     Response::from_parts(head, AnswerBody::new(Source::Upstream(body), account))
 }

@@ -1,53 +1,13 @@
-//! What a proxy takes out of and puts into a message head: hop-by-hop fields and `Via`
-//! (RFC 9110 sections 7.6.1 and 7.6.3).
+//! What a proxy puts into a message head and reads from it by itself: `Via` with the detection of
+//! loops (RFC 9110 section 7.6.3), simple lists, methods.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Version};
+use semantics::MethodClass;
 
 use crate::options::Pseudonym;
-
-/// Fields of one hop, whatever `Connection` names. `Trailer` stays: trailers are passed on, and
-/// `Proxy-Authenticate`/`Proxy-Authorization` concern us alone.
-const HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
-/// Fields that `Connection` must not remove even when it names them: they say where a message
-/// goes, how long it is, or what may be done with it, so a sender could use the removal against
-/// us or those behind us.
-const KEPT: [HeaderName; 6] = [
-    header::HOST,
-    header::CONTENT_LENGTH,
-    header::CACHE_CONTROL,
-    header::VIA,
-    header::AGE,
-    header::AUTHORIZATION,
-];
-
-/// Removes everything that concerns one hop only.
-pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    if headers.contains_key(header::CONNECTION) {
-        let named: Vec<HeaderName> = list(headers, &header::CONNECTION)
-            .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-            .filter(|name| !KEPT.contains(name))
-            .collect();
-        for name in named {
-            headers.remove(name);
-        }
-    }
-    for name in &HOP {
-        headers.remove(name);
-    }
-}
 
 /// The members of a comma-separated list field, over all its lines, empty ones left out. Not for
 /// fields whose members may hold quoted commas.
@@ -67,11 +27,6 @@ pub(crate) fn list<'a>(
 /// True when a list field has a member, compared without case.
 pub(crate) fn has_member(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
     headers.contains_key(name) && list(headers, name).any(|m| m.eq_ignore_ascii_case(member))
-}
-
-/// True when the trailers of an answer may be sent on: the client said `TE: trailers`.
-pub(crate) fn takes_trailers(headers: &HeaderMap) -> bool {
-    has_member(headers, &header::TE, "trailers")
 }
 
 /// Our entries for `Via`, one for each version of HTTP a message may have come in with. A comment
@@ -109,15 +64,7 @@ pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// True for methods that neither change the resource nor anything else (RFC 9110, 9.2.1).
-pub(crate) fn is_safe(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
-        || method.as_str() == "PROPFIND"
-        || method.as_str() == "REPORT"
-        || method.as_str() == "SEARCH"
-}
-
 /// True for methods that may be repeated (RFC 9110, 9.2.2).
 pub(crate) fn is_idempotent(method: &Method) -> bool {
-    is_safe(method) || matches!(*method, Method::PUT | Method::DELETE)
+    MethodClass::of(method) != MethodClass::Unsafe || matches!(*method, Method::PUT | Method::DELETE)
 }

@@ -49,7 +49,7 @@ impl Interim {
         }
         state.count += 1;
         let mut headers = headers.clone();
-        crate::headers::remove_hop_by_hop(&mut headers);
+        semantics::hop_by_hop::strip(&mut headers);
         state.heads.push_back(serialise(status, &headers));
         wake(&mut state.reader);
     }
@@ -104,6 +104,7 @@ fn serialise(status: StatusCode, headers: &http::HeaderMap) -> Bytes {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

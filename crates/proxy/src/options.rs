@@ -21,6 +21,8 @@ pub struct Options {
     pub upstream: UpstreamLimits,
     /// How objects are fetched for the cache.
     pub fill: FillOptions,
+    /// Where the rules of caching leave a choice.
+    pub semantics: semantics::Settings,
 }
 
 impl Options {
@@ -33,6 +35,7 @@ impl Options {
             client: ClientLimits::default(),
             upstream: UpstreamLimits::default(),
             fill: FillOptions::default(),
+            semantics: semantics::Settings::default(),
         }
     }
 }

@@ -232,6 +232,7 @@ pub(crate) fn max_forwards(parts: &Parts) -> Option<u32> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use http::Request;
 

@@ -73,6 +73,7 @@ fn alternate(found: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -7,20 +7,23 @@ use std::rc::Rc;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
+use semantics::{MethodClass, RequestFacts, Url, invalidation, validators};
 
 use crate::access::{Query, Verdict};
 use crate::account::Account;
 use crate::answer;
 use crate::body::AnswerBody;
 use crate::cache_status::CacheStatus;
+use crate::caching;
 use crate::connection::Connection;
-use crate::errand::Errand;
+use crate::filler::now;
 use crate::forward;
 use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
-use crate::request::{self, Refused, Target};
+use crate::request::{self, Refused};
 use crate::upstream::{Failure, Origin};
+use crate::visit::Visit;
 
 /// Answers one request. Never fails: what goes wrong is an answer too.
 pub(crate) async fn answer(
@@ -43,33 +46,72 @@ pub(crate) async fn answer(
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };
-    if let Verdict::Deny(denial) =
-        context.options.access.before(&query(connection, &parts, &target))
-    {
-        let outcome = Outcome::Denied(denial.reason);
-        return answer::plain(account, StatusCode::FORBIDDEN, outcome, denial.text);
+    let facts = RequestFacts::of(&parts.method, &parts.headers);
+    let visit =
+        Visit { connection, context: &context, parts: &parts, target, facts, now: now() };
+    match context.options.access.before(&visit.query()) {
+        Verdict::Allow => {}
+        Verdict::Deny(denial) => return failed(account, Failure::Denied(denial)),
+        Verdict::ByAddress => {
+            // Also what is stored is given only to those who could fetch it.
+            let origin = visit.origin();
+            let check = |ip: IpAddr| visit.check(ip, origin.port);
+            let limits = &context.options.upstream;
+            if let Err(failure) = worker.upstream.permitted(&origin, limits, &check).await {
+                return failed(account, failure);
+            }
+        }
     }
     if request::max_forwards(&parts) == Some(0) {
         return last_stop(account, &parts);
     }
-    let errand = Errand::new(connection, &context.options, &parts, &target);
-    let status = CacheStatus::new(Outcome::Bypass(Bypass::Offline));
-    forward::pass(connection, &context.options, account, &parts, errand, body, status, async |_| ())
-        .await
+    dispatch(&visit, account, body).await
 }
 
-/// What the access rules are asked.
-pub(crate) fn query<'a>(
-    connection: &Connection,
-    parts: &'a Parts,
-    target: &Target<'a>,
-) -> Query<'a> {
-    Query {
-        client: connection.client.ip(),
-        method: &parts.method,
-        host: target.host,
-        port: target.port,
-    }
+/// Past the cache or through it.
+async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Response<AnswerBody> {
+    let past = |why| CacheStatus::new(Outcome::Bypass(why));
+    let store = visit.store();
+    let why = match visit.facts.class {
+        MethodClass::Unsafe => {
+            let status = past(Bypass::Method);
+            let Some(store) = store else {
+                return forward::pass(visit, account, body, status, async |_| ()).await;
+            };
+            let invalidate = async |response: &Response<_>| {
+                let Some(url) = visit.url() else { return };
+                let (status, headers) = (response.status(), response.headers());
+                let targets =
+                    invalidation::targets(&visit.parts.method, &url, status, headers);
+                for key in targets.iter().filter_map(|url: &Url| visit.key(url)) {
+                    store.remove(&key).await;
+                }
+            };
+            return forward::pass(visit, account, body, status, invalidate).await;
+        }
+        MethodClass::Safe => Bypass::Method,
+        MethodClass::Cacheable if !body.is_end_stream() => Bypass::Method,
+        MethodClass::Cacheable if visit.facts.directives.no_store => Bypass::NoStore,
+        MethodClass::Cacheable if validators::is_for_origin(&visit.parts.headers) => {
+            Bypass::Precondition
+        }
+        MethodClass::Cacheable => match (store, visit.url()) {
+            (None, _) => Bypass::Offline,
+            (_, None) => {
+                let refused = Refused {
+                    status: StatusCode::BAD_REQUEST,
+                    why: Invalid::Target,
+                    text: "The URL's path or host is not valid.",
+                };
+                return refuse(account, &refused);
+            }
+            (Some(store), Some(url)) => match visit.key(&url) {
+                Some(key) => return caching::answer(visit, &store, &key, account, body).await,
+                None => Bypass::LongUrl,
+            },
+        },
+    };
+    forward::pass(visit, account, body, past(why), async |_| ()).await
 }
 
 fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {

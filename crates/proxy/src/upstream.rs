@@ -243,6 +243,34 @@ impl Upstream {
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<(TcpStream, IpAddr), Failure> {
+        let permitted = self.addresses(origin, limits, check).await?;
+        let connected = race(&permitted, limits.stagger).await;
+        let stream = connected.map_err(|e| {
+            Failure::Failed(Reason::Connect, format!("No connection to {origin}: {e}."))
+        })?;
+        // Small requests must not wait for acknowledgements; a failure only costs time.
+        let _ = stream.set_nodelay(true);
+        let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
+        Ok((stream, address))
+    }
+
+    /// Whether the check permits any address of the origin.
+    pub async fn permitted(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<(), Failure> {
+        self.addresses(origin, limits, check).await.map(drop)
+    }
+
+    /// The addresses of the origin that the check permits.
+    async fn addresses(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
         let addresses = self.resolver.resolve(&origin.host, limits.dns_ttl).await.map_err(|e| {
             let text = format!("The name {} could not be resolved: {e}.", origin.host);
             Failure::Failed(Reason::Dns, text)
@@ -258,14 +286,7 @@ impl Upstream {
         if let (true, Some(why)) = (permitted.is_empty(), denied) {
             return Err(Failure::Denied(why));
         }
-        let connected = race(&permitted, limits.stagger).await;
-        let stream = connected.map_err(|e| {
-            Failure::Failed(Reason::Connect, format!("No connection to {origin}: {e}."))
-        })?;
-        // Small requests must not wait for acknowledgements; a failure only costs time.
-        let _ = stream.set_nodelay(true);
-        let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
-        Ok((stream, address))
+        Ok(permitted)
     }
 
     fn body(
@@ -440,6 +461,16 @@ impl fmt::Display for BodyError {
 }
 
 impl std::error::Error for BodyError {}
+
+impl BodyError {
+    /// The reason for the outcome.
+    pub fn reason(&self) -> Reason {
+        match self {
+            BodyError::Broken(_) => Reason::Upstream,
+            BodyError::Silent => Reason::UpstreamTimeout,
+        }
+    }
+}
 
 impl Body for UpstreamBody {
     type Data = Bytes;

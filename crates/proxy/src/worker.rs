@@ -8,14 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
 use hyper::server::conn::http1;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::account::Observer;
+use crate::cache::Store;
 use crate::client_io::{ConnState, Cut, Phase};
 use crate::connection;
 use crate::control::State;
+use crate::fills::Fills;
 use crate::headers::Via;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
@@ -29,6 +32,11 @@ pub(crate) struct Shared {
     pub loads: Vec<AtomicUsize>,
     pub via: Via,
     pub pseudonym: Pseudonym,
+    /// Our `Cache-Status` of a hit from memory.
+    pub hit_ram: HeaderValue,
+    pub fills: Fills,
+    /// Workers that have not ended yet.
+    pub running: AtomicUsize,
 }
 
 /// Options, and what follows from them.
@@ -50,6 +58,7 @@ pub(crate) struct Worker {
     pub shared: Arc<Shared>,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
+    store: Option<Store>,
     context: RefCell<Rc<Context>>,
     connections: RefCell<HashMap<u64, Watched>>,
     next_id: Cell<u64>,
@@ -79,12 +88,18 @@ impl Drop for WatchGuard {
 }
 
 impl Worker {
-    pub fn new(index: usize, shared: Arc<Shared>, options: Arc<Options>) -> Rc<Worker> {
+    pub fn new(
+        index: usize,
+        shared: Arc<Shared>,
+        options: Arc<Options>,
+        store: Option<Store>,
+    ) -> Rc<Worker> {
         Rc::new(Worker {
             index,
             observer: shared.observer.clone(),
             shared,
             upstream: Rc::new(Upstream::new(&options.upstream)),
+            store,
             context: RefCell::new(Context::new(options)),
             connections: RefCell::default(),
             next_id: Cell::new(0),
@@ -94,6 +109,11 @@ impl Worker {
     /// The options in force.
     pub fn context(&self) -> Rc<Context> {
         self.context.borrow().clone()
+    }
+
+    /// The store, if there is one.
+    pub fn store(&self) -> Option<Store> {
+        self.store.clone()
     }
 
     /// Registers a connection with the sweep. Its place in `loads` was taken at accept.

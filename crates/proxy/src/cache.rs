@@ -1,0 +1,213 @@
+//! The store as the proxy uses it: what an object is called, what is kept beside its body, and how
+//! a request finds its variant.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use device::AnyDevice;
+use http::HeaderMap;
+use http::header::{self, HeaderValue};
+use semantics::packed::Packed;
+use semantics::{Meta, StoredHead, Url, VaryMarker, cache_key};
+use store::{Key, Locality, Lookup};
+
+use crate::cache_status::CACHE_STATUS;
+use crate::clock::TokioClock;
+
+/// The store over any device, in real time.
+pub type Store = store::Store<AnyDevice, TokioClock>;
+
+/// A stored object.
+pub(crate) type Entry = store::Entry<AnyDevice, TokioClock>;
+
+/// Parsed heads kept beside objects in memory, at most: some 12 MiB together. The store cannot
+/// count them, so there must be few; the objects that are asked for most get them first.
+const ATTACHED_MAX: usize = 8192;
+
+static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+
+/// The name of the object that `url` is behind a front: `site` is a reverse site's name, `None` the
+/// forward proxy. A removal under this key reaches all its variants. `None` when it is too long.
+pub fn primary_key(site: Option<&str>, url: &Url) -> Option<Key> {
+    let bytes = match site {
+        Some(site) => cache_key::primary(&format!("site {site}"), url),
+        None => cache_key::primary("forward", url),
+    };
+    Key::new(bytes, locality(url))
+}
+
+/// FNV-1a over the URL: its state after the site's part is the site, after the directory the group.
+fn locality(url: &Url) -> Locality {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let site = url.site().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
+    let group = url.group().as_bytes()[url.site().len()..].iter().fold(site, step);
+    Locality { site, group }
+}
+
+/// The key of a request's variant under a marker. `None` when it is too long.
+pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &HeaderMap) -> Option<Key> {
+    let bytes = cache_key::variant(primary.as_bytes(), marker, request);
+    Key::new(bytes, primary.locality())
+}
+
+/// The head of a stored answer as a hit needs it.
+#[derive(Debug)]
+pub(crate) enum Head {
+    /// Read from the metadata for this request.
+    Own(StoredHead),
+    /// Kept beside the object: the fields of a fresh hit from memory, with a place for `Age`.
+    Ready(Arc<Ready>),
+}
+
+/// See [`Head::Ready`].
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub head: StoredHead,
+    pub fields: HeaderMap,
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        ATTACHED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Head {
+    pub fn stored(&self) -> &StoredHead {
+        match self {
+            Head::Own(head) => head,
+            Head::Ready(ready) => &ready.head,
+        }
+    }
+
+    pub fn packed(&self) -> &Packed {
+        self.stored().packed()
+    }
+}
+
+/// What was found for a request.
+pub(crate) enum Found {
+    /// A stored answer. Its key is the variant's, if there are variants.
+    Answer(Rc<Answer>),
+    /// Nothing. With a marker there are variants, but not this one.
+    Nothing { key: Key, marker: Option<VaryMarker> },
+}
+
+/// A stored answer.
+pub(crate) struct Answer {
+    pub key: Key,
+    pub marker: Option<VaryMarker>,
+    pub entry: Entry,
+    pub head: Head,
+}
+
+/// Looks an object up, through its marker if it has one. `None`: the variant's key is too long.
+pub(crate) async fn find(
+    store: &Store,
+    primary: &Key,
+    request: &HeaderMap,
+    ready_status: &HeaderValue,
+) -> Option<Found> {
+    let Lookup::Hit(entry) = store.lookup(primary).await else {
+        return Some(Found::Nothing { key: primary.clone(), marker: None });
+    };
+    let marker = match read(&entry, ready_status) {
+        Some(Read::Head(head)) => {
+            let key = primary.clone();
+            return Some(Found::Answer(Rc::new(Answer { key, marker: None, entry, head })));
+        }
+        Some(Read::Marker(marker)) => marker,
+        None => return Some(Found::Nothing { key: primary.clone(), marker: None }),
+    };
+    let key = variant_key(primary, &marker, request)?;
+    if let Lookup::Hit(entry) = store.lookup(&key).await
+        && let Some(Read::Head(head)) = read(&entry, ready_status)
+    {
+        let marker = Some(marker);
+        return Some(Found::Answer(Rc::new(Answer { key, marker, entry, head })));
+    }
+    Some(Found::Nothing { key, marker: Some(marker) })
+}
+
+enum Read {
+    Head(Head),
+    Marker(VaryMarker),
+}
+
+/// The metadata of an entry; `None` when it is not ours, or of another version.
+fn read(entry: &Entry, ready_status: &HeaderValue) -> Option<Read> {
+    let attachment = entry.attachment();
+    if let Some(ready) = attachment.and_then(OnceLock::get)
+        && let Ok(ready) = ready.clone().downcast::<Ready>()
+    {
+        return Some(Read::Head(Head::Ready(ready)));
+    }
+    let head = match Meta::decode(entry.meta()) {
+        Ok(Meta::Head(head)) => head,
+        Ok(Meta::Marker(marker)) => return Some(Read::Marker(marker)),
+        Err(error) => {
+            log::warn!("a stored object is ignored: {error}");
+            return None;
+        }
+    };
+    match attachment {
+        Some(place) if take_attachment() => {
+            let mut fields = head.headers().clone();
+            fields.insert(header::AGE, HeaderValue::from_static("0"));
+            fields.append(CACHE_STATUS, ready_status.clone());
+            let ready = Arc::new(Ready { head, fields });
+            // Another worker may have been faster: its copy is as good.
+            let _ = place.set(ready.clone() as Arc<dyn Any + Send + Sync>);
+            Some(Read::Head(Head::Ready(ready)))
+        }
+        _ => Some(Read::Head(Head::Own(head))),
+    }
+}
+
+/// True when one more may be kept; whoever made it counts it down when it is dropped.
+fn take_attachment() -> bool {
+    let taken = ATTACHED.fetch_add(1, Ordering::Relaxed) < ATTACHED_MAX;
+    if !taken {
+        ATTACHED.fetch_sub(1, Ordering::Relaxed);
+    }
+    taken
+}
+
+/// Writes a small object with no body: a marker.
+pub(crate) async fn insert_marker(
+    store: &Store,
+    token: &store::FetchToken,
+    primary: &Key,
+    marker: &VaryMarker,
+) -> Result<(), store::Refusal> {
+    let hint = store::Hint { size: Some(0), kind: store::Kind::Other };
+    let meta: Bytes = marker.encode();
+    store.insert(token, primary, meta, hint).await?.commit().await
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fronts_and_sites_do_not_share_objects() {
+        let url = Url::parse("http://a.example/x").unwrap();
+        let keys = [None, Some("a"), Some("b")].map(|site| primary_key(site, &url).unwrap());
+        assert_ne!(keys[0], keys[1]);
+        assert_ne!(keys[1], keys[2]);
+    }
+
+    #[test]
+    fn neighbours_share_group_and_site() {
+        let place = |text: &str| locality(&Url::parse(text).unwrap());
+        let (a, b) = (place("http://a.example/d/x"), place("http://a.example/d/y?q=/z/"));
+        assert_eq!(a, b);
+        let c = place("http://a.example/e/x");
+        assert!(a.site == c.site && a.group != c.group);
+        assert_ne!(a.site, place("http://b.example/d/x").site);
+    }
+}

@@ -1,0 +1,249 @@
+//! A GET or HEAD through the cache: what is stored, what is being fetched, what has to be asked of
+//! the origin. The rules themselves are in the crate `semantics`; here is their order.
+//!
+//! A request that waited for another one's fetch and cannot use its answer goes round once more
+//! ([`Turn::Again`]): by then it is known that the answer varies, or that it is not to be shared.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{Method, Response, StatusCode};
+use hyper::body::Incoming;
+use semantics::reuse::{self, Fallback, Reuse, StalePermit};
+use semantics::{Seconds, VaryMarker};
+use store::{Key, Source as From};
+use tokio::task::spawn_local;
+
+use crate::account::Account;
+use crate::answer;
+use crate::body::AnswerBody;
+use crate::cache::{Answer, Found, Store, find};
+use crate::cache_status::{CacheStatus, Fwd};
+use crate::fill::Fill;
+use crate::filler::Filler;
+use crate::follow::{Follow, Role};
+use crate::forward;
+use crate::outcome::{Bypass, Error, Outcome, Stale};
+use crate::reply;
+use crate::visit::Visit;
+
+/// Rounds after which a request is sent on by itself.
+const ROUNDS_MAX: u32 = 3;
+
+/// What a round came to.
+pub(crate) enum Turn {
+    /// An answer.
+    Done(Response<AnswerBody>),
+    /// Look again: the fetch that was waited for is not for this request.
+    Again(Account),
+    /// Past the cache.
+    Past(Account, CacheStatus),
+}
+
+/// What is stored for a request but must be validated.
+pub(crate) struct Outdated {
+    pub answer: Rc<Answer>,
+    pub age: Seconds,
+    pub fallback: Fallback,
+}
+
+/// Answers a GET or HEAD.
+pub(crate) async fn answer(
+    visit: &Visit<'_>,
+    store: &Store,
+    primary: &Key,
+    mut account: Account,
+    body: Incoming,
+) -> Response<AnswerBody> {
+    let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
+    for _ in 0..ROUNDS_MAX {
+        let status = &visit.worker().shared.hit_ram;
+        let Some(found) = find(store, primary, &visit.parts.headers, status).await else {
+            past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
+            break;
+        };
+        let round = Round { visit, store, primary };
+        let turn = match found {
+            Found::Answer(answer) => round.stored(answer, account).await,
+            Found::Nothing { key, marker } => round.missing(key, marker, account).await,
+        };
+        match turn {
+            Turn::Done(response) => return response,
+            Turn::Again(returned) => account = returned,
+            Turn::Past(returned, status) => {
+                (account, past) = (returned, status);
+                break;
+            }
+        }
+    }
+    forward::pass(visit, account, body, past, async |_| ()).await
+}
+
+struct Round<'a> {
+    visit: &'a Visit<'a>,
+    store: &'a Store,
+    primary: &'a Key,
+}
+
+impl Round<'_> {
+    /// Something is stored.
+    async fn stored(&self, answer: Rc<Answer>, account: Account) -> Turn {
+        let visit = self.visit;
+        let settings = &visit.options().semantics;
+        match reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings) {
+            Reuse::Fresh { age } => {
+                let outcome = match answer.entry.source() {
+                    From::Ram => Outcome::HitRam,
+                    From::Disk => Outcome::HitDisk,
+                };
+                self.hit(&answer, age, outcome, account)
+            }
+            Reuse::Stale { age, permit } => {
+                let why = match permit {
+                    StalePermit::MaxStale => Stale::MaxStale,
+                    StalePermit::WhileRevalidate => {
+                        self.refresh_behind(&answer);
+                        Stale::WhileRevalidate
+                    }
+                };
+                self.hit(&answer, age, Outcome::Stale(why), account)
+            }
+            Reuse::GatewayTimeout { .. } => only_if_cached(account),
+            Reuse::Unusable => {
+                Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
+            }
+            Reuse::Validate { age, fallback, .. } => {
+                let (key, marker) = (answer.key.clone(), answer.marker.clone());
+                let outdated = Outdated { answer, age, fallback };
+                self.fetch(key, marker, Some(outdated), account).await
+            }
+        }
+    }
+
+    fn hit(&self, answer: &Rc<Answer>, age: Seconds, outcome: Outcome, account: Account) -> Turn {
+        let status = CacheStatus::new(outcome);
+        let now = self.visit.now;
+        Turn::Done(reply::from_entry(self.visit.parts, account, status, now, age, answer, None))
+    }
+
+    /// Nothing is stored.
+    async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Account) -> Turn {
+        let visit = self.visit;
+        if visit.facts.directives.only_if_cached {
+            return only_if_cached(account);
+        }
+        let fills = &visit.worker().shared.fills;
+        let running = fills.running(key.as_bytes()).is_some();
+        if visit.facts.has_range && !running {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Range)));
+        }
+        if visit.parts.method == Method::HEAD && !running {
+            // A HEAD fetches no body that could be stored.
+            return Turn::Past(account, miss_status(&marker));
+        }
+        if fills.is_unshareable(key.as_bytes()) {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NotShareable)));
+        }
+        self.fetch(key, marker, None, account).await
+    }
+
+    /// Joins the running fill of `key`, or begins it.
+    async fn fetch(
+        &self,
+        key: Key,
+        marker: Option<VaryMarker>,
+        outdated: Option<Outdated>,
+        mut account: Account,
+    ) -> Turn {
+        let visit = self.visit;
+        let fills = &visit.worker().shared.fills;
+        let status = miss_status(&marker);
+        // Who wants it validated for himself, or whose like could not be shared, does not wait.
+        let alone = fills.is_unshareable(key.as_bytes())
+            || (visit.facts.directives.no_cache && fills.running(key.as_bytes()).is_some());
+        let new = || Fill::new(self.store.begin_fetch(self.primary));
+        let (fill, began) = if alone {
+            (Arc::new(new()), true)
+        } else {
+            fills.join_or_begin(key.as_bytes(), new)
+        };
+        let Some(reader) = fill.join() else { return Turn::Again(account) };
+        let role = if began {
+            let filler = self.filler(fill, key.clone(), marker, outdated.as_ref(), !alone);
+            account.asked(&filler.errand.origin);
+            let interim = filler.errand.interim.clone();
+            spawn_local(filler.run());
+            Role::Leader(interim)
+        } else {
+            Role::Follower
+        };
+        let follow = Follow { visit, store: self.store, key, role, outdated, status };
+        follow.answer(reader, account).await
+    }
+
+    /// Validates behind an answer that may be stale, unless that is under way.
+    fn refresh_behind(&self, answer: &Rc<Answer>) {
+        let fills = &self.visit.worker().shared.fills;
+        let new = || Fill::new(self.store.begin_fetch(self.primary));
+        let (fill, began) = fills.join_or_begin(answer.key.as_bytes(), new);
+        if !began {
+            return;
+        }
+        let outdated = Outdated {
+            answer: answer.clone(),
+            age: Seconds::ZERO,
+            fallback: Fallback { on_error: true, on_unreachable: true },
+        };
+        let (key, marker) = (answer.key.clone(), answer.marker.clone());
+        let mut filler = self.filler(fill, key, marker, Some(&outdated), true);
+        filler.errand.interim = None;
+        filler.behind = true;
+        spawn_local(filler.run());
+    }
+
+    fn filler(
+        &self,
+        fill: Arc<Fill>,
+        key: Key,
+        marker: Option<VaryMarker>,
+        outdated: Option<&Outdated>,
+        known: bool,
+    ) -> Filler {
+        let visit = self.visit;
+        let mut errand = visit.errand();
+        // What is stored answers both; a HEAD would bring no body.
+        errand.method = Method::GET;
+        let mut facts = visit.facts.clone();
+        facts.is_head = false;
+        facts.has_range = false;
+        Filler {
+            worker: visit.worker().clone(),
+            context: visit.context.clone(),
+            store: self.store.clone(),
+            fill,
+            key,
+            primary: self.primary.clone(),
+            marker,
+            errand,
+            facts,
+            request: visit.parts.headers.clone(),
+            stale: outdated.map(|outdated| outdated.answer.clone()),
+            keep_on_error: outdated.is_some_and(|outdated| outdated.fallback.on_error),
+            known,
+            behind: false,
+        }
+    }
+}
+
+/// The status of a miss: with a marker there are other variants.
+fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
+    let status = CacheStatus::new(Outcome::Miss);
+    if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
+}
+
+fn only_if_cached(account: Account) -> Turn {
+    let outcome = Outcome::Error(Error::OnlyIfCached);
+    let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";
+    Turn::Done(answer::plain(account, StatusCode::GATEWAY_TIMEOUT, outcome, text))
+}
+

@@ -1,0 +1,374 @@
+//! A fill: one fetch from an origin, and any number of clients on any worker that follow it.
+//!
+//! The life of a fill: *waiting* for the head; then one of *failed* (no answer), *validated* (a 304:
+//! there is no body, the stored one is good), or *streaming*, which ends *whole* or *broken*. A stage
+//! is never left backwards.
+//!
+//! Pieces of the body pass through a window in memory. A fill that is stored (`stored`) drops from
+//! the window what the store can give back; a reader that lags reads on from there. One that is not
+//! stored keeps what any reader still needs, and the fetch waits (`filler`) while that is too much.
+//!
+//! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
+//! fill broke gets an error, never a clean end. Nobody holds the lock over an await.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use semantics::StoredHead;
+use store::{FetchToken, Key, Partial};
+
+use crate::outcome::{Denied, Error};
+
+/// The state of one fill, shared by its task and its readers.
+pub(crate) struct Fill {
+    state: Mutex<State>,
+    /// Proof of when the fetch began: what was purged since must not be joined.
+    token: FetchToken,
+}
+
+#[derive(Default)]
+struct State {
+    stage: Stage,
+    /// Where the window begins in the body, and its pieces.
+    base: u64,
+    window: VecDeque<Bytes>,
+    window_bytes: u64,
+    end: Option<End>,
+    /// What lagging readers read from; `None` when the fill is not stored.
+    partial: Option<Partial>,
+    /// One place for each client, from when it joins.
+    readers: Vec<Option<Place>>,
+    /// Places in use.
+    interested: usize,
+    filler: Option<Waker>,
+}
+
+/// How far the head has come.
+#[derive(Clone, Default)]
+pub(crate) enum Stage {
+    /// The origin has not answered yet.
+    #[default]
+    Waiting,
+    /// It will not.
+    Failed(Arc<Failed>),
+    /// 304: what was stored as `meta` is good, with this head in place of its own.
+    Validated(Arc<Validated>),
+    /// A body follows.
+    Streaming(Arc<FillHead>),
+}
+
+/// Why a fill has no answer, for all who waited.
+pub(crate) struct Failed {
+    pub status: StatusCode,
+    pub reason: Error,
+    pub text: String,
+    /// An access rule kept the client that began the fill away: others ask for themselves.
+    pub denied: Option<Denied>,
+}
+
+/// A successful validation.
+pub(crate) struct Validated {
+    /// The metadata of the object that was validated.
+    pub meta: Bytes,
+    pub head: StoredHead,
+}
+
+/// The head of an answer with a body.
+pub(crate) struct FillHead {
+    pub status: StatusCode,
+    /// The fields for the client that began the fill: those of the origin.
+    pub headers: HeaderMap,
+    /// The head as it is stored and shared; `None` when the answer is for one client alone.
+    pub shared: Option<StoredHead>,
+    /// What a follower's request must lead to: the key it is stored under.
+    pub key: Key,
+    /// True when the answer goes into the store.
+    pub stored: bool,
+    /// Body length in bytes, when the origin says so.
+    pub length: Option<u64>,
+}
+
+/// How a body ended.
+#[derive(Clone)]
+pub(crate) enum End {
+    /// With all its bytes.
+    Whole(Option<Arc<HeaderMap>>),
+    /// Without.
+    Broken(Error),
+}
+
+struct Place {
+    at: u64,
+    waker: Option<Waker>,
+}
+
+/// What a reader finds at its place.
+pub(crate) enum Next {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// The body ended; its trailers.
+    End(Option<Arc<HeaderMap>>),
+    /// The body broke off.
+    Broken(Error),
+    /// No longer in the window: read it from the store.
+    Lagging(Partial),
+}
+
+impl Fill {
+    pub fn new(token: FetchToken) -> Fill {
+        Fill { state: Mutex::default(), token }
+    }
+
+    pub fn token(&self) -> &FetchToken {
+        &self.token
+    }
+
+    /// True when a new request may join: nothing was purged since the fetch began, and it did not
+    /// fail.
+    pub fn joinable(&self) -> bool {
+        !self.token.overtaken() && !matches!(self.lock().stage, Stage::Failed(_))
+    }
+
+    /// Registers a client at the begin of the body, until the [`Reader`] is dropped. `None` when
+    /// the begin of the body is no longer to be had.
+    pub fn join(self: &Arc<Self>) -> Option<Reader> {
+        let mut state = self.lock();
+        if state.base > 0 && state.partial.is_none() {
+            return None;
+        }
+        state.interested += 1;
+        let place = Some(Place { at: 0, waker: None });
+        let id = match state.readers.iter().position(Option::is_none) {
+            Some(free) => {
+                state.readers[free] = place;
+                free
+            }
+            None => {
+                state.readers.push(place);
+                state.readers.len() - 1
+            }
+        };
+        Some(Reader { fill: self.clone(), id, at: 0, limit: u64::MAX })
+    }
+
+    /// Publishes the head; once.
+    pub fn publish(&self, stage: Stage, partial: Option<Partial>) {
+        let mut state = self.lock();
+        if !matches!(state.stage, Stage::Waiting) {
+            return;
+        }
+        state.stage = stage;
+        state.partial = partial;
+        state.wake_readers();
+    }
+
+    /// Appends a piece of the body.
+    pub fn push(&self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        state.window_bytes += piece.len() as u64;
+        state.window.push_back(piece);
+        state.wake_readers();
+    }
+
+    /// For a fill that is stored: drops from the window what the store can give back (the first
+    /// `readable` bytes of the body), unless a reader still needs it and `keep` bytes allow it.
+    pub fn trim(&self, keep: u64, readable: u64) {
+        let mut state = self.lock();
+        let slowest = state.slowest();
+        while let Some(first) = state.window.front().map(|piece| piece.len() as u64) {
+            let end = state.base + first;
+            let needed = slowest.is_some_and(|at| at < end);
+            if end > readable || (needed && state.window_bytes <= keep) {
+                return;
+            }
+            state.drop_first();
+        }
+    }
+
+    /// The store took no more: lagging readers cannot be served from it any longer.
+    pub fn unstored(&self) {
+        self.lock().partial = None;
+    }
+
+    /// Ends the body; once.
+    pub fn end(&self, end: End) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.end = Some(end);
+        }
+        state.wake_readers();
+    }
+
+    /// For a fill that is not stored: ready when at most `keep` bytes wait for a reader. What all
+    /// readers have is dropped first.
+    pub fn poll_room(&self, cx: &mut Context<'_>, keep: u64) -> Poll<()> {
+        let mut state = self.lock();
+        let slowest = state.slowest().unwrap_or(u64::MAX);
+        while let Some(first) = state.window.front().map(|piece| piece.len() as u64) {
+            if state.base + first > slowest {
+                break;
+            }
+            state.drop_first();
+        }
+        if state.window_bytes <= keep || state.interested == 0 {
+            return Poll::Ready(());
+        }
+        state.filler = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Whether any client still wants this. The task is woken when that changes.
+    pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
+        let mut state = self.lock();
+        if !state.filler.as_ref().is_some_and(|filler| filler.will_wake(cx.waker())) {
+            state.filler = Some(cx.waker().clone());
+        }
+        state.interested > 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock leaves plain data that is still consistent enough to fail with.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The place of the slowest client.
+    fn slowest(&self) -> Option<u64> {
+        self.readers.iter().flatten().map(|place| place.at).min()
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(first) = self.window.pop_front() {
+            self.base += first.len() as u64;
+            self.window_bytes -= first.len() as u64;
+        }
+    }
+
+    fn wait(&mut self, id: usize, cx: &mut Context<'_>) {
+        if let Some(place) = &mut self.readers[id] {
+            place.waker = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake_readers(&mut self) {
+        for place in self.readers.iter_mut().flatten() {
+            if let Some(waker) = place.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn wake_filler(&mut self) {
+        if let Some(waker) = self.filler.take() {
+            waker.wake();
+        }
+    }
+
+    /// The bytes at `at` that are in the window, at most up to `limit`.
+    fn in_window(&self, at: u64, limit: u64) -> Option<Bytes> {
+        let mut start = self.base;
+        for piece in &self.window {
+            let end = start + piece.len() as u64;
+            if at < end {
+                let from = (at - start) as usize;
+                let to = (limit.min(end) - start) as usize;
+                return Some(piece.slice(from..to));
+            }
+            start = end;
+        }
+        None
+    }
+}
+
+/// A client of a fill: it waits for the head, then reads the body.
+pub(crate) struct Reader {
+    fill: Arc<Fill>,
+    id: usize,
+    at: u64,
+    limit: u64,
+}
+
+impl Reader {
+    /// Waits for the head.
+    pub async fn head(&mut self) -> Stage {
+        std::future::poll_fn(|cx| {
+            let mut state = self.fill.lock();
+            if matches!(state.stage, Stage::Waiting) {
+                state.wait(self.id, cx);
+                return Poll::Pending;
+            }
+            Poll::Ready(state.stage.clone())
+        })
+        .await
+    }
+
+    /// How many bytes of the body are there already.
+    pub fn produced(&self) -> u64 {
+        let state = self.fill.lock();
+        state.base + state.window_bytes
+    }
+
+    /// Limits what is read to `range` of the body (which may end before).
+    pub fn seek(&mut self, range: std::ops::Range<u64>) {
+        self.limit = range.end;
+        self.advance(range.start - self.at);
+    }
+
+    /// Position of the next byte.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// What comes next.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let mut state = self.fill.lock();
+        if self.at >= self.limit {
+            return Poll::Ready(Next::End(None));
+        }
+        if self.at < state.base {
+            return Poll::Ready(match &state.partial {
+                Some(partial) => Next::Lagging(partial.clone()),
+                None => Next::Broken(Error::Store),
+            });
+        }
+        if let Some(bytes) = state.in_window(self.at, self.limit) {
+            drop(state);
+            self.advance(bytes.len() as u64);
+            return Poll::Ready(Next::Bytes(bytes));
+        }
+        match &state.end {
+            Some(End::Whole(trailers)) => Poll::Ready(Next::End(trailers.clone())),
+            Some(End::Broken(why)) => Poll::Ready(Next::Broken(*why)),
+            None => {
+                state.wait(self.id, cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Bytes were taken, from the window or from the store.
+    pub fn advance(&mut self, bytes: u64) {
+        self.at += bytes;
+        let mut state = self.fill.lock();
+        if let Some(place) = &mut state.readers[self.id] {
+            place.at = self.at;
+        }
+        state.wake_filler();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.fill.lock();
+        state.readers[self.id] = None;
+        state.interested -= 1;
+        state.wake_filler();
+    }
+}

@@ -1,0 +1,420 @@
+//! The task of a fill: asks the origin, judges its answer, and carries the body to the readers and
+//! into the store. It belongs to no client: it ends when the body does, or when too much of it is
+//! missing and nobody is left who wants it.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap};
+use http::{Response, StatusCode};
+use http_body::{Body, Frame};
+use semantics::vary::Vary;
+use semantics::{
+    Exchange, RequestFacts, StoredHead, Time, VaryMarker, merge, reuse, storability, validators,
+};
+use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
+
+use crate::cache::{self, Answer, Store};
+use crate::errand::{self, Errand};
+use crate::fill::{End, Failed, Fill, FillHead, Stage, Validated};
+use crate::headers::random;
+use crate::outcome::Error;
+use crate::upstream::{BodyError, Failure, UpstreamBody};
+use crate::worker::{Context, Worker};
+
+type Writer = store::Writer<device::AnyDevice, crate::clock::TokioClock>;
+
+/// Bytes of a body that is not stored which may wait for its readers.
+const UNSTORED_WINDOW: u64 = 128 * 1024;
+
+/// Everything a fill's task needs.
+pub(crate) struct Filler {
+    pub worker: Rc<Worker>,
+    pub context: Rc<Context>,
+    pub store: Store,
+    pub fill: Arc<Fill>,
+    /// The key it is known under in the table of fills, and stored under unless the answer varies
+    /// in a new way.
+    pub key: Key,
+    pub primary: Key,
+    pub marker: Option<VaryMarker>,
+    pub errand: Errand,
+    pub facts: RequestFacts,
+    /// The client's fields: they choose the variant.
+    pub request: HeaderMap,
+    /// What is stored, to be validated.
+    pub stale: Option<Rc<Answer>>,
+    /// An error of the origin must not take the place of what is stored.
+    pub keep_on_error: bool,
+    /// Known in the table: further clients may follow.
+    pub known: bool,
+    /// No client waits: a stale answer was given, this brings the next one.
+    pub behind: bool,
+}
+
+/// The time for the rules of caching.
+pub(crate) fn now() -> Time {
+    Time::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
+}
+
+/// Takes a fill out of the table and ends it, however its task ends.
+struct Ending {
+    worker: Rc<Worker>,
+    fill: Arc<Fill>,
+    keys: Vec<Bytes>,
+}
+
+impl Ending {
+    /// New requests no longer find the fill: they find what it stored.
+    fn leave_table(&mut self) {
+        for key in self.keys.drain(..) {
+            self.worker.shared.fills.remove(&key, &self.fill);
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.leave_table();
+        // Both do nothing unless the task was dropped on the way.
+        let failed = Failed {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            reason: Error::Draining,
+            text: "The proxy is shutting down.".to_owned(),
+            denied: None,
+        };
+        self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        self.fill.end(End::Broken(Error::Draining));
+    }
+}
+
+impl Filler {
+    /// Runs the fill to its end.
+    pub async fn run(mut self) {
+        let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
+        let mut ending = Ending { worker: self.worker.clone(), fill: self.fill.clone(), keys };
+        let requested = now();
+        if let Some(stale) = &self.stale {
+            validators::make_conditional(&mut self.errand.headers, &stale.head.stored().selected());
+        } else {
+            validators::remove_conditions(&mut self.errand.headers);
+        }
+        let mut answer = self.ask().await;
+        if let (Ok(response), Some(stale)) = (&answer, self.stale.clone())
+            && response.status() == StatusCode::NOT_MODIFIED
+        {
+            let exchange = Exchange { requested, received: now() };
+            if merge::confirms(stale.head.stored(), response.headers(), exchange) {
+                return self.validated(&stale, answer.ok(), exchange, &mut ending).await;
+            }
+            // It speaks of something else: ask for the whole.
+            validators::remove_conditions(&mut self.errand.headers);
+            answer = self.ask().await;
+        }
+        match answer {
+            Ok(response) if is_final(response.status()) => {
+                let exchange = Exchange { requested, received: now() };
+                self.stream(response, exchange, &mut ending).await;
+            }
+            Ok(response) => {
+                let (origin, status) = (&self.errand.origin, response.status().as_u16());
+                let text = format!("{origin} answered {status}, which nobody asked for.");
+                self.fail(Failure::Failed(Error::BadAnswer, text), &mut ending);
+            }
+            Err(failure) => self.fail(failure, &mut ending),
+        }
+    }
+
+    async fn ask(&self) -> Result<Response<UpstreamBody>, Failure> {
+        self.errand.run(&self.worker, &self.context.options, None).await
+    }
+
+    fn fail(&self, failure: Failure, ending: &mut Ending) {
+        ending.leave_table();
+        let status = failure.status();
+        let failed = match failure {
+            Failure::Denied(denial) => {
+                let denied = Some(denial.reason);
+                Failed { status, reason: Error::Connect, text: denial.text, denied }
+            }
+            Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
+        };
+        self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+    }
+
+    /// A 304: the stored body is good, its head is brought up to date.
+    async fn validated(
+        &self,
+        stale: &Answer,
+        response: Option<Response<UpstreamBody>>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        let Some(mut response) = response else { return };
+        let settings = &self.context.options.semantics;
+        let version = response.version();
+        errand::clean_answer(&self.worker, response.headers_mut(), version, false);
+        let head =
+            merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
+        let judged =
+            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
+        let kept = match judged {
+            Ok(()) => {
+                let token = self.fill.token();
+                self.store.replace_meta(token, &self.key, &stale.entry, head.encode()).await
+            }
+            Err(why) => {
+                log::debug!("a 304 forbids to keep what it validates: {}", why.name());
+                self.store.remove(&self.key).await;
+                Ok(())
+            }
+        };
+        if let Err(refusal) = kept {
+            log::debug!("the refreshed head was not stored: {refusal}");
+        }
+        if !head.packed().is_fresh(exchange.received) {
+            self.not_shareable();
+        }
+        ending.leave_table();
+        let meta = stale.entry.meta().clone();
+        self.fill.publish(Stage::Validated(Arc::new(Validated { meta, head })), None);
+    }
+
+    /// The next clients of this key will fetch for themselves at once.
+    fn not_shareable(&self) {
+        let limits = &self.context.options.fill;
+        let key = self.key.as_bytes();
+        self.worker.shared.fills.set_unshareable(key, limits.unshareable_for, limits.unshareable_keys);
+    }
+
+    /// An answer with a body.
+    async fn stream(
+        &mut self,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        let options = &self.context.options;
+        let (mut parts, body) = response.into_parts();
+        errand::clean_answer(&self.worker, &mut parts.headers, parts.version, true);
+        let (status, headers) = (parts.status, parts.headers);
+        let settings = &options.semantics;
+        let judged = storability::judge(&self.facts, status, &headers, exchange, settings);
+        let length = body.size_hint().exact();
+        let mut writer = None;
+        let shared = match judged {
+            Ok(()) if !(self.keep_on_error && reuse::is_error(status)) => {
+                let head = StoredHead::new(status, &headers, exchange, settings);
+                writer = self.begin_writing(&head, length).await;
+                if !head.packed().is_fresh(exchange.received) {
+                    self.not_shareable();
+                }
+                Some(head)
+            }
+            _ => {
+                self.not_shareable();
+                if self.stale.is_some() && !reuse::is_error(status) {
+                    // What is stored is no longer what the origin answers.
+                    self.store.remove(&self.key).await;
+                }
+                None
+            }
+        };
+        if self.known && shared.is_some() {
+            let key = self.key.as_bytes();
+            self.worker.shared.fills.alias(key, &self.fill);
+            ending.keys.push(key.clone());
+        }
+        let stored = writer.is_some();
+        let key = self.key.clone();
+        let partial = writer.as_ref().map(Writer::partial);
+        let head = FillHead { status, headers, shared, key, stored, length };
+        self.fill.publish(Stage::Streaming(Arc::new(head)), partial);
+        let sink = writer.map_or(Sink::Nowhere, Sink::Open);
+        let end = self.carry(body, sink, length).await;
+        ending.leave_table();
+        self.fill.end(end);
+    }
+
+    /// Finds the key to store under and opens a writer; `None` when the store refuses.
+    async fn begin_writing(&mut self, head: &StoredHead, length: Option<u64>) -> Option<Writer> {
+        let begun = self.try_begin_writing(head, length).await;
+        if let Err(refusal) = &begun {
+            log::debug!("not stored: {refusal}");
+        }
+        begun.ok()
+    }
+
+    async fn try_begin_writing(
+        &mut self,
+        head: &StoredHead,
+        length: Option<u64>,
+    ) -> Result<Writer, Refusal> {
+        let vary = head.vary();
+        let token = self.fill.token();
+        let marker = match &self.marker {
+            Some(marker) if marker.covers(&vary) => None,
+            Some(marker) => Some(marker.widened(&vary, new_epoch())),
+            None if vary == Vary::None => None,
+            None => Some(VaryMarker::new(new_epoch(), vary.names())),
+        };
+        if let Some(marker) = marker {
+            let too_long = Refusal::TooLarge;
+            let key = cache::variant_key(&self.primary, &marker, &self.request).ok_or(too_long)?;
+            cache::insert_marker(&self.store, token, &self.primary, &marker).await?;
+            self.key = key;
+            self.marker = Some(marker);
+        }
+        let html = head.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
+            content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")
+        });
+        let kind = if html { Kind::Html } else { Kind::Other };
+        let hint = Hint { size: length, kind };
+        self.store.insert(token, &self.key, head.encode(), hint).await
+    }
+
+    /// Carries the body to its end.
+    async fn carry(
+        &self,
+        mut body: UpstreamBody,
+        mut sink: Sink,
+        length: Option<u64>,
+    ) -> End {
+        let limits = &self.context.options.fill;
+        // The store reads back only whole pieces.
+        let keep = (limits.window as u64).max(u64::from(PIECE_MAX));
+        let mut produced = 0;
+        let mut trailers = None;
+        let mut alone_since = None;
+        loop {
+            if matches!(sink, Sink::Nowhere) {
+                self.fill.unstored();
+                poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
+            }
+            let stored = !matches!(sink, Sink::Nowhere);
+            let next = poll_fn(|cx| {
+                let wanted = self.fill.poll_interest(cx);
+                if wanted {
+                    alone_since = None;
+                } else {
+                    let since = *alone_since.get_or_insert(produced);
+                    if !(stored && self.worth_finishing(produced, since, length)) {
+                        return Poll::Ready(Step::Abandoned);
+                    }
+                }
+                next_frame(&mut body, cx)
+            })
+            .await;
+            let piece = match next {
+                Step::Data(piece) => piece,
+                Step::Trailers(fields) => {
+                    trailers = Some(Arc::new(fields));
+                    continue;
+                }
+                Step::End => break,
+                Step::Abandoned => return End::Broken(Error::Upstream),
+                Step::Broken(error) => {
+                    log::debug!("{}: the body broke off: {error}", self.errand.origin);
+                    return End::Broken(error.reason());
+                }
+            };
+            produced += piece.len() as u64;
+            if body.is_end_stream() {
+                // Whoever has the last byte and asks again finds the object in the store.
+                sink.write(piece.clone()).await;
+                sink.commit().await;
+                self.fill.push(piece);
+            } else {
+                self.fill.push(piece.clone());
+                sink.write(piece).await;
+                if !matches!(sink, Sink::Nowhere) {
+                    self.fill.trim(keep, produced.saturating_sub(u64::from(PIECE_MAX)));
+                }
+            }
+        }
+        sink.commit().await;
+        End::Whole(trailers)
+    }
+
+    /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or little
+    /// is missing. Without a known length, as little as that is fetched in the hope of an end.
+    fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
+        if self.behind {
+            return true;
+        }
+        let limits = &self.context.options.fill;
+        match length {
+            Some(length) => {
+                let share = u128::from(limits.finish_percent) * u128::from(length);
+                length.saturating_sub(produced) <= limits.finish_rest
+                    || u128::from(produced) * 100 >= share
+            }
+            None => produced - alone_since <= limits.finish_rest,
+        }
+    }
+}
+
+/// One step of a body.
+enum Step {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    End,
+    Broken(BodyError),
+    Abandoned,
+}
+
+fn next_frame(body: &mut UpstreamBody, cx: &mut TaskContext<'_>) -> Poll<Step> {
+    Pin::new(body).poll_frame(cx).map(|frame| match frame {
+        None => Step::End,
+        Some(Err(error)) => Step::Broken(error),
+        Some(Ok(frame)) => match frame.into_data() {
+            Ok(data) => Step::Data(data),
+            Err(other) => Step::Trailers(Frame::into_trailers(other).unwrap_or_default()),
+        },
+    })
+}
+
+/// Where a body goes besides its readers.
+enum Sink {
+    /// Into the store.
+    Open(Writer),
+    /// It is in the store.
+    Committed,
+    /// The answer is not for the store, or the store refused it.
+    Nowhere,
+}
+
+impl Sink {
+    /// Writes a piece; a refusal ends the writing, not the fill.
+    async fn write(&mut self, piece: Bytes) {
+        if let Sink::Open(writer) = self
+            && let Err(refusal) = writer.write(piece).await
+        {
+            log::debug!("no longer stored: {refusal}");
+            *self = Sink::Nowhere;
+        }
+    }
+
+    async fn commit(&mut self) {
+        match std::mem::replace(self, Sink::Nowhere) {
+            Sink::Open(writer) => match writer.commit().await {
+                Ok(()) => *self = Sink::Committed,
+                Err(refusal) => log::debug!("not stored in the end: {refusal}"),
+            },
+            other => *self = other,
+        }
+    }
+}
+
+fn is_final(status: StatusCode) -> bool {
+    !status.is_informational() && status != StatusCode::NOT_MODIFIED
+}
+
+fn new_epoch() -> u128 {
+    u128::from(random()) << 64 | u128::from(random())
+}

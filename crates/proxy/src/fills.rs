@@ -1,0 +1,92 @@
+//! The fills that run, by key: at most one for each, over all workers. Beside them the keys whose
+//! answers could lately not be shared, so that their clients do not wait for each other in vain.
+
+use std::collections::hash_map::{Entry, RandomState};
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::fill::Fill;
+
+const SHARDS: usize = 16;
+
+/// See the module.
+pub(crate) struct Fills {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Shard {
+    running: HashMap<Bytes, Arc<Fill>>,
+    unshareable: HashMap<Bytes, Instant>,
+    /// The same keys, oldest first.
+    order: VecDeque<Bytes>,
+}
+
+impl Fills {
+    pub fn new() -> Fills {
+        Fills { shards: Default::default(), hasher: RandomState::new() }
+    }
+
+    /// The running fill of `key` that may be joined, if there is one.
+    pub fn running(&self, key: &Bytes) -> Option<Arc<Fill>> {
+        self.shard(key).running.get(key).filter(|fill| fill.joinable()).cloned()
+    }
+
+    /// The running fill of `key`, or the one that `new` makes (then `true`).
+    pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
+        match self.shard(key).running.entry(key.clone()) {
+            Entry::Occupied(mut old) => {
+                if old.get().joinable() {
+                    return (old.get().clone(), false);
+                }
+                let fill = Arc::new(new());
+                old.insert(fill.clone());
+                (fill, true)
+            }
+            Entry::Vacant(place) => (place.insert(Arc::new(new())).clone(), true),
+        }
+    }
+
+    /// Makes a running fill known under a further key, unless another runs under it.
+    pub fn alias(&self, key: &Bytes, fill: &Arc<Fill>) {
+        self.shard(key).running.entry(key.clone()).or_insert_with(|| fill.clone());
+    }
+
+    /// Forgets a fill.
+    pub fn remove(&self, key: &Bytes, fill: &Arc<Fill>) {
+        let mut shard = self.shard(key);
+        if shard.running.get(key).is_some_and(|running| Arc::ptr_eq(running, fill)) {
+            shard.running.remove(key);
+        }
+    }
+
+    /// Remembers that the answer for `key` could not be shared; at most `keys_max` are remembered.
+    pub fn set_unshareable(&self, key: &Bytes, for_time: Duration, keys_max: usize) {
+        let mut shard = self.shard(key);
+        let until = Instant::now() + for_time;
+        if shard.unshareable.insert(key.clone(), until).is_none() {
+            shard.order.push_back(key.clone());
+        }
+        while shard.order.len() > (keys_max / SHARDS).max(1) {
+            if let Some(oldest) = shard.order.pop_front() {
+                shard.unshareable.remove(&oldest);
+            }
+        }
+    }
+
+    /// True when the answer for `key` could lately not be shared.
+    pub fn is_unshareable(&self, key: &Bytes) -> bool {
+        let shard = self.shard(key);
+        shard.unshareable.get(key).is_some_and(|until| *until > Instant::now())
+    }
+
+    fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {
+        let index = self.hasher.hash_one(key) as usize % SHARDS;
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,208 @@
+//! A client at a fill: it waits for the head, sees whether the answer is for it, and streams.
+//!
+//! It promises: no follower gets a byte of an answer that is not to be shared, is of another
+//! variant, or is not fresh for its own request.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap};
+use http::{Method, Response};
+use semantics::reuse::{self, Reuse};
+use semantics::{StoredHead, hop_by_hop};
+use store::Key;
+use tokio::time::timeout;
+
+use crate::account::Account;
+use crate::answer;
+use crate::body::{AnswerBody, Source};
+use crate::cache::{Answer, Store};
+use crate::cache_status::CacheStatus;
+use crate::caching::{Outdated, Turn};
+use crate::entry_body::FillBody;
+use crate::fill::{Failed, FillHead, Reader, Stage, Validated};
+use crate::forward::relay;
+use crate::interim::Interim;
+use crate::outcome::{Bypass, Outcome, Stale};
+use crate::reply::{self, Material, Wanted};
+use crate::visit::Visit;
+
+/// Who began the fill.
+pub(crate) enum Role {
+    /// This request: it gets whatever comes, 1xx included.
+    Leader(Option<Arc<Interim>>),
+    /// Another one.
+    Follower,
+}
+
+/// See the module.
+pub(crate) struct Follow<'a> {
+    pub visit: &'a Visit<'a>,
+    pub store: &'a Store,
+    /// The key under which this request looked.
+    pub key: Key,
+    pub role: Role,
+    pub outdated: Option<Outdated>,
+    /// Of a miss.
+    pub status: CacheStatus,
+}
+
+impl Follow<'_> {
+    /// Waits for the head and answers.
+    pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
+        let stage = match &self.role {
+            Role::Leader(interim) => {
+                let state = &self.visit.connection.state;
+                relay(state, interim.as_deref(), reader.head()).await
+            }
+            Role::Follower => {
+                match timeout(self.visit.options().fill.wait, reader.head()).await {
+                    Ok(stage) => stage,
+                    Err(_) => return past(account, Bypass::NotShareable),
+                }
+            }
+        };
+        match stage {
+            Stage::Waiting => Turn::Again(account),
+            Stage::Failed(failed) => self.failed(&failed, account),
+            Stage::Validated(validated) => self.validated(&validated, account),
+            Stage::Streaming(head) => self.streaming(&head, reader, account),
+        }
+    }
+
+    fn leads(&self) -> bool {
+        matches!(self.role, Role::Leader(_))
+    }
+
+    fn failed(&self, failed: &Failed, account: Account) -> Turn {
+        if let (Some(denied), false) = (failed.denied, self.leads()) {
+            log::debug!("the fill was denied ({denied}) to its own client only");
+            return Turn::Again(account);
+        }
+        if let Some(outdated) = &self.outdated
+            && outdated.fallback.on_unreachable
+            && failed.denied.is_none()
+        {
+            return Turn::Done(self.stale(outdated, Stale::Unreachable, account));
+        }
+        let outcome = failed.denied.map_or(Outcome::Error(failed.reason), Outcome::Denied);
+        let text = format!("{}\n", failed.text.trim_end());
+        Turn::Done(answer::plain(account, failed.status, outcome, text))
+    }
+
+    fn validated(&self, validated: &Validated, account: Account) -> Turn {
+        let visit = self.visit;
+        let Some(outdated) = &self.outdated else { return Turn::Again(account) };
+        let packed = validated.head.packed();
+        if !self.leads() {
+            let settings = &visit.options().semantics;
+            let reuse = reuse::decide(packed, &visit.facts, visit.now, settings);
+            let same = outdated.answer.entry.meta() == &validated.meta;
+            if !same || !matches!(reuse, Reuse::Fresh { .. }) {
+                return Turn::Again(account);
+            }
+        }
+        let status = CacheStatus::new(Outcome::Revalidated);
+        let (age, head) = (packed.age(visit.now), Some(&validated.head));
+        let answer = &outdated.answer;
+        let now = visit.now;
+        Turn::Done(reply::from_entry(visit.parts, account, status, now, age, answer, head))
+    }
+
+    fn streaming(&self, head: &Arc<FillHead>, reader: Reader, account: Account) -> Turn {
+        if let Some(outdated) = &self.outdated
+            && reuse::is_error(head.status)
+            && outdated.fallback.on_error
+        {
+            return Turn::Done(self.stale(outdated, Stale::IfError, account));
+        }
+        if self.leads() {
+            let status = match &self.outdated {
+                Some(_) => CacheStatus::new(Outcome::Refreshed),
+                None => self.status,
+            };
+            let status = status.stored(head.stored);
+            let mut fields = head.headers.clone();
+            status.append_to(account.pseudonym(), &mut fields);
+            return self.stream(head, fields, reader, status, account);
+        }
+        let Some(shared) = &head.shared else { return Turn::Again(account) };
+        if head.key != self.key {
+            return Turn::Again(account);
+        }
+        let settings = &self.visit.options().semantics;
+        match reuse::decide(shared.packed(), &self.visit.facts, self.visit.now, settings) {
+            Reuse::Fresh { age } => {
+                let status = CacheStatus::new(Outcome::HitFill);
+                let mut fields = shared.reply_headers(age);
+                status.append_to(account.pseudonym(), &mut fields);
+                self.stream(head, fields, reader, status, account)
+            }
+            _ => Turn::Again(account),
+        }
+    }
+
+    /// Streams the body of a fill, or the part of it that was asked for.
+    fn stream(
+        &self,
+        head: &Arc<FillHead>,
+        mut fields: HeaderMap,
+        reader: Reader,
+        status: CacheStatus,
+        account: Account,
+    ) -> Turn {
+        let parts = self.visit.parts;
+        // A range of a fill is served when it is there; else the origin is quicker.
+        let ranged = self.visit.facts.has_range && parts.method == Method::GET;
+        if ranged && !(head.length.is_some() && head.length == Some(reader.produced())) {
+            return past(account, Bypass::RangeBeyondFill);
+        }
+        let trailers = hop_by_hop::accepts_trailers(&parts.headers);
+        if !trailers {
+            fields.remove(header::TRAILER);
+        }
+        let received = head.shared.as_ref().map_or(self.visit.now, received);
+        let store = head.stored.then(|| self.store.clone());
+        let body = move |wanted| fill_body(reader, store, head.length, wanted, trailers);
+        let (status_code, length) = (head.status, head.length);
+        let body = Box::new(body);
+        let material = Material { status: status_code, fields, received, length, body };
+        let outcome = status.outcome;
+        let now = self.visit.now;
+        Turn::Done(reply::from_material(parts, account, outcome, now, material))
+    }
+
+    fn stale(&self, outdated: &Outdated, why: Stale, account: Account) -> Response<AnswerBody> {
+        let status = CacheStatus::new(Outcome::Stale(why));
+        let answer: &Rc<Answer> = &outdated.answer;
+        let now = self.visit.now;
+        reply::from_entry(self.visit.parts, account, status, now, outdated.age, answer, None)
+    }
+}
+
+fn received(head: &StoredHead) -> semantics::Time {
+    head.packed().received()
+}
+
+fn fill_body(
+    mut reader: Reader,
+    store: Option<Store>,
+    length: Option<u64>,
+    wanted: Wanted,
+    trailers: bool,
+) -> Source {
+    let end = match wanted {
+        Wanted::Whole => length,
+        Wanted::Part(part) => {
+            reader.seek(part.as_range());
+            Some(part.end)
+        }
+        // Not asked of a fill.
+        Wanted::Parts(_) => return Source::Empty,
+    };
+    Source::Fill(Box::new(FillBody::new(reader, store, end, trailers)))
+}
+
+fn past(account: Account, why: Bypass) -> Turn {
+    Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)))
+}

@@ -1,0 +1,179 @@
+//! From something that is known (a stored object, the head of a fill) to the answer for one
+//! request: conditions, ranges, HEAD, and the fields that a cache adds.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use semantics::multipart::Multipart;
+use semantics::range::{self, ByteRange, Limits, Selection};
+use semantics::validators::{self, Selected, Verdict};
+use semantics::{Seconds, Time};
+
+use crate::account::Account;
+use crate::body::{AnswerBody, Source};
+use crate::cache::{Answer, Head};
+use crate::cache_status::CacheStatus;
+use crate::entry_body::{EntryBody, MultipartBody};
+use crate::headers::random;
+use crate::outcome::Outcome;
+
+/// What an answer is made from.
+pub(crate) struct Material<'a> {
+    pub status: StatusCode,
+    /// The fields to send, complete but for `Content-Length`.
+    pub fields: HeaderMap,
+    /// What conditions are held against.
+    pub received: Time,
+    /// Body length in bytes, when known.
+    pub length: Option<u64>,
+    pub body: Box<dyn FnOnce(Wanted) -> Source + 'a>,
+}
+
+/// The part of a body that is wanted.
+pub(crate) enum Wanted {
+    Whole,
+    Part(ByteRange),
+    Parts(Multipart),
+}
+
+/// Answers a GET or HEAD from `material`, conditions and ranges heeded.
+pub(crate) fn from_material(
+    parts: &Parts,
+    mut account: Account,
+    outcome: Outcome,
+    now: Time,
+    material: Material<'_>,
+) -> Response<AnswerBody> {
+    let Material { status, fields, received, length, body } = material;
+    let mut response = Response::new(());
+    let selected = Selected { status, headers: &fields, received };
+    let verdict = validators::as_cache(&parts.method, &parts.headers, &selected, now);
+    if verdict == Verdict::NotModified {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.headers_mut() = validators::not_modified_headers(&fields);
+        account.answered(StatusCode::NOT_MODIFIED, outcome, response.headers());
+        return response.map(|()| AnswerBody::new(Source::Empty, account));
+    }
+    let selection = match length {
+        Some(length) if parts.headers.contains_key(header::RANGE) => {
+            range::select(&parts.method, &parts.headers, &selected, length, Limits::default())
+        }
+        _ => Selection::Whole,
+    };
+    *response.headers_mut() = fields;
+    *response.status_mut() = status;
+    let source = match (selection, length) {
+        (Selection::Single(part), Some(length)) => {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_RANGE, part.content_range(length));
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count()));
+            body(Wanted::Part(part))
+        }
+        (Selection::Multiple(ranges), Some(length)) => {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let headers = response.headers_mut();
+            let boundary = u128::from(random()) << 64 | u128::from(random());
+            let content_type = headers.get(header::CONTENT_TYPE);
+            let frame = Multipart::new(&ranges, length, content_type, boundary);
+            headers.insert(header::CONTENT_TYPE, frame.content_type());
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(frame.total_length()));
+            body(Wanted::Parts(frame))
+        }
+        (Selection::Unsatisfiable, Some(length)) => {
+            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
+            for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING] {
+                headers.remove(name);
+            }
+            Source::Empty
+        }
+        _ if parts.method == Method::HEAD => {
+            if let Some(length) = length {
+                response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            Source::Empty
+        }
+        _ => body(Wanted::Whole),
+    };
+    account.answered(response.status(), outcome, response.headers());
+    response.map(|()| AnswerBody::new(source, account))
+}
+
+/// Answers from a stored object. `head` takes the place of the object's own after a validation.
+pub(crate) fn from_entry(
+    parts: &Parts,
+    account: Account,
+    status: CacheStatus,
+    now: Time,
+    age: Seconds,
+    answer: &Rc<Answer>,
+    head: Option<&semantics::StoredHead>,
+) -> Response<AnswerBody> {
+    let stored = head.unwrap_or(answer.head.stored());
+    let fields = match (&answer.head, head) {
+        (Head::Ready(ready), None) if status == CacheStatus::new(Outcome::HitRam) => {
+            let mut fields = ready.fields.clone();
+            if age != Seconds::ZERO {
+                fields.insert(header::AGE, HeaderValue::from(age.get()));
+            }
+            fields
+        }
+        _ => {
+            let mut fields = stored.reply_headers(age);
+            status.append_to(account.pseudonym(), &mut fields);
+            fields
+        }
+    };
+    let entry = &answer.entry;
+    let length = entry.len();
+    let outcome = status.outcome;
+    // The common case first, without a box: everything, and in one piece.
+    let plain = parts.method == Method::GET
+        && !parts.headers.contains_key(header::RANGE)
+        && !parts.headers.contains_key(header::IF_NONE_MATCH)
+        && !parts.headers.contains_key(header::IF_MODIFIED_SINCE);
+    if plain {
+        let mut account = account;
+        let source = whole(answer);
+        let mut response = Response::new(());
+        *response.status_mut() = stored.status();
+        *response.headers_mut() = fields;
+        account.answered(stored.status(), outcome, response.headers());
+        return response.map(|()| AnswerBody::new(source, account));
+    }
+    let body = |wanted| match wanted {
+        Wanted::Whole => whole(answer),
+        Wanted::Part(part) => match entry.whole() {
+            Some(bytes) => Source::Whole(slice(&bytes, part)),
+            None => Source::Entry(Box::new(EntryBody::new(entry.body(part.as_range()), part.count()))),
+        },
+        Wanted::Parts(frame) => {
+            Source::Multipart(Box::new(MultipartBody::new(answer.clone(), frame)))
+        }
+    };
+    let material = Material {
+        status: stored.status(),
+        fields,
+        received: stored.packed().received(),
+        length: Some(length),
+        body: Box::new(body),
+    };
+    from_material(parts, account, outcome, now, material)
+}
+
+fn whole(answer: &Answer) -> Source {
+    let length = answer.entry.len();
+    match answer.entry.whole() {
+        Some(bytes) => Source::Whole(bytes),
+        None => Source::Entry(Box::new(EntryBody::new(answer.entry.body(0..length), length))),
+    }
+}
+
+fn slice(bytes: &Bytes, part: ByteRange) -> Bytes {
+    bytes.slice(part.start as usize..part.end as usize)
+}
