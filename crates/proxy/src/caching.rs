@@ -162,11 +162,8 @@ impl Round<'_> {
         let alone = fills.is_unshareable(key.as_bytes())
             || (visit.facts.directives.no_cache && fills.running(key.as_bytes()).is_some());
         let new = || Fill::new(self.store.begin_fetch(self.primary));
-        let (fill, began) = if alone {
-            (Arc::new(new()), true)
-        } else {
-            fills.join_or_begin(key.as_bytes(), new)
-        };
+        let (fill, began) =
+            if alone { (Arc::new(new()), true) } else { fills.join_or_begin(key.as_bytes(), new) };
         let Some(reader) = fill.join() else { return Turn::Again(account) };
         let role = if began {
             let filler = self.filler(fill, key.clone(), marker, outdated.as_ref(), !alone);
@@ -246,4 +243,3 @@ fn only_if_cached(account: Account) -> Turn {
     let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";
     Turn::Done(answer::plain(account, StatusCode::GATEWAY_TIMEOUT, outcome, text))
 }
-

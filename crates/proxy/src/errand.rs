@@ -176,4 +176,3 @@ pub(crate) fn clean_answer(
     headers.append(header::VIA, worker.shared.via.entry(version));
     // hyper adds a missing Date by itself, with the time at which the head goes out.
 }
-

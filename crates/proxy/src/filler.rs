@@ -159,8 +159,7 @@ impl Filler {
         let settings = &self.context.options.semantics;
         let version = response.version();
         errand::clean_answer(&self.worker, response.headers_mut(), version, false);
-        let head =
-            merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
+        let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
         let judged =
             storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
         let kept = match judged {
@@ -189,7 +188,11 @@ impl Filler {
     fn not_shareable(&self) {
         let limits = &self.context.options.fill;
         let key = self.key.as_bytes();
-        self.worker.shared.fills.set_unshareable(key, limits.unshareable_for, limits.unshareable_keys);
+        self.worker.shared.fills.set_unshareable(
+            key,
+            limits.unshareable_for,
+            limits.unshareable_keys,
+        );
     }
 
     /// An answer with a body.
@@ -279,12 +282,7 @@ impl Filler {
     }
 
     /// Carries the body to its end.
-    async fn carry(
-        &self,
-        mut body: UpstreamBody,
-        mut sink: Sink,
-        length: Option<u64>,
-    ) -> End {
+    async fn carry(&self, mut body: UpstreamBody, mut sink: Sink, length: Option<u64>) -> End {
         let limits = &self.context.options.fill;
         // The store reads back only whole pieces.
         let keep = (limits.window as u64).max(u64::from(PIECE_MAX));

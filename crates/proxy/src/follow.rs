@@ -55,12 +55,10 @@ impl Follow<'_> {
                 let state = &self.visit.connection.state;
                 relay(state, interim.as_deref(), reader.head()).await
             }
-            Role::Follower => {
-                match timeout(self.visit.options().fill.wait, reader.head()).await {
-                    Ok(stage) => stage,
-                    Err(_) => return past(account, Bypass::NotShareable),
-                }
-            }
+            Role::Follower => match timeout(self.visit.options().fill.wait, reader.head()).await {
+                Ok(stage) => stage,
+                Err(_) => return past(account, Bypass::NotShareable),
+            },
         };
         match stage {
             Stage::Waiting => Turn::Again(account),

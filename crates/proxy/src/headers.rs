@@ -66,5 +66,6 @@ pub(crate) fn random() -> u64 {
 
 /// True for methods that may be repeated (RFC 9110, 9.2.2).
 pub(crate) fn is_idempotent(method: &Method) -> bool {
-    MethodClass::of(method) != MethodClass::Unsafe || matches!(*method, Method::PUT | Method::DELETE)
+    MethodClass::of(method) != MethodClass::Unsafe
+        || matches!(*method, Method::PUT | Method::DELETE)
 }

@@ -150,7 +150,9 @@ pub(crate) fn from_entry(
         Wanted::Whole => whole(answer),
         Wanted::Part(part) => match entry.whole() {
             Some(bytes) => Source::Whole(slice(&bytes, part)),
-            None => Source::Entry(Box::new(EntryBody::new(entry.body(part.as_range()), part.count()))),
+            None => {
+                Source::Entry(Box::new(EntryBody::new(entry.body(part.as_range()), part.count())))
+            }
         },
         Wanted::Parts(frame) => {
             Source::Multipart(Box::new(MultipartBody::new(answer.clone(), frame)))

@@ -47,8 +47,7 @@ pub(crate) async fn answer(
         Err(refused) => return refuse(account, &refused),
     };
     let facts = RequestFacts::of(&parts.method, &parts.headers);
-    let visit =
-        Visit { connection, context: &context, parts: &parts, target, facts, now: now() };
+    let visit = Visit { connection, context: &context, parts: &parts, target, facts, now: now() };
     match context.options.access.before(&visit.query()) {
         Verdict::Allow => {}
         Verdict::Deny(denial) => return failed(account, Failure::Denied(denial)),
@@ -81,8 +80,7 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
             let invalidate = async |response: &Response<_>| {
                 let Some(url) = visit.url() else { return };
                 let (status, headers) = (response.status(), response.headers());
-                let targets =
-                    invalidation::targets(&visit.parts.method, &url, status, headers);
+                let targets = invalidation::targets(&visit.parts.method, &url, status, headers);
                 for key in targets.iter().filter_map(|url: &Url| visit.key(url)) {
                     store.remove(&key).await;
                 }
