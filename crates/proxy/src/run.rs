@@ -197,7 +197,7 @@ async fn serve(mut start: Start) -> io::Result<Ended> {
     while shared.running.load(Ordering::Acquire) > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    Ok(if store.close().await { Ended::Saved } else { Ended::Unsaved })
+    Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
 }
 
 /// Opens the store on the first worker, makes a handle on it on the others.
@@ -233,9 +233,9 @@ async fn store_of_worker(start: &mut Start) -> Option<Store> {
 
 async fn open(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Option<Store> {
     match Store::open(devices, TokioClock, options).await {
-        Ok((store, unfinished)) => {
+        Ok(store) => {
             let background = store.clone();
-            spawn_local(async move { background.run_background(unfinished).await });
+            spawn_local(async move { background.run_background().await });
             Some(store)
         }
         Err((number, error)) => {

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod caching;
 mod client;
+mod filling;
 mod forwarding;
 mod origin;
 mod refusals;

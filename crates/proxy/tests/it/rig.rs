@@ -1,14 +1,17 @@
 //! A proxy in this process, on ephemeral ports, for one test.
 
 use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+
+use device::{AnyDevice, MemoryDevice};
 
 use proxy::access::{self, Access};
 use proxy::address::Locals;
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
-use proxy::{Control, Finished, Observer, Setup};
+use proxy::{CacheSetup, Control, Ended, Finished, Observer, Setup};
 
 use crate::client::Client;
 
@@ -16,7 +19,17 @@ pub struct Rig {
     pub address: SocketAddr,
     pub control: Control,
     pub seen: Arc<Seen>,
-    thread: Option<JoinHandle<()>>,
+    pub device: MemoryDevice,
+    thread: Option<JoinHandle<Ended>>,
+}
+
+/// An empty cache in memory.
+pub fn empty_cache() -> MemoryDevice {
+    let device = MemoryDevice::new(64 << 20, 4096);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let options = store::FormatOptions::default();
+    runtime.block_on(store::format(&device, &options, [7; 48], 1_700_000_000)).unwrap();
+    device
 }
 
 /// What the proxy told its observer.
@@ -57,23 +70,26 @@ impl Rig {
         let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
         let mut options = Options::new(Front::Forward, Arc::new(access));
         change(&mut options);
-        Rig::start(options)
+        Rig::start(options, empty_cache())
+    }
+
+    /// A forward proxy on a cache that is already there.
+    pub fn forward_on(device: MemoryDevice) -> Rig {
+        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        Rig::start(Options::new(Front::Forward, Arc::new(access)), device)
     }
 
     /// A reverse proxy with one site for every host.
     pub fn reverse(upstream: SocketAddr, pass_host: bool) -> Rig {
-        let site = Site {
-            name: "main".to_owned(),
-            hosts: Vec::new(),
-            upstream_host: upstream.ip().to_string(),
-            upstream_port: upstream.port(),
-            pass_host,
-        };
-        let access = Access::new(access::Front::Reverse, Locals::of_this_machine().unwrap());
-        Rig::start(Options::new(Front::Reverse(vec![site]), Arc::new(access)))
+        Rig::start(reverse_options(upstream, pass_host), empty_cache())
     }
 
-    fn start(options: Options) -> Rig {
+    /// The same on a cache that is already there.
+    pub fn reverse_on(upstream: SocketAddr, device: MemoryDevice) -> Rig {
+        Rig::start(reverse_options(upstream, true), device)
+    }
+
+    fn start(options: Options, device: MemoryDevice) -> Rig {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let control = Control::new(options);
@@ -83,9 +99,18 @@ impl Rig {
             listeners: vec![listener],
             workers: 2,
             observer: seen.clone(),
+            cache: Some(CacheSetup {
+                devices: {
+                    let device = device.clone();
+                    Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))]))
+                },
+                options: store::Options { memory: 32 << 20, ..store::Options::default() },
+                opened: Box::new(|_| ()),
+            }),
+            admin: None,
         };
         let thread = thread::spawn(move || proxy::run(setup).unwrap());
-        Rig { address, control, seen, thread: Some(thread) }
+        Rig { address, control, seen, device, thread: Some(thread) }
     }
 
     pub fn client(&self) -> Client {
@@ -96,7 +121,7 @@ impl Rig {
     pub fn stop(&mut self) {
         self.control.drain();
         if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
+            assert_eq!(thread.join().unwrap(), Ended::Saved);
         }
     }
 }
@@ -105,4 +130,16 @@ impl Drop for Rig {
     fn drop(&mut self) {
         self.control.drain();
     }
+}
+
+fn reverse_options(upstream: SocketAddr, pass_host: bool) -> Options {
+    let site = Site {
+        name: "main".to_owned(),
+        hosts: Vec::new(),
+        upstream_host: upstream.ip().to_string(),
+        upstream_port: upstream.port(),
+        pass_host,
+    };
+    let access = Access::new(access::Front::Reverse, Locals::of_this_machine().unwrap());
+    Options::new(Front::Reverse(vec![site]), Arc::new(access))
 }

@@ -1,0 +1,389 @@
+//! What is stored, what is served from it, what is asked of the origin.
+
+use std::io::Write;
+
+use crate::client::{Client, request};
+use crate::origin::{Origin, Then, ok};
+use crate::rig::Rig;
+
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+
+/// An origin that answers with the number of the request, with these fields.
+fn counting(fields: &'static str) -> Origin {
+    Origin::start(move |asked, stream| {
+        let _ = stream.write_all(ok(fields, &format!("answer {}", asked.number)).as_bytes());
+        Then::Stay
+    })
+}
+
+/// An origin with a validator: 304 to whoever has it.
+fn validating(fields: &'static str) -> Origin {
+    Origin::start(move |asked, stream| {
+        let answer = match asked.field("if-none-match").as_deref() {
+            Some("\"v1\"") => format!("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n{fields}\r\n"),
+            _ => ok(&format!("ETag: \"v1\"\r\n{fields}"), "validated body"),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        Then::Stay
+    })
+}
+
+#[test]
+fn the_second_request_is_a_hit_also_after_a_restart() {
+    let origin = counting(FRESH);
+    let mut rig = Rig::forward();
+    let first = rig.client().get(&origin.url("/a"));
+    assert_eq!((first.text().as_str(), first.detail().as_str()), ("answer 0", "MISS"));
+    assert!(first.field("cache-status").unwrap().contains("stored"));
+    assert_eq!(first.field("age"), None);
+    for client in [&mut rig.client(), &mut rig.client()] {
+        let second = client.get(&origin.url("/a"));
+        assert_eq!((second.text().as_str(), second.detail().as_str()), ("answer 0", "HIT_RAM"));
+        assert!(second.field("age").is_some());
+        assert_eq!(second.field("content-length").unwrap(), "8");
+    }
+    rig.stop();
+    let rig = Rig::forward_on(rig.device.clone());
+    let third = rig.client().get(&origin.url("/a"));
+    assert_eq!((third.text().as_str(), third.detail().as_str()), ("answer 0", "HIT_DISK"));
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn large_objects_come_back_whole_from_ram_and_disk() {
+    let body: String = (0..300_000).map(|i| format!("{i:06} ")).collect();
+    let answer = ok(FRESH, &body);
+    let origin = Origin::always(answer);
+    let mut rig = Rig::forward();
+    let first = rig.client().get(&origin.url("/big"));
+    assert!(first.complete && first.text() == body);
+    let second = rig.client().get(&origin.url("/big"));
+    assert!(second.text() == body, "{}", second.detail());
+    let part = rig.client().get_with(&origin.url("/big"), "Range: bytes=1400000-1400006\r\n");
+    assert_eq!((part.status, part.text().as_str()), (206, "200000 "));
+    rig.stop();
+    let rig = Rig::forward_on(rig.device.clone());
+    let third = rig.client().get(&origin.url("/big"));
+    assert_eq!(third.detail(), "HIT_DISK");
+    assert!(third.text() == body);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_head_is_answered_from_a_stored_get() {
+    let origin = counting(FRESH);
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.get(&origin.url("/a"));
+    let head = client.send(request("HEAD", &origin.url("/a"), "")).answer_to("HEAD");
+    assert_eq!((head.status, head.detail().as_str()), (200, "HIT_RAM"));
+    assert_eq!(head.field("content-length").unwrap(), "8");
+    assert_eq!(client.get(&origin.url("/a")).text(), "answer 0");
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn conditions_are_answered_from_the_store() {
+    let origin = validating(FRESH);
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.get(&origin.url("/"));
+    let answer = client.get_with(&origin.url("/"), "If-None-Match: \"v1\"\r\n");
+    assert_eq!((answer.status, answer.detail().as_str()), (304, "HIT_RAM"));
+    assert_eq!(answer.field("etag").unwrap(), "\"v1\"");
+    let answer = client.get_with(&origin.url("/"), "If-None-Match: \"v2\"\r\n");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "validated body"));
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_condition_on_a_miss_is_answered_after_the_whole_was_fetched() {
+    let origin = validating(FRESH);
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let answer = client.get_with(&origin.url("/"), "If-None-Match: \"v1\"\r\n");
+    assert_eq!((answer.status, answer.detail().as_str()), (304, "MISS"));
+    assert_eq!(origin.asked()[0].field("if-none-match"), None);
+    // The body was small: it was stored although nobody read it. Wait for that.
+    while client.get(&origin.url("/")).detail() == "HIT_FILL" {}
+    assert_eq!(client.get(&origin.url("/")).text(), "validated body");
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn ranges_are_cut_from_what_is_stored() {
+    let origin = Origin::always(ok(&format!("{FRESH}Content-Type: text/x\r\n"), "0123456789"));
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.get(&origin.url("/"));
+    let part = client.get_with(&origin.url("/"), "Range: bytes=2-4\r\n");
+    assert_eq!(
+        (part.status, part.text().as_str(), part.detail().as_str()),
+        (206, "234", "HIT_RAM")
+    );
+    assert_eq!(part.field("content-range").unwrap(), "bytes 2-4/10");
+    let tail = client.get_with(&origin.url("/"), "Range: bytes=-1\r\n");
+    assert_eq!(tail.text(), "9");
+    let beyond = client.get_with(&origin.url("/"), "Range: bytes=10-\r\n");
+    assert_eq!((beyond.status, beyond.body.len()), (416, 0));
+    assert_eq!(beyond.field("content-range").unwrap(), "bytes */10");
+    let head = client.send(request("HEAD", &origin.url("/"), "Range: bytes=0-0\r\n"));
+    assert_eq!(head.answer_to("HEAD").status, 200);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn several_ranges_come_as_multipart() {
+    let body: String = (0..200).map(|i| format!("{i:04}")).collect();
+    let origin = Origin::always(ok(&format!("{FRESH}Content-Type: text/x\r\n"), &body));
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.get(&origin.url("/"));
+    let answer = client.get_with(&origin.url("/"), "Range: bytes=0-3, 400-403\r\n");
+    assert_eq!(answer.status, 206);
+    let content_type = answer.field("content-type").unwrap();
+    let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
+    let part = |range: &str, text: &str| {
+        format!(
+            "--{boundary}\r\nContent-Type: text/x\r\nContent-Range: bytes {range}/800\r\n\r\n{text}\r\n"
+        )
+    };
+    let expected = part("0-3", "0000") + &part("400-403", "0100") + &format!("--{boundary}--\r\n");
+    assert_eq!(answer.text(), expected);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_range_on_a_miss_goes_through_and_is_not_stored() {
+    let origin = Origin::start(|asked, stream| {
+        let answer = match asked.field("range") {
+            Some(_) => "HTTP/1.1 206 Partial Content\r\nCache-Control: max-age=60\r\n\
+                Content-Range: bytes 1-2/4\r\nContent-Length: 2\r\n\r\nbc"
+                .to_owned(),
+            None => ok(FRESH, "abcd"),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let part = client.get_with(&origin.url("/"), "Range: bytes=1-2\r\n");
+    assert_eq!((part.status, part.detail().as_str()), (206, "BYPASS(range)"));
+    assert_eq!(client.get(&origin.url("/")).detail(), "MISS");
+    let part = client.get_with(&origin.url("/"), "Range: bytes=1-2\r\n");
+    assert_eq!((part.text().as_str(), part.detail().as_str()), ("bc", "HIT_RAM"));
+}
+
+#[test]
+fn a_stale_object_is_validated_and_its_body_served() {
+    let origin = validating("Cache-Control: max-age=0\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    assert_eq!(client.get(&origin.url("/")).detail(), "MISS");
+    for _ in 0..3 {
+        let answer = client.get(&origin.url("/"));
+        assert_eq!((answer.status, answer.detail().as_str()), (200, "REVALIDATED"));
+        assert_eq!(answer.text(), "validated body");
+    }
+    assert!(origin.asked()[1..].iter().all(|asked| asked.field("if-none-match").is_some()));
+    let answer = client.get_with(&origin.url("/"), "If-None-Match: \"v1\"\r\n");
+    assert_eq!((answer.status, answer.detail().as_str()), (304, "REVALIDATED"));
+}
+
+#[test]
+fn a_changed_object_takes_the_place_of_the_stale_one() {
+    let origin = counting("Cache-Control: max-age=0\r\nETag: \"x\"\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    assert_eq!(client.get(&origin.url("/")).detail(), "MISS");
+    let answer = client.get(&origin.url("/"));
+    assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("answer 1", "REFRESHED"));
+    let answer = client.get_with(&origin.url("/"), "Cache-Control: max-stale\r\n");
+    assert_eq!(
+        (answer.text().as_str(), answer.detail().as_str()),
+        ("answer 1", "STALE(max-stale)")
+    );
+}
+
+#[test]
+fn a_reload_validates_what_is_fresh() {
+    let origin = validating(FRESH);
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.get(&origin.url("/"));
+    let answer = client.get_with(&origin.url("/"), "Cache-Control: no-cache\r\n");
+    assert_eq!((answer.status, answer.detail().as_str()), (200, "REVALIDATED"));
+    assert_eq!(client.get(&origin.url("/")).detail(), "HIT_RAM");
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn stale_answers_stand_in_for_a_failing_origin() {
+    let failing = |error: &'static str| {
+        Origin::start(move |asked, stream| {
+            let answer = match asked.number {
+                0 => ok("Cache-Control: max-age=0, stale-if-error=600\r\nETag: \"x\"\r\n", "good"),
+                _ => error.to_owned(),
+            };
+            let _ = stream.write_all(answer.as_bytes());
+            if error.is_empty() && asked.number > 0 { Then::Close } else { Then::Stay }
+        })
+    };
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for (error, detail) in [
+        ("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno", "STALE(if-error)"),
+        ("", "STALE(unreachable)"),
+    ] {
+        let origin = failing(error);
+        assert_eq!(client.get(&origin.url("/")).text(), "good");
+        for _ in 0..2 {
+            let answer = client.get(&origin.url("/"));
+            assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("good", detail));
+        }
+    }
+    // must-revalidate forbids it.
+    let origin = Origin::start(|asked, stream| {
+        let answer = match asked.number {
+            0 => ok("Cache-Control: max-age=0, must-revalidate\r\nETag: \"x\"\r\n", "good"),
+            _ => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno".to_owned(),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        Then::Stay
+    });
+    client.get(&origin.url("/"));
+    assert_eq!(client.get(&origin.url("/")).status, 503);
+}
+
+#[test]
+fn stale_while_revalidate_answers_at_once_and_refreshes_behind() {
+    let origin =
+        counting("Cache-Control: max-age=0, stale-while-revalidate=600\r\nETag: \"x\"\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    assert_eq!(client.get(&origin.url("/")).text(), "answer 0");
+    let answer = client.get(&origin.url("/"));
+    assert_eq!(answer.text(), "answer 0");
+    assert_eq!(answer.detail(), "STALE(while-revalidate)");
+    // Sooner or later the refreshed one is served.
+    while client.get(&origin.url("/")).text() == "answer 0" {}
+}
+
+#[test]
+fn only_if_cached_asks_nobody() {
+    let origin = counting(FRESH);
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let only = "Cache-Control: only-if-cached\r\n";
+    let answer = client.get_with(&origin.url("/"), only);
+    assert_eq!((answer.status, answer.detail().as_str()), (504, "ERROR(only-if-cached)"));
+    client.get(&origin.url("/"));
+    assert_eq!(client.get_with(&origin.url("/"), only).detail(), "HIT_RAM");
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn what_must_not_be_stored_is_not() {
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for fields in ["Cache-Control: no-store\r\n", "Cache-Control: private\r\n", "Vary: *\r\n"] {
+        let origin = counting(fields);
+        client.get(&origin.url("/"));
+        assert_eq!(client.get(&origin.url("/")).text(), "answer 1", "{fields}");
+    }
+    let origin = counting(FRESH);
+    for number in 0..2 {
+        let answer = client.get_with(&origin.url("/"), "Cache-Control: no-store\r\n");
+        assert_eq!(answer.text(), format!("answer {number}"));
+        assert_eq!(answer.detail(), "BYPASS(no-store)");
+    }
+    let origin = counting(FRESH);
+    for number in 0..2 {
+        let answer = client.get_with(&origin.url("/"), "Authorization: Basic eA==\r\n");
+        assert_eq!(answer.text(), format!("answer {number}"));
+    }
+}
+
+#[test]
+fn variants_are_kept_apart() {
+    let origin = Origin::start(|asked, stream| {
+        let language = asked.field("accept-language").unwrap_or_default();
+        let fields = format!("{FRESH}Vary: Accept-Language\r\n");
+        let _ = stream.write_all(ok(&fields, &format!("in {language}")).as_bytes());
+        Then::Stay
+    });
+    let mut rig = Rig::forward();
+    let ask = |client: &mut Client, language: &str| {
+        let fields = format!("Accept-Language: {language}\r\n");
+        let answer = client.get_with(&origin.url("/"), &fields);
+        assert_eq!(answer.text(), format!("in {language}"));
+        answer.detail()
+    };
+    let mut client = rig.client();
+    assert_eq!(ask(&mut client, "de"), "MISS");
+    assert_eq!(ask(&mut client, "en"), "MISS");
+    for language in ["de", "en"] {
+        assert_eq!(ask(&mut client, language), "HIT_RAM");
+    }
+    assert_eq!(origin.count(), 2);
+    // An unsafe method removes all of them.
+    client.send(request("DELETE", &origin.url("/"), "")).answer();
+    assert_eq!(ask(&mut client, "de"), "MISS");
+    assert_eq!(ask(&mut client, "en"), "MISS");
+    rig.stop();
+    let rig = Rig::forward_on(rig.device.clone());
+    assert_eq!(ask(&mut rig.client(), "de"), "HIT_DISK");
+}
+
+#[test]
+fn unsafe_methods_invalidate_before_they_are_answered() {
+    let origin = Origin::start(|asked, stream| {
+        let answer = match asked.method.as_str() {
+            "POST" => ok("Content-Location: /other\r\nLocation: http://elsewhere/x\r\n", "done"),
+            "PUT" => "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            _ => ok(FRESH, &format!("answer {}", asked.number)),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for path in ["/a", "/other", "/third"] {
+        client.get(&origin.url(path));
+    }
+    // An error changes nothing.
+    client.send(request("PUT", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
+    assert_eq!(client.get(&origin.url("/a")).detail(), "HIT_RAM");
+    client.send(request("POST", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
+    assert_eq!(client.get(&origin.url("/a")).detail(), "MISS");
+    assert_eq!(client.get(&origin.url("/other")).detail(), "MISS");
+    assert_eq!(client.get(&origin.url("/third")).detail(), "HIT_RAM");
+}
+
+#[test]
+fn fronts_do_not_share_what_they_store() {
+    let origin = counting(FRESH);
+    let device = crate::rig::empty_cache();
+    let mut forward = Rig::forward_on(device.clone());
+    forward.client().get(&origin.url("/"));
+    forward.stop();
+    let reverse = Rig::reverse_on(origin.address, device);
+    let mut client = reverse.client();
+    client.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+    assert_eq!(client.answer().detail(), "MISS");
+    client.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+    assert_eq!(client.answer().detail(), "HIT_RAM");
+}
+
+#[test]
+fn upstream_caches_keep_their_word_in_cache_status() {
+    let origin = counting("Cache-Control: max-age=600\r\nCache-Status: Up; hit\r\nAge: 7\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    let answer = client.get(&origin.url("/"));
+    assert!(answer.field("cache-status").unwrap().starts_with("Up; hit, larder; "));
+    assert_eq!(answer.field("age").unwrap(), "7");
+    let answer = client.get(&origin.url("/"));
+    assert!(answer.field("cache-status").unwrap().starts_with("Up; hit, larder; hit"));
+    assert!(answer.field("age").unwrap().parse::<u64>().unwrap() >= 7);
+}

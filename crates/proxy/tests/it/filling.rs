@@ -1,0 +1,387 @@
+//! Fills: one fetch for many clients, and everything that can go wrong with it.
+
+use std::io::Write;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::client::{Answer, request};
+use crate::origin::{Origin, Then, ok};
+use crate::rig::Rig;
+
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+
+/// An origin that sends the pieces that a test hands it, then closes or waits.
+fn stepwise() -> (Origin, Sender<Vec<u8>>) {
+    let (sender, receiver): (Sender<Vec<u8>>, Receiver<Vec<u8>>) = mpsc::channel();
+    let receiver = Mutex::new(receiver);
+    let origin = Origin::start(move |_, stream| {
+        for piece in receiver.lock().unwrap().iter() {
+            if piece.is_empty() {
+                return Then::Close;
+            }
+            if stream.write_all(&piece).is_err() {
+                return Then::Close;
+            }
+        }
+        Then::Close
+    });
+    (origin, sender)
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !condition() {
+        assert!(began.elapsed().as_secs() < 20, "never happened: {what}");
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_hundred_clients_cause_one_fetch_and_get_the_same() {
+    let body: String = (0..40_000).map(|i| format!("{i:05}")).collect();
+    let (origin, pieces) = stepwise();
+    let rig = Rig::forward();
+    let url = origin.url("/one");
+    let clients: Vec<_> = (0..100)
+        .map(|_| {
+            let mut client = rig.client();
+            client.send(request("GET", &url, ""));
+            thread::spawn(move || client.answer())
+        })
+        .collect();
+    wait_until("the fetch begins", || origin.count() == 1);
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
+    pieces.send(head.into_bytes()).unwrap();
+    for piece in body.as_bytes().chunks(7001) {
+        pieces.send(piece.to_vec()).unwrap();
+    }
+    let answers: Vec<Answer> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    for answer in &answers {
+        assert!(answer.complete && answer.body == body.as_bytes(), "{}", answer.detail());
+    }
+    assert_eq!(origin.count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.detail() == "MISS").count(), 1);
+}
+
+#[test]
+fn followers_stream_what_is_there_before_the_end() {
+    let (origin, pieces) = stepwise();
+    let rig = Rig::forward();
+    let url = origin.url("/s");
+    let mut first = rig.client();
+    first.send(request("GET", &url, ""));
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n");
+    pieces.send(format!("{head}3\r\nabc\r\n").into_bytes()).unwrap();
+    assert!(first.head().starts_with("HTTP/1.1 200"));
+    let mut second = rig.client();
+    second.send(request("GET", &url, ""));
+    let head = second.head();
+    assert!(head.contains("HIT_FILL") && head.contains("collapsed"), "{head}");
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.line().unwrap(), "3");
+        assert_eq!(client.line().unwrap(), "abc");
+    }
+    pieces.send(b"3\r\ndef\r\n0\r\n\r\n".to_vec()).unwrap();
+    for client in [&mut first, &mut second] {
+        let rest: Vec<_> = std::iter::from_fn(|| client.line()).take(4).collect();
+        assert_eq!(rest, ["3", "def", "0", ""]);
+    }
+    assert_eq!(rig.client().get(&url).text(), "abcdef");
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
+    let gate = Arc::new(Mutex::new(()));
+    let held = gate.lock().unwrap();
+    let origin = {
+        let gate = gate.clone();
+        Origin::start(move |asked, stream| {
+            if asked.number == 0 {
+                drop(gate.lock().unwrap());
+            }
+            let text = format!("for {}", asked.number);
+            let _ = stream.write_all(ok("Cache-Control: private\r\n", &text).as_bytes());
+            Then::Stay
+        })
+    };
+    let rig = Rig::forward();
+    let url = origin.url("/p");
+    let clients: Vec<_> = (0..10)
+        .map(|_| {
+            let mut client = rig.client();
+            client.send(request("GET", &url, ""));
+            thread::spawn(move || client.answer())
+        })
+        .collect();
+    wait_until("the fetch begins", || origin.count() == 1);
+    drop(held);
+    let mut texts: Vec<String> =
+        clients.into_iter().map(|client| client.join().unwrap().text()).collect();
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), 10, "everybody has an answer of his own: {texts:?}");
+    // Remembered: nobody waits for anybody now.
+    assert_eq!(rig.client().get(&url).detail(), "BYPASS(not-shareable)");
+}
+
+#[test]
+fn a_follower_of_another_variant_fetches_its_own() {
+    let (sender, receiver) = mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let origin = Origin::start(move |asked, stream| {
+        if asked.number == 0 {
+            let _ = receiver.lock().unwrap().recv();
+        }
+        let language = asked.field("accept-language").unwrap_or_default();
+        let fields = format!("{FRESH}Vary: Accept-Language\r\n");
+        let _ = stream.write_all(ok(&fields, &format!("in {language}")).as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/v");
+    let ask = |language: &'static str| {
+        let mut client = rig.client();
+        client.send(request("GET", &url, &format!("Accept-Language: {language}\r\n")));
+        thread::spawn(move || (language, client.answer()))
+    };
+    let first = ask("de");
+    wait_until("the fetch begins", || origin.count() == 1);
+    let rest: Vec<_> = (0..12).map(|i| ask(["de", "en", "fr"][i % 3])).collect();
+    thread::sleep(std::time::Duration::from_millis(50));
+    sender.send(()).unwrap();
+    for client in rest.into_iter().chain([first]) {
+        let (language, answer) = client.join().unwrap();
+        assert_eq!(answer.text(), format!("in {language}"), "{}", answer.detail());
+    }
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
+fn an_origin_that_dies_half_way_cuts_all_and_leaves_nothing() {
+    for head in [
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n\
+         5\r\n12345\r\n",
+    ] {
+        let (origin, pieces) = stepwise();
+        let mut rig = Rig::forward();
+        let url = origin.url("/d");
+        let mut clients: Vec<_> = (0..5).map(|_| rig.client()).collect();
+        for client in &mut clients {
+            client.send(request("GET", &url, ""));
+        }
+        wait_until("the fetch begins", || origin.count() == 1);
+        pieces.send(head.as_bytes().to_vec()).unwrap();
+        thread::sleep(std::time::Duration::from_millis(20));
+        pieces.send(Vec::new()).unwrap();
+        for client in &mut clients {
+            let answer = client.answer();
+            assert!(!answer.complete, "{head:?}: {answer:?}");
+        }
+        // Nothing was stored: this is a fetch of its own, which fails alike.
+        pieces.send(Vec::new()).unwrap();
+        assert_eq!(rig.client().get(&url).status, 502);
+        rig.stop();
+    }
+}
+
+#[test]
+fn garbage_in_chunks_is_not_stored() {
+    let origin = Origin::start(move |asked, stream| {
+        let chunks =
+            if asked.number == 0 { "5\r\n12345\r\nzz\r\n" } else { "3\r\nabc\r\n0\r\n\r\n" };
+        let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n{chunks}");
+        let _ = stream.write_all(head.as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    assert!(!rig.client().get(&origin.url("/")).complete);
+    let answer = rig.client().get(&origin.url("/"));
+    assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("abc", "MISS"));
+}
+
+#[test]
+fn a_body_that_ends_with_its_connection_is_stored_when_the_end_is_clean() {
+    let origin = Origin::start(|_, stream| {
+        let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n{FRESH}\r\nuntil the end").as_bytes());
+        Then::Close
+    });
+    let rig = Rig::forward();
+    assert_eq!(rig.client().get(&origin.url("/")).text(), "until the end");
+    let answer = rig.client().get(&origin.url("/"));
+    assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("until the end", "HIT_RAM"));
+    assert_eq!(answer.field("content-length").unwrap(), "13");
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_client_that_leaves_stops_neither_the_fill_nor_the_others() {
+    let (origin, pieces) = stepwise();
+    let rig = Rig::forward();
+    let url = origin.url("/l");
+    let mut first = rig.client();
+    first.send(request("GET", &url, ""));
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\n12345");
+    pieces.send(head.into_bytes()).unwrap();
+    assert!(first.head().starts_with("HTTP/1.1 200"));
+    let mut second = rig.client();
+    second.send(request("GET", &url, ""));
+    assert!(second.head().contains("HIT_FILL"));
+    drop(first);
+    drop(second);
+    // Five bytes are missing: worth finishing.
+    pieces.send(b"67890".to_vec()).unwrap();
+    wait_until("the object is stored", || rig.client().get(&url).detail() == "HIT_RAM");
+    assert_eq!(rig.client().get(&url).text(), "1234567890");
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_fill_nobody_waits_for_is_given_up_when_much_is_missing() {
+    let gone = Arc::new(Mutex::new(false));
+    let origin = {
+        let gone = gone.clone();
+        Origin::start(move |asked, stream| {
+            if asked.number > 0 {
+                let _ = stream.write_all(ok(FRESH, "small now").as_bytes());
+                return Then::Stay;
+            }
+            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 100000000\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes());
+            while stream.write_all(&[0; 65536]).is_ok() {}
+            *gone.lock().unwrap() = true;
+            Then::Close
+        })
+    };
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.send(request("GET", &origin.url("/"), ""));
+    client.head();
+    drop(client);
+    wait_until("the origin sees the end", || *gone.lock().unwrap());
+    assert_eq!(rig.client().get(&origin.url("/")).text(), "small now");
+}
+
+#[test]
+fn a_slow_follower_reads_on_from_the_store_while_the_fill_runs() {
+    let body: Vec<u8> = (0..6_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
+    let origin = {
+        let body = body.clone();
+        Origin::start(move |_, stream| {
+            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&body);
+            Then::Stay
+        })
+    };
+    let rig = Rig::forward();
+    let url = origin.url("/slow");
+    let mut slow = rig.client();
+    slow.send(request("GET", &url, ""));
+    slow.head();
+    // The slow client does not read; another gets everything meanwhile.
+    let fast = rig.client().get(&url);
+    assert!(fast.complete && fast.body == body, "{}", fast.detail());
+    let mut read = Vec::new();
+    assert!(slow.exactly(body.len(), &mut read));
+    assert!(read == body);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_fill_that_is_not_stored_follows_its_clients_pace() {
+    let sent = Arc::new(Mutex::new(0usize));
+    let origin = {
+        let sent = sent.clone();
+        Origin::start(move |_, stream| {
+            let head =
+                "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 50000000\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes());
+            for _ in 0..500 {
+                if stream.write_all(&[b'x'; 100_000]).is_err() {
+                    break;
+                }
+                *sent.lock().unwrap() += 100_000;
+            }
+            Then::Stay
+        })
+    };
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    client.send(request("GET", &origin.url("/"), ""));
+    client.head();
+    thread::sleep(std::time::Duration::from_millis(300));
+    // What sockets and the window hold, but never the whole.
+    assert!(*sent.lock().unwrap() < 40_000_000);
+    let mut body = Vec::new();
+    assert!(client.exactly(50_000_000, &mut body));
+    assert!(body.iter().all(|byte| *byte == b'x'));
+}
+
+#[test]
+fn validations_are_shared_too() {
+    let (sender, receiver) = mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let origin = Origin::start(move |asked, stream| {
+        let answer = if asked.number == 0 {
+            ok("Cache-Control: max-age=0\r\nETag: \"v\"\r\n", "body")
+        } else {
+            let _ = receiver.lock().unwrap().recv();
+            format!("HTTP/1.1 304 Not Modified\r\n{FRESH}ETag: \"v\"\r\n\r\n")
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        Then::Stay
+    });
+    // Nobody remembers that the first answer could not be shared.
+    let rig = Rig::forward_with(|options| options.fill.unshareable_for = Default::default());
+    let url = origin.url("/");
+    rig.client().get(&url);
+    let clients: Vec<_> = (0..10)
+        .map(|_| {
+            let mut client = rig.client();
+            client.send(request("GET", &url, ""));
+            thread::spawn(move || client.answer())
+        })
+        .collect();
+    wait_until("the validation begins", || origin.count() == 2);
+    thread::sleep(std::time::Duration::from_millis(50));
+    sender.send(()).unwrap();
+    for client in clients {
+        let answer = client.join().unwrap();
+        assert_eq!(answer.text(), "body");
+        assert!(["REVALIDATED", "HIT_RAM"].contains(&answer.detail().as_str()), "{answer:?}");
+    }
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_removal_overtakes_a_running_fill() {
+    let (origin, pieces) = stepwise();
+    let rig = Rig::forward();
+    let url = origin.url("/r");
+    let mut client = rig.client();
+    client.send(request("GET", &url, ""));
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 6\r\n\r\nold");
+    pieces.send(head.into_bytes()).unwrap();
+    client.head();
+    // The origin is busy with the GET; the DELETE gets a connection of its own, but this scripted
+    // origin answers one after another: hand it the answer before the end of the first.
+    let delete = {
+        let mut client = rig.client();
+        client.send(request("DELETE", &url, ""));
+        thread::spawn(move || client.answer())
+    };
+    wait_until("the DELETE is there", || origin.count() == 2);
+    pieces.send(b"old".to_vec()).unwrap();
+    pieces.send(Vec::new()).unwrap();
+    let mut body = Vec::new();
+    assert!(client.exactly(6, &mut body) && body == b"oldold");
+    pieces.send(ok("", "gone").into_bytes()).unwrap();
+    pieces.send(Vec::new()).unwrap();
+    assert_eq!(delete.join().unwrap().status, 200);
+    pieces.send(ok(FRESH, "new").into_bytes()).unwrap();
+    pieces.send(Vec::new()).unwrap();
+    assert_eq!(rig.client().get(&url).text(), "new");
+}
