@@ -64,6 +64,8 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
         listeners: listeners.map_err(Failure::runtime)?,
         workers,
         observer: Arc::new(Observing { access_log: access_log.clone() }),
+        cache: None,
+        admin: None,
     });
     if let Some(log) = access_log {
         log.close();

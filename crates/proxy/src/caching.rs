@@ -31,6 +31,7 @@ use crate::visit::Visit;
 const ROUNDS_MAX: u32 = 3;
 
 /// What a round came to.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Turn {
     /// An answer.
     Done(Response<AnswerBody>),
