@@ -92,7 +92,9 @@ fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: 
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(64 * MIB, 32 << 10), options());
         let wrecks = collect_wrecks(&rig, seed, 1);
-        small_history(&mut rig, &mut random, 40);
+        small_history(&mut rig, &mut random, 20);
+        rig = rig.reopen();
+        small_history(&mut rig, &mut random, 20);
         rig.probe.watch.set_hook(None);
         let history = history_of(&rig);
         for wreck in wrecks.borrow().iter() {
@@ -179,6 +181,69 @@ fn a_crash_during_recovery() {
             memory = wrecks[random.usize(..wrecks.len())].clone();
         }
     }
+}
+
+#[test]
+fn what_happens_before_recovery_ends_wins_over_what_it_finds() {
+    let name = "crash::what_happens_before_recovery_ends_wins_over_what_it_finds";
+    for seed in seeds(name, 30) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
+        let mut options = product();
+        for _ in 0..3 {
+            for number in 0..30 {
+                rig.insert(number, any_len(&mut random)).unwrap();
+            }
+            small_history(&mut rig, &mut random, 10);
+            let history = history_of(&rig);
+            let at = rig.probe.watch.stamp();
+            // Recovery has a single poll for each that the operations have.
+            options.recovery_wait = Duration::ZERO;
+            let memory = rig.probe.memory.crash_process();
+            memory.shuffle(Some(seed));
+            let beside = Rig::open(memory, options.clone());
+            rig = beside_recovery(beside, &history, at, &mut random);
+        }
+    }
+}
+
+/// Uses a store whose recovery is not complete yet, then checks it, then returns it.
+fn beside_recovery(mut rig: Rig, crashed: &History, at: Stamp, random: &mut fastrand::Rng) -> Rig {
+    rig.history = crashed.after_kill(at);
+    for _ in 0..random.u32(..40) {
+        let number = random.u32(..30);
+        match random.u8(..6) {
+            0 => _ = rig.insert(number, any_len(random)).unwrap(),
+            1 => _ = rig.refresh(number).unwrap(),
+            2 => _ = rig.remove(number),
+            3 => _ = rig.purge(number).unwrap(),
+            _ => {
+                let seen = rig.look(number).state();
+                let permitted = rig.history.permitted(number, Crash::Kill, Stamp::MAX);
+                let fine = seen.is_none_or(|seen| permitted.contains(&seen));
+                assert!(fine, "{number}: {seen:?}, permitted {permitted:?}");
+            }
+        }
+    }
+    let again = random.bool();
+    if !again {
+        rig.settle();
+    }
+    // Recovery may be interrupted once more.
+    let history = rig.history.clone();
+    let mut rig = match again {
+        true => Rig::open(rig.probe.memory.crash_process(), product()),
+        false => rig,
+    };
+    for number in history.keys() {
+        let seen = rig.look(number).state();
+        let permitted = history.permitted(number, Crash::Kill, Stamp::MAX);
+        let fine = seen.is_none_or(|seen| permitted.contains(&seen));
+        assert!(fine, "{number}: {seen:?}, permitted {permitted:?}, again {again}");
+    }
+    let mut fresh = Rig::open(rig.probe.memory.crash_process(), product());
+    fresh.adopt(&history);
+    fresh
 }
 
 /// Opens the device and crashes while that is under way and shortly after.

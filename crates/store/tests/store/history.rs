@@ -97,6 +97,19 @@ impl History {
         self.settled.push(at);
     }
 
+    /// What is known after a kill at `now`: each key is in one of the states that were permitted
+    /// then, or is not there. Stamps count from the beginning.
+    pub fn after_kill(&self, now: Stamp) -> History {
+        let mut after = History { version: self.version, ..History::default() };
+        for key in self.keys() {
+            after.events.entry(key).or_default();
+            for state in self.permitted(key, Crash::Kill, now) {
+                after.store(state, 0);
+            }
+        }
+        after
+    }
+
     pub fn keys(&self) -> impl Iterator<Item = u32> {
         self.events.keys().copied()
     }

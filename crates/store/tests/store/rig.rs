@@ -3,7 +3,7 @@
 //! same run.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use device::{ManualClock, MemoryDevice};
-use futures::executor::LocalPool;
-use futures::task::LocalSpawnExt;
 use store::{
     Entry, FetchToken, FormatOptions, Hint, Lookup, OpenError, Options, ReadError, Refusal, Store,
+    WritePolicy,
 };
 
 use crate::content::{State, key};
@@ -51,7 +50,7 @@ impl Seen {
 
 /// A running store, its clock and what was asked of it.
 pub struct Rig {
-    pool: LocalPool,
+    background: Background,
     pub probe: Probe,
     pub clock: ManualClock,
     pub store: TestStore,
@@ -63,8 +62,8 @@ pub struct Rig {
 pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
     let memory = MemoryDevice::new(len, 512);
     let format = FormatOptions { cluster_size: Some(cluster_size), ..FormatOptions::default() };
-    let mut pool = LocalPool::new();
-    pool.run_until(store::format(&memory, &format, [7; 48], START)).unwrap();
+    let formatting = store::format(&memory, &format, [7; 48], START);
+    drive(&mut Background::none(), &ManualClock::new(START), formatting).unwrap();
     memory
 }
 
@@ -87,15 +86,14 @@ impl Rig {
     /// Opens the cache on a device that is watched already.
     pub fn open_probe(probe: Probe, options: Options, unix_seconds: u64) -> Result<Rig, OpenError> {
         let clock = ManualClock::new(unix_seconds);
-        let mut pool = LocalPool::new();
         let devices = vec![Rc::new(probe.clone())];
         let opening = Store::open(devices, clock.clone(), options.clone());
-        let store = drive(&mut pool, &clock, opening).map_err(|(_, error)| error)?;
-        let background = store.clone();
-        let task = async move { background.run_background().await };
-        pool.spawner().spawn_local(task).unwrap();
+        let opened = drive(&mut Background::none(), &clock, opening);
+        let store = opened.map_err(|(_, error)| error)?;
+        let running = store.clone();
+        let background = Background::new(async move { running.run_background().await });
         let history = History::default();
-        Ok(Rig { pool, probe, clock, store, history, options })
+        Ok(Rig { background, probe, clock, store, history, options })
     }
 
     /// Takes over the history of a store that crashed: what is found now is what counts, and what
@@ -124,7 +122,7 @@ impl Rig {
 
     /// Drives `future` to its end, moving the clock whenever everything waits for it.
     pub fn run<T>(&mut self, future: impl Future<Output = T>) -> T {
-        drive(&mut self.pool, &self.clock, future)
+        drive(&mut self.background, &self.clock, future)
     }
 
     /// Polls `future` so often, letting everything else run in between, and drops it.
@@ -134,27 +132,29 @@ impl Rig {
             if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                 break;
             }
-            self.pool.run_until_stalled();
+            self.background.run();
         }
     }
 
     /// Lets time pass, and everything that is due happen.
     pub fn pass(&mut self, time: Duration) {
         let end = device::Clock::now(&self.clock) + time.as_nanos() as u64;
-        self.pool.run_until_stalled();
+        self.background.run();
         while let Some(next) = self.clock.next_deadline().filter(|next| *next <= end) {
             self.clock.advance(next.saturating_sub(device::Clock::now(&self.clock)));
-            self.pool.run_until_stalled();
+            self.background.run();
         }
         self.clock.advance(end - device::Clock::now(&self.clock));
-        self.pool.run_until_stalled();
+        self.background.run();
     }
 
     /// Lets everything that was done reach the device.
     pub fn settle(&mut self) {
         self.pass(self.options.durability_bound * 3);
         let now = self.probe.watch.stamp();
-        self.history.settle(now);
+        if self.options.write_policy == WritePolicy::OnInsert {
+            self.history.settle(now);
+        }
     }
 
     /// Lets everything that was done become durable.
@@ -334,7 +334,50 @@ async fn collect(entry: &TestEntry, range: std::ops::Range<u64>) -> (Bytes, Opti
     (bytes.freeze(), None)
 }
 
+/// A future that is polled only when it was woken.
+struct Background {
+    future: Option<Pin<Box<dyn Future<Output = ()>>>>,
+    woken: Arc<Flag>,
+}
+
+impl Background {
+    fn none() -> Background {
+        Background { future: None, woken: Flag::raised() }
+    }
+
+    fn new(future: impl Future<Output = ()> + 'static) -> Background {
+        Background { future: Some(Box::pin(future)), woken: Flag::raised() }
+    }
+
+    /// Polls it once; false when it waits or has ended.
+    fn step(&mut self) -> bool {
+        let Some(future) = self.future.as_mut().filter(|_| self.woken.lower()) else {
+            return false;
+        };
+        let waker = Waker::from(Arc::clone(&self.woken));
+        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            self.future = None;
+        }
+        true
+    }
+
+    fn run(&mut self) {
+        while self.step() {}
+    }
+}
+
 struct Flag(AtomicBool);
+
+impl Flag {
+    fn raised() -> Arc<Flag> {
+        Arc::new(Flag(AtomicBool::new(true)))
+    }
+
+    /// True when it was raised since the last time.
+    fn lower(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
 
 impl Wake for Flag {
     fn wake(self: Arc<Self>) {
@@ -342,19 +385,24 @@ impl Wake for Flag {
     }
 }
 
-/// Drives `future` and the pool's tasks. Panics when nothing can move any more.
-fn drive<T>(pool: &mut LocalPool, clock: &ManualClock, future: impl Future<Output = T>) -> T {
+/// Polls `future` and the background in turns, whichever was woken; when neither was, moves the
+/// clock. Panics when nothing can move any more.
+fn drive<T>(
+    background: &mut Background,
+    clock: &ManualClock,
+    future: impl Future<Output = T>,
+) -> T {
     let mut future = pin!(future);
-    let flag = Arc::new(Flag(AtomicBool::new(false)));
-    let waker = Waker::from(Arc::clone(&flag));
+    let woken = Flag::raised();
+    let waker = Waker::from(Arc::clone(&woken));
     let start = device::Clock::now(clock);
     loop {
-        flag.0.store(false, Ordering::Relaxed);
-        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        let polled = woken.lower();
+        if polled && let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker))
+        {
             return value;
         }
-        pool.run_until_stalled();
-        if flag.0.load(Ordering::Relaxed) {
+        if background.step() || polled {
             continue;
         }
         let now = device::Clock::now(clock);
