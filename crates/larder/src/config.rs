@@ -41,6 +41,7 @@ pub struct Config {
     pub pseudonym: String,
     pub drain: Duration,
     pub store: StoreConfig,
+    pub caching: Caching,
     pub client: Client,
     pub upstream: Upstream,
     pub fill: Fill,
@@ -62,6 +63,22 @@ pub struct StoreConfig {
     pub max_object: Option<u64>,
     pub one_timer_hours: Option<u64>,
     pub aging_mean: u16,
+}
+
+/// The keys of `[caching]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Caching {
+    pub heuristic_percent: u8,
+    pub heuristic_max: Duration,
+    pub heuristic_without_date: Duration,
+    pub stale_when_unreachable: Duration,
+    pub stale_while_revalidate: Duration,
+    pub stale_if_error: Duration,
+    pub stale_despite_s_maxage: bool,
+    pub targets: Vec<String>,
+    pub store_set_cookie: bool,
+    pub reuse_for_authorized: bool,
 }
 
 /// The keys of `[client]`.
@@ -175,6 +192,24 @@ pub enum ReadUnit {
     Object,
     /// The cluster that holds it.
     Cluster,
+}
+
+impl Config {
+    /// What is allowed but probably not meant.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let is_reverse = self.reverse.is_some() || !self.sites.is_empty();
+        if is_reverse && !self.allow.is_empty() {
+            let text = "allow has no effect: a reverse proxy is open to all clients";
+            warnings.push(text.to_owned());
+        }
+        if let Some(all) = self.allow.iter().find(|network| network.prefix_len() == 0)
+            && !is_reverse
+        {
+            warnings.push(format!("allow includes {all}: this is an open proxy for everybody"));
+        }
+        warnings
+    }
 }
 
 /// Where a value was given.

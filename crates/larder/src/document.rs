@@ -193,7 +193,7 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
         Kind::List(item) => *item,
         kind => kind,
     };
-    let bare = matches!(kind, Kind::Int(..));
+    let bare = matches!(kind, Kind::Bool | Kind::Int(..));
     match value {
         DeValue::String(text) if !bare || field.word == Some(text) => field.parse(text),
         DeValue::Integer(number)
@@ -202,6 +202,7 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
             let value = i128::from_str_radix(number.as_str(), number.radix());
             field.parse(&value.map_or_else(|_| number.to_string(), |value| value.to_string()))
         }
+        DeValue::Boolean(value) if matches!(kind, Kind::Bool) => field.parse(&value.to_string()),
         DeValue::String(text) => Err(field.expected_not(&format!("{text:?} in quotes"))),
         other => Err(field.expected_not(&describe(other))),
     }

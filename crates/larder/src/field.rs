@@ -160,6 +160,7 @@ macro_rules! take {
 }
 
 take! {
+    bool: Value::Bool(value) => value,
     u64: Value::Int(value) | Value::Size(value) => value,
     Duration: Value::Time(value) => value,
     SocketAddr: Value::Addr(value) => value,

@@ -2,22 +2,28 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod caches;
 mod check;
 mod cli;
 mod config;
 mod document;
+mod executor;
 mod field;
+mod figures;
+mod format;
+mod inspect;
 mod listeners;
 #[cfg(test)]
 mod manual;
 mod messages;
-mod observe;
 mod process;
+mod progress;
 mod reload;
 mod serve;
 mod settings;
 mod signals;
 mod sizing;
+mod storage;
 mod translate;
 mod units;
 mod value;
@@ -31,7 +37,8 @@ fn main() -> ExitCode {
     let outcome = match cli::parse() {
         Ok(Invocation::Serve { file, flags }) => serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => check::run(&file),
-        Ok(_) => Err(Failure::usage("this version has only serve and check-config")),
+        Ok(Invocation::Format { path, size, force }) => format::run(&path, size, force),
+        Ok(Invocation::Inspect { path, what, json }) => inspect::run(&path, &what, json),
         Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
     };
     match outcome {

@@ -62,7 +62,7 @@ fn entry<T>(out: &mut String, field: &Field<T>, prefix: usize) {
 /// The value as it is written in a file.
 fn literal(value: &Value) -> String {
     match value {
-        Value::Int(_) => value.to_string(),
+        Value::Bool(_) | Value::Int(_) => value.to_string(),
         Value::List(values) => {
             format!("[{}]", values.iter().map(literal).collect::<Vec<_>>().join(", "))
         }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proxy::Control;
 use proxy::access_log::AccessLog;
+use proxy::{Control, notify};
 
 use crate::check;
 use crate::config::{Changes, Layer, Loaded};
@@ -30,6 +30,7 @@ pub struct Reloader {
 impl Reloader {
     /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes.
     pub fn reload(&mut self) {
+        notify::reloading();
         if let Some(log) = &self.access_log {
             log.reopen();
         }
@@ -42,6 +43,7 @@ impl Reloader {
                 log::error!("reload: the configuration stays as it was");
             }
         }
+        notify::ready();
     }
 
     fn take_over(&mut self) -> Result<Changes, String> {

@@ -54,6 +54,8 @@ const fn ms(millis: u64) -> Duration {
 const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3600)
 }
+/// The longest lifetime that HTTP can express, 2^31 seconds.
+const YEARS: Duration = Duration::from_secs(1 << 31);
 /// A time-out: never zero, which would refuse everything.
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
@@ -96,7 +98,7 @@ pub const SETTINGS: &[Setting] = &[
     .flag(),
     Setting::new(
         "cache-size",
-        Kind::Size(8 * M, 1 << 50),
+        Kind::Size(store::CACHE_SIZE_MIN, 1 << 50),
         &["auto"],
         |c, v| c.cache_size = Take::take(v),
         "Size of each cache file. \"auto\" keeps the size of an existing cache and creates a new \
@@ -309,6 +311,92 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| c.store.aging_mean = Take::take(v),
         "The reference counts of all clusters are halved when their mean passes this.",
     ),
+    Setting::new(
+        "caching.heuristic-percent",
+        Kind::Int(0, 100),
+        &["10"],
+        |c, v| c.caching.heuristic_percent = Take::take(v),
+        "How long an answer that says nothing of its lifetime is fresh, in percent of the time \
+         since its last modification (RFC 9111, 4.2.2); 0: not at all.",
+    )
+    .live(),
+    Setting::new(
+        "caching.heuristic-max",
+        Kind::Time(ms(0), YEARS),
+        &["1d"],
+        |c, v| c.caching.heuristic_max = Take::take(v),
+        "The longest such lifetime.",
+    )
+    .live(),
+    Setting::new(
+        "caching.heuristic-without-date",
+        Kind::Time(ms(0), YEARS),
+        &["0"],
+        |c, v| c.caching.heuristic_without_date = Take::take(v),
+        "Such a lifetime for an answer without a date of modification.",
+    )
+    .live(),
+    Setting::new(
+        "caching.stale-when-unreachable",
+        Kind::Time(ms(0), YEARS),
+        &["1d"],
+        |c, v| c.caching.stale_when_unreachable = Take::take(v),
+        "How stale an answer may be that is served because the origin server cannot be reached \
+         (RFC 9111, 4.2.4), unless it forbids that.",
+    )
+    .live(),
+    Setting::new(
+        "caching.stale-while-revalidate",
+        Kind::Time(ms(0), YEARS),
+        &["0"],
+        |c, v| c.caching.stale_while_revalidate = Take::take(v),
+        "How long a stale answer that does not say is served while it is asked for anew (RFC \
+         5861).",
+    )
+    .live(),
+    Setting::new(
+        "caching.stale-if-error",
+        Kind::Time(ms(0), YEARS),
+        &["0"],
+        |c, v| c.caching.stale_if_error = Take::take(v),
+        "How long a stale answer that does not say is served when the origin server answers with \
+         an error (RFC 5861).",
+    )
+    .live(),
+    Setting::new(
+        "caching.stale-despite-s-maxage",
+        Kind::Bool,
+        &["false"],
+        |c, v| c.caching.stale_despite_s_maxage = Take::take(v),
+        "Whether an origin server's own permission to serve stale counts beside s-maxage, which \
+         RFC 9111 (5.2.2.10) takes for a prohibition.",
+    )
+    .live(),
+    Setting::new(
+        "caching.targets",
+        Kind::List(&Kind::Header),
+        &[],
+        |c, v| c.caching.targets = Take::take(v),
+        "Header fields that are obeyed in place of Cache-Control, most specific first (RFC 9213), \
+         such as CDN-Cache-Control: for a cache that acts for the origin server.",
+    )
+    .live(),
+    Setting::new(
+        "caching.store-set-cookie",
+        Kind::Bool,
+        &["true"],
+        |c, v| c.caching.store_set_cookie = Take::take(v),
+        "Whether an answer with Set-Cookie may be stored.",
+    )
+    .live(),
+    Setting::new(
+        "caching.reuse-for-authorized",
+        Kind::Bool,
+        &["true"],
+        |c, v| c.caching.reuse_for_authorized = Take::take(v),
+        "Whether an answer to a request without Authorization may answer one that has it.",
+    )
+    .live(),
     Setting::new(
         "client.connections",
         Kind::Int(1, MANY),
@@ -593,13 +681,14 @@ mod tests {
 
     fn example(kind: Kind) -> Value {
         let text = match kind {
+            Kind::Bool => "true".to_owned(),
             Kind::Int(min, _) | Kind::Size(min, _) => min.to_string(),
             Kind::Time(min, _) => crate::units::duration(min),
             Kind::Addr => "[::1]:1".to_owned(),
             Kind::Network => "10.0.0.0/8".to_owned(),
             Kind::Origin => "http://a".to_owned(),
             Kind::Host | Kind::HostPattern => "a".to_owned(),
-            Kind::Method | Kind::Token => "GET".to_owned(),
+            Kind::Method | Kind::Token | Kind::Header => "GET".to_owned(),
             Kind::Ports => "80-81".to_owned(),
             Kind::Path | Kind::Text(_) => "x".to_owned(),
             Kind::OneOf(words) => words[words.len() - 1].to_owned(),

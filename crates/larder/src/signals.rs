@@ -12,8 +12,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Starts to listen. `stop` is called once, at the first SIGTERM or SIGINT, with the signal's
-/// name; `reload` at each SIGHUP before that. A second SIGTERM or SIGINT ends the process with
-/// exit code 128 + its number.
+/// name, in a thread of its own; `reload` at each SIGHUP before that. A second SIGTERM or SIGINT
+/// ends the process with exit code 128 + its number.
 pub fn listen(
     stop: impl FnOnce(&str) + Send + 'static,
     mut reload: impl FnMut() + Send + 'static,
@@ -28,7 +28,13 @@ pub fn listen(
                     reload();
                 }
                 (SIGHUP, None) => log::info!("SIGHUP: stopping, nothing is reloaded"),
-                (_, Some(stop)) => stop(name(signal)),
+                (_, Some(stop)) => {
+                    let stopping = move || stop(name(signal));
+                    if let Err(error) = thread::Builder::new().spawn(stopping) {
+                        log::error!("cannot stop in order: {error}");
+                        process::exit(128 + signal);
+                    }
+                }
                 (_, None) => {
                     log::warn!("second {}: ending at once", name(signal));
                     process::exit(128 + signal);

@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, Uri};
 use proxy::access::{self, Access};
 use proxy::address::Locals;
 use proxy::options::{ClientLimits, FillOptions, Front, Options, Pseudonym, Site, UpstreamLimits};
+
+use semantics::{Seconds, Settings};
 
 use crate::config::{Action, Config, HostHeader, Rule};
 use crate::sizing;
@@ -34,6 +37,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         client: client(config, around.descriptors),
         upstream: upstream(config),
         fill: fill(config),
+        semantics: semantics(config)?,
         ..Options::new(front, Arc::new(access))
     })
 }
@@ -99,6 +103,23 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Ve
     texts.iter().map(|text| text.parse::<T>().map_err(|error| error.to_string())).collect()
 }
 
+fn semantics(config: &Config) -> Result<Settings, String> {
+    let caching = &config.caching;
+    let seconds = |time: Duration| Seconds::new(time.as_secs());
+    Ok(Settings {
+        heuristic_percent: caching.heuristic_percent,
+        heuristic_max: seconds(caching.heuristic_max),
+        heuristic_without_date: seconds(caching.heuristic_without_date),
+        targets: parse_all(&caching.targets)?,
+        stale_while_revalidate: seconds(caching.stale_while_revalidate),
+        stale_if_error: seconds(caching.stale_if_error),
+        stale_when_unreachable: seconds(caching.stale_when_unreachable),
+        stale_despite_s_maxage: caching.stale_despite_s_maxage,
+        store_set_cookie: caching.store_set_cookie,
+        reuse_for_authorized: caching.reuse_for_authorized,
+    })
+}
+
 fn client(config: &Config, descriptors: u64) -> ClientLimits {
     let client = &config.client;
     ClientLimits {
@@ -161,6 +182,7 @@ mod tests {
         assert_eq!(format!("{:?}", ours.fill), format!("{:?}", theirs.fill));
         let client = ClientLimits { connections: 448, ..theirs.client };
         assert_eq!(format!("{:?}", ours.client), format!("{client:?}"));
+        assert_eq!(ours.semantics, theirs.semantics);
         assert_eq!(ours.pseudonym, theirs.pseudonym);
         assert!(matches!(ours.front, Front::Forward));
     }

@@ -40,16 +40,18 @@ pub fn size(bytes: u64) -> String {
 /// Prints bytes for reading, rounded to about three digits: `9.31G`.
 pub fn about(bytes: u64) -> String {
     for (unit, shift) in SIZE_UNITS {
-        if bytes >= 1 << shift {
-            let amount = bytes as f64 / (1u64 << shift) as f64;
-            let digits = if amount < 10.0 { 2 } else { usize::from(amount < 100.0) };
-            let text = format!("{amount:.digits$}");
-            let text = match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.'),
-                false => &text,
-            };
-            return format!("{text}{unit}");
+        let amount = bytes as f64 / (1_u64 << shift) as f64;
+        // What would be rounded to a whole one of the unit is one.
+        if amount < 0.9995 {
+            continue;
         }
+        let digits = if amount < 10.0 { 2 } else { usize::from(amount < 100.0) };
+        let text = format!("{amount:.digits$}");
+        let text = match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.'),
+            false => &text,
+        };
+        return format!("{text}{unit}");
     }
     format!("{bytes} bytes")
 }
@@ -158,5 +160,6 @@ mod tests {
         assert_eq!(about(10 << 30), "10G");
         assert_eq!(about(100 << 20), "100M");
         assert_eq!(about(1 << 30), "1G");
+        assert_eq!(about((1 << 30) - 4096), "1G");
     }
 }

@@ -15,6 +15,8 @@ use crate::units;
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
+    /// `true` or `false`.
+    Bool,
     /// A whole number within bounds, both included.
     Int(u64, u64),
     /// Bytes within bounds, both included.
@@ -35,6 +37,8 @@ pub enum Kind {
     Method,
     /// A port or a range of ports, both ends included.
     Ports,
+    /// The name of a header field.
+    Header,
     /// A token that begins with a letter (RFC 9110 section 5.6.2, RFC 9651 section 3.3.4).
     Token,
     /// A path of the file system.
@@ -52,6 +56,8 @@ pub enum Kind {
 pub enum Value {
     /// The setting's special word (`auto`, `off`, `none`), which stands for no value.
     Word(&'static str),
+    /// See [`Kind::Bool`].
+    Bool(bool),
     /// See [`Kind::Int`].
     Int(u64),
     /// Bytes.
@@ -73,6 +79,7 @@ impl Kind {
     /// the text as its only element.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let value = match *self {
+            Kind::Bool => text.parse().ok().map(Value::Bool),
             Kind::Int(min, max) => {
                 let digits = text.bytes().all(|b| b.is_ascii_digit());
                 let number = text.parse().ok().filter(|_| digits);
@@ -98,6 +105,10 @@ impl Kind {
                 good.then(|| Value::Text(text.to_owned()))
             }
             Kind::Ports => text.parse::<PortRange>().ok().map(|_| Value::Text(text.to_owned())),
+            Kind::Header => {
+                let name = text.parse::<http::HeaderName>().ok();
+                name.map(|name| Value::Text(name.to_string()))
+            }
             Kind::Token => token(text).then(|| Value::Text(text.to_owned())),
             Kind::Path | Kind::Text(_) => {
                 (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned()))
@@ -111,6 +122,7 @@ impl Kind {
     /// What is expected, for messages and documentation: `a size such as 10G, at least 16M`.
     pub fn expected(&self) -> String {
         match *self {
+            Kind::Bool => "true or false".to_owned(),
             Kind::Int(min, max) => format!("a whole number from {min} to {max}"),
             Kind::Size(min, max) => bounds(
                 units::SIZE_EXAMPLE,
@@ -133,6 +145,7 @@ impl Kind {
             }
             Kind::Method => "a method in capitals such as GET".to_owned(),
             Kind::Ports => "a port or a range of ports such as \"8000-8999\"".to_owned(),
+            Kind::Header => "the name of a header field".to_owned(),
             Kind::Token => "a name of at most 64 letters, digits and -".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Text(what) => what.to_owned(),
@@ -144,6 +157,7 @@ impl Kind {
     /// What stands for a value of this kind in a usage line.
     pub fn value_name(&self) -> &'static str {
         match *self {
+            Kind::Bool => "BOOL",
             Kind::Int(..) => "N",
             Kind::Size(..) => "SIZE",
             Kind::Time(..) => "TIME",
@@ -153,7 +167,7 @@ impl Kind {
             Kind::Host | Kind::HostPattern => "HOST",
             Kind::Method => "METHOD",
             Kind::Ports => "PORT",
-            Kind::Token => "NAME",
+            Kind::Header | Kind::Token => "NAME",
             Kind::Path => "PATH",
             Kind::Text(_) => "NAME",
             Kind::OneOf(_) => "WORD",
@@ -249,6 +263,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Word(word) => f.write_str(word),
+            Value::Bool(value) => value.fmt(f),
             Value::Int(value) => value.fmt(f),
             Value::Size(bytes) => f.write_str(&units::size(*bytes)),
             Value::Time(time) => f.write_str(&units::duration(*time)),

@@ -1,0 +1,146 @@
+//! The figures of the caches for the metrics: what the store and its devices count, under the names
+//! that operators see.
+
+use std::sync::{Arc, OnceLock};
+
+use device::CacheFile;
+use proxy::metrics::Samples;
+use store::{Stats, StoreShare};
+
+/// The caches as the metrics see them.
+pub struct Figures {
+    /// The store, once it is open.
+    pub share: Arc<OnceLock<StoreShare>>,
+    /// The files of its devices, in its order.
+    pub files: Vec<Arc<CacheFile>>,
+    /// Caches that could not be used from the start.
+    pub unusable: Vec<Arc<CacheFile>>,
+    /// Bytes of `memory`.
+    pub memory: u64,
+}
+
+impl proxy::metrics::Source for Figures {
+    fn samples(&self, out: &mut Samples) {
+        out.gauge("larder_memory_limit_bytes", "The setting `memory`.", &[], self.memory);
+        let stats = self.share.get().map(StoreShare::stats).unwrap_or_default();
+        for (file, stats) in self.files.iter().zip(&stats) {
+            let path = file.path().display().to_string();
+            let cache = [("cache", path.as_str())];
+            state(out, &cache, file, stats.online);
+            device(out, &cache, file);
+            store(out, &cache, stats);
+            memory(out, &path, stats);
+            amplification(out, &cache, file, stats);
+        }
+        for file in &self.unusable {
+            let path = file.path().display().to_string();
+            state(out, &[("cache", path.as_str())], file, false);
+        }
+    }
+}
+
+type Labels<'a> = [(&'static str, &'a str)];
+
+fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, online: bool) {
+    let help = "1 while the cache is in use, 0 when it is served without.";
+    out.gauge("larder_cache_online", help, cache, online);
+    out.gauge("larder_cache_bytes", "Size of the cache.", cache, file.geometry().len);
+    for fallback in file.fallbacks() {
+        let mut labels = cache.to_vec();
+        labels.push(("feature", fallback.feature.name()));
+        let help = "1 for each means that the system refused and the cache does without.";
+        out.gauge("larder_device_fallback", help, &labels, true);
+    }
+}
+
+fn device(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
+    let counts = file.counters().snapshot();
+    let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    counter("larder_device_reads", "Reads begun.", counts.reads);
+    counter("larder_device_writes", "Writes begun.", counts.writes);
+    counter("larder_device_flushes", "Flushes begun.", counts.flushes);
+    counter("larder_device_read_bytes", "Bytes read.", counts.bytes_read);
+    counter("larder_device_written_bytes", "Bytes written.", counts.bytes_written);
+    counter("larder_device_errors", "Operations that failed.", counts.errors);
+    let help = "Operations in flight.";
+    out.gauge("larder_device_operations_in_flight", help, cache, counts.in_flight);
+}
+
+fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
+    let counters = &stats.counters;
+    for (kind, value) in [("memory", counters.memory_hits), ("disk", counters.disk_hits)] {
+        let mut labels = cache.to_vec();
+        labels.push(("kind", kind));
+        let help = "Lookups of the store that found the object, markers of variants included.";
+        out.counter("larder_store_hits", help, &labels, value);
+    }
+    let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
+    let help = "Reads for a lookup that found another key's record.";
+    counter("larder_store_tag_collisions", help, counters.tag_collisions);
+    let help = "Records whose checksum, key or place was wrong; each was a miss.";
+    counter("larder_store_damaged_records", help, counters.damaged_records);
+    counter("larder_store_device_errors", "Failed operations seen.", counters.device_errors);
+    counter("larder_store_insertions", "Objects stored.", counters.insertions);
+    let help = "Bytes of objects stored: key, metadata and body.";
+    counter("larder_store_inserted_bytes", help, counters.inserted_bytes);
+    counter("larder_store_refusals", "Objects that were not taken.", counters.refusals);
+    let help = "Objects removed, purged or superseded.";
+    counter("larder_store_removals", help, counters.removals);
+    let help = "Objects refreshed without a write of their body.";
+    counter("larder_store_refreshes", help, counters.refreshes);
+    counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
+    counter("larder_store_evicted_records", "Records lost with them.", counters.evicted_records);
+    let help = "Clusters dropped because nothing in them was used for long.";
+    counter("larder_store_one_timer_clusters", help, counters.one_timer_clusters);
+    let help = "Index entries given up because their buckets were full.";
+    counter("larder_store_index_displaced", help, counters.index_displaced);
+    let help = "Records that did not reach the device because a write failed.";
+    counter("larder_store_lost_records", help, counters.lost_records);
+    let help = "Objects that left memory unwritten.";
+    counter("larder_store_dropped_unwritten", help, counters.dropped_unwritten);
+    counter("larder_store_prefetched", "Objects read beside another.", counters.prefetched);
+    let help = "Those of them that were asked for later.";
+    counter("larder_store_prefetch_hits", help, counters.prefetch_hits);
+    counter("larder_store_checkpoints", "Checkpoints written.", counters.checkpoints);
+    let mut clusters = |state, value: u32| {
+        let mut labels = cache.to_vec();
+        labels.push(("state", state));
+        let help = "Clusters by state.";
+        out.gauge("larder_store_clusters", help, &labels, u64::from(value));
+    };
+    clusters("in_use", stats.clusters_in_use);
+    clusters("free", stats.clusters_free);
+    clusters("bad", stats.clusters_bad);
+    out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
+    let help = "1 while recovery goes on.";
+    out.gauge("larder_store_recovering", help, cache, stats.recovering);
+    out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);
+    let help = "Share of the index that is taken, 0 to 1.";
+    out.gauge("larder_index_load", help, cache, stats.index_load);
+}
+
+fn memory(out: &mut Samples, path: &str, stats: &Stats) {
+    let [hot, medium, cold] = stats.tier_bytes;
+    let parts = [
+        ("index", stats.index_bytes),
+        ("cluster_table", stats.cluster_table_bytes),
+        ("hot", hot),
+        ("medium", medium),
+        ("cold", cold),
+        ("unwritten", stats.unwritten_bytes),
+    ];
+    for (part, bytes) in parts {
+        let labels = [("cache", path), ("part", part)];
+        out.gauge("larder_memory_bytes", "Memory by part.", &labels, bytes);
+    }
+}
+
+fn amplification(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, stats: &Stats) {
+    if stats.counters.inserted_bytes > 0 {
+        let written = file.counters().snapshot().bytes_written as f64;
+        let ratio = written / stats.counters.inserted_bytes as f64;
+        let help = "Bytes written to the device per byte of objects stored, since the start.";
+        out.gauge("larder_store_write_amplification", help, cache, ratio);
+    }
+}

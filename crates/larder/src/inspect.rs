@@ -1,0 +1,326 @@
+//! `larder inspect`: what is in a cache, for people (text) or programs (`--json`).
+//!
+//! It reads beside a running proxy: no lock is taken and nothing is written.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use device::{Access, AnyDevice, CacheFile, OpenOptions};
+use proxy::cache::primary_key;
+use semantics::{Meta, Time, Url};
+use serde_json::{Value, json};
+use store::{Condition, Inspector, ObjectReport, SuperblockReport};
+
+use crate::caches::judge;
+use crate::cli::Inspection;
+use crate::executor::on_device;
+use crate::messages::{Failure, answer};
+use crate::units::about;
+
+/// How often the progress of a verification is shown.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
+/// One answer in both of its forms.
+struct Report {
+    text: String,
+    json: Value,
+    /// Whether something is wrong with the cache.
+    bad: bool,
+}
+
+/// Shows `what` of the cache at `path`. Exit code 1 when it is damaged or not what was asked for.
+pub fn run(path: &Path, what: &Inspection, json: bool) -> Result<(), Failure> {
+    let at = path.display();
+    // For the operating system's own words when there is nothing.
+    fs::metadata(path).map_err(|error| Failure::runtime(format!("{at}: {error}")))?;
+    let options = OpenOptions { access: Access::ReadOnly, create: None, direct: true };
+    let file = CacheFile::open(path, &options).map_err(Failure::runtime)?;
+    if let Some(why) = judge(&file) {
+        return Err(Failure::runtime(format!("{at}: {why}")));
+    }
+    let report = on_device(&file, async |device| inspect(&device, what).await)
+        .map_err(|error| Failure::runtime(format!("{at}: {error}")))?
+        .map_err(|why| Failure::runtime(format!("{at}: {why}")))?;
+    match json {
+        true => answer(&report.json.to_string())?,
+        false => answer(report.text.trim_end())?,
+    }
+    match report.bad {
+        true => Err(Failure::runtime(format!("{at}: something is wrong, see above"))),
+        false => Ok(()),
+    }
+}
+
+async fn inspect(device: &AnyDevice, what: &Inspection) -> Result<Report, String> {
+    let inspector = Inspector::open(device).await.map_err(|error| error.to_string())?;
+    match what {
+        Inspection::Overview => overview(&inspector).await,
+        Inspection::Superblock => Ok(superblock(&inspector.superblock())),
+        Inspection::Clusters => clusters(&inspector).await,
+        Inspection::Object { url, site } => object(&inspector, url, site.as_deref()).await,
+        Inspection::Verify => verify(&inspector).await,
+    }
+}
+
+type Looking<'a> = Inspector<'a, AnyDevice>;
+
+async fn overview(inspector: &Looking<'_>) -> Result<Report, String> {
+    let superblock = inspector.superblock();
+    let clusters = inspector.clusters().await?;
+    let count = |state| clusters.iter().filter(|cluster| cluster.state == state).count();
+    let (used, bad) = (count("in use"), count("bad"));
+    let percent = used * 100 / clusters.len().max(1);
+    let size = superblock.areas.iter().map(|(_, extent)| extent.end()).max().unwrap_or(0);
+    let text = format!(
+        "size       {}\nclusters   {} of {}, {used} in use ({percent}%), {bad} bad\n\
+         state      {}\nopened     {} times\n",
+        about(size),
+        clusters.len(),
+        about(u64::from(superblock.cluster_size)),
+        condition(superblock.condition),
+        openings(superblock.generation),
+    );
+    let json = json!({
+        "bytes": size,
+        "cluster_size": superblock.cluster_size,
+        "clusters": clusters.len(),
+        "clusters_in_use": used,
+        "clusters_bad": bad,
+        "condition": condition_name(superblock.condition),
+        "generation": superblock.generation,
+    });
+    Ok(Report { text, json, bad: false })
+}
+
+/// How often a cache was opened: its creation counts as a generation.
+fn openings(generation: u64) -> u64 {
+    generation.saturating_sub(1)
+}
+
+fn condition_name(condition: Condition) -> &'static str {
+    match condition {
+        Condition::InUse => "in use",
+        Condition::Clean => "clean",
+        Condition::Condemned => "condemned",
+    }
+}
+
+fn condition(condition: Condition) -> &'static str {
+    match condition {
+        Condition::InUse => "in use, or not stopped in order",
+        Condition::Clean => "stopped in order",
+        Condition::Condemned => "condemned: the device failed, the next start begins empty",
+    }
+}
+
+fn superblock(report: &SuperblockReport) -> Report {
+    let uuid: String = report.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let [first, second] = report.copies.map(|whole| if whole { "whole" } else { "DAMAGED" });
+    let mut text = format!(
+        "uuid           {uuid}\nformat version {}\ncopies         A {first}, B {second}\n\
+         created        {}\nopened         {} times\nstate          {}\n\
+         mean object    {}\ncluster size   {}\nclusters       {}\ngranule        {} bytes\n",
+        store::FORMAT_VERSION,
+        date(report.created_at),
+        openings(report.generation),
+        condition(report.condition),
+        about(u64::from(report.mean_object)),
+        about(u64::from(report.cluster_size)),
+        report.clusters,
+        report.granule,
+    );
+    for (name, extent) in &report.areas {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:14} at {:>14}, {:>14} bytes", extent.offset, extent.len);
+    }
+    let areas: Vec<Value> = report
+        .areas
+        .iter()
+        .map(|(name, extent)| json!({"name": name, "offset": extent.offset, "bytes": extent.len}))
+        .collect();
+    let json = json!({
+        "uuid": uuid,
+        "format_version": store::FORMAT_VERSION,
+        "copies_whole": report.copies,
+        "created_at": report.created_at,
+        "generation": report.generation,
+        "condition": condition_name(report.condition),
+        "mean_object": report.mean_object,
+        "cluster_size": report.cluster_size,
+        "clusters": report.clusters,
+        "granule": report.granule,
+        "areas": areas,
+    });
+    Report { text, json, bad: report.copies != [true, true] }
+}
+
+async fn clusters(inspector: &Looking<'_>) -> Result<Report, String> {
+    let clusters = inspector.clusters().await?;
+    let mut text = format!(
+        "{:>10} {:7} {:>20} {:>10} {:>8} {}\n",
+        "cluster", "state", "incarnation", "references", "dead", "last access"
+    );
+    for cluster in clusters.iter().filter(|cluster| cluster.state != "free") {
+        let _ = writeln!(
+            text,
+            "{:>10} {:7} {:>20} {:>10} {:>8} {}",
+            cluster.number,
+            cluster.state,
+            cluster.incarnation,
+            cluster.references,
+            cluster.dead_records,
+            date(u64::from(cluster.last_access)),
+        );
+    }
+    let free = clusters.iter().filter(|cluster| cluster.state == "free").count();
+    let _ = writeln!(text, "{free} more are free");
+    let json = clusters
+        .iter()
+        .map(|cluster| {
+            json!({
+                "cluster": cluster.number,
+                "state": cluster.state,
+                "incarnation": cluster.incarnation,
+                "references": cluster.references,
+                "dead_records": cluster.dead_records,
+                "last_access": cluster.last_access,
+            })
+        })
+        .collect();
+    Ok(Report { text, json, bad: false })
+}
+
+async fn object(inspector: &Looking<'_>, url: &str, site: Option<&str>) -> Result<Report, String> {
+    let parsed = Url::parse(url).map_err(|why| {
+        format!("expected a URL such as http://example.com/path, got {url:?}: {why}")
+    })?;
+    let key = primary_key(site, &parsed).ok_or("the URL is longer than any key")?;
+    let found = inspector.find(key.as_bytes()).await?;
+    let object = found.ok_or_else(|| format!("nothing is stored for {}", parsed.as_str()))?;
+    Ok(describe(&parsed, &object))
+}
+
+fn describe(url: &Url, object: &ObjectReport) -> Report {
+    let whole = if object.whole { "whole" } else { "DAMAGED" };
+    let mut text = format!(
+        "url       {}\nbody      {} bytes{}, {whole}\nrecord    {} bytes at {}, cluster {}\n\
+         stored    {} (number {})\n",
+        url.as_str(),
+        object.len,
+        if object.pieces > 0 { format!(" in {} pieces", object.pieces) } else { String::new() },
+        object.record_len,
+        object.offset,
+        object.cluster,
+        date(object.stored_at),
+        object.sequence,
+    );
+    let mut json = json!({
+        "url": url.as_str(),
+        "bytes": object.len,
+        "pieces": object.pieces,
+        "whole": object.whole,
+        "record_bytes": object.record_len,
+        "offset": object.offset,
+        "cluster": object.cluster,
+        "stored_at": object.stored_at,
+        "sequence": object.sequence,
+    });
+    let mut bad = !object.whole;
+    match Meta::decode(&object.meta) {
+        Ok(Meta::Head(head)) => {
+            let ttl = head.packed().ttl(now());
+            let fresh = match ttl {
+                0.. => format!("fresh for another {ttl} s"),
+                _ => format!("stale for {} s", -ttl),
+            };
+            let _ = writeln!(text, "state     {fresh}\n\n{}", head.status());
+            for (name, value) in head.headers() {
+                let _ = writeln!(text, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+            }
+            let headers: Vec<Value> = head
+                .headers()
+                .iter()
+                .map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())]))
+                .collect();
+            json["ttl"] = json!(ttl);
+            json["status"] = json!(head.status().as_u16());
+            json["headers"] = json!(headers);
+        }
+        Ok(Meta::Marker(marker)) => {
+            let names: Vec<&str> = marker.names().iter().map(|name| name.as_str()).collect();
+            let _ = writeln!(text, "variants  by {}", names.join(", "));
+            json["vary"] = json!(names);
+        }
+        Err(damaged) => {
+            let _ = writeln!(text, "metadata  {damaged}");
+            json["metadata"] = json!(damaged.to_string());
+            bad = true;
+        }
+    }
+    Report { text, json, bad }
+}
+
+async fn verify(inspector: &Looking<'_>) -> Result<Report, String> {
+    let mut due = Instant::now() + PROGRESS_EVERY;
+    let to_people = io::stderr().is_terminal();
+    let report = inspector
+        .verify(|done, of| {
+            if Instant::now() >= due && done < of {
+                due = Instant::now() + PROGRESS_EVERY;
+                let end = if to_people { '\r' } else { '\n' };
+                let _ = io::Write::write_fmt(
+                    &mut io::stderr(),
+                    format_args!("verified {done} of {of} clusters{end}"),
+                );
+            }
+        })
+        .await?;
+    let mut text = format!(
+        "{} records ({}) in {} clusters are whole, {} are dead\n",
+        report.records,
+        about(report.bytes),
+        report.clusters,
+        report.dead
+    );
+    if report.unreadable_clusters > 0 {
+        let _ = writeln!(text, "{} clusters cannot be read", report.unreadable_clusters);
+    }
+    for (offset, what) in &report.damaged {
+        let _ = writeln!(text, "damaged at {offset}: {what}");
+    }
+    let damaged: Vec<Value> = report
+        .damaged
+        .iter()
+        .map(|(offset, what)| json!({"offset": offset, "what": what}))
+        .collect();
+    let json = json!({
+        "clusters": report.clusters,
+        "unreadable_clusters": report.unreadable_clusters,
+        "records": report.records,
+        "bytes": report.bytes,
+        "dead": report.dead,
+        "damaged": damaged,
+    });
+    let bad = report.unreadable_clusters > 0 || !report.damaged.is_empty();
+    Ok(Report { text, json, bad })
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Time::from_unix(since.map_or(0, |time| time.as_secs()))
+}
+
+/// The last second of the year 9999: dates end there.
+const LAST_DATE: u64 = 253_402_300_799;
+
+/// A time as people read it; `-` for none.
+fn date(unix: u64) -> String {
+    match unix {
+        0 => "-".to_owned(),
+        _ if unix > LAST_DATE => format!("second {unix} since 1970"),
+        _ => humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(unix)).to_string(),
+    }
+}

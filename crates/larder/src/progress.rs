@@ -1,0 +1,58 @@
+//! What the store reports, in words on standard error.
+//!
+//! A recovery that takes longer than two seconds is reported, every two seconds and when it ends;
+//! everything else at once.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use log::Level;
+use store::Event;
+
+/// How often progress is reported.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// A listener to the store's events. `paths` are the caches in the order in which the store has
+/// them.
+pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
+    let due = Mutex::new(Instant::now() + EVERY);
+    let reported = AtomicBool::new(false);
+    move |event| {
+        let path = |device: usize| {
+            paths.get(device).map_or_else(|| format!("cache {device}"), |p| p.display().to_string())
+        };
+        match event {
+            Event::Recovering { device, done, of } => {
+                let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
+                if *due <= Instant::now() {
+                    *due = Instant::now() + EVERY;
+                    reported.store(true, Ordering::Relaxed);
+                    let percent = u64::from(done) * 100 / u64::from(of.max(1));
+                    log::info!("{}: recovering, {percent}% of {of} clusters read", path(device));
+                }
+            }
+            Event::Recovered { device, records } => {
+                let level =
+                    if reported.load(Ordering::Relaxed) { Level::Info } else { Level::Debug };
+                log::log!(level, "{}: recovery is complete, {records} records", path(device));
+            }
+            Event::DeviceError { device, operation, error } => {
+                log::error!("{}: {operation} failed: {error}", path(device));
+            }
+            Event::Offline { device, reason } => {
+                log::error!(
+                    "{}: GIVEN UP, its share of the cache is served without caching: {reason}",
+                    path(device)
+                );
+            }
+            Event::SuperblockRestored { device } => {
+                log::warn!("{}: one superblock was damaged; the other is used", path(device));
+            }
+            Event::StartedEmpty { device, reason } => {
+                log::warn!("{}: the cache starts empty: {reason}", path(device));
+            }
+        }
+    }
+}
