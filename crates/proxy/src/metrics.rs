@@ -1,7 +1,7 @@
 //! Counters of the proxy, and their text for Prometheus.
 //!
 //! Counting is what every request pays for, so it is a few uncontended atomic additions: each
-//! thread counts in a shard of its own, and a scrape adds the shards up. Everything else, formatting
+//! thread counts in a shard of its own, and a scrape adds the shards up. All else, formatting
 //! included, happens at a scrape. Figures of other parts (the store, its devices) come from
 //! [`Source`]s that are asked at each scrape; nothing is sampled in between.
 //!

@@ -5,6 +5,8 @@
 
 mod caching;
 mod client;
+mod edge;
+
 mod filling;
 mod forwarding;
 mod origin;

@@ -90,7 +90,15 @@ impl Rig {
     }
 
     fn start(options: Options, device: MemoryDevice) -> Rig {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Rig::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), options, device)
+    }
+
+    /// For options that have to know the address.
+    pub fn start_at(listener: TcpListener, options: Options) -> Rig {
+        Rig::start_on(listener, options, empty_cache())
+    }
+
+    fn start_on(listener: TcpListener, options: Options, device: MemoryDevice) -> Rig {
         let address = listener.local_addr().unwrap();
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());

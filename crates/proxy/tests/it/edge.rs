@@ -1,0 +1,111 @@
+//! Access rules and tunnels as clients meet them.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proxy::access::{Access, Action, Front, PortRange, Rule};
+use proxy::address::Locals;
+use proxy::options::{self, Options};
+
+use crate::client::Client;
+use crate::origin::Origin;
+use crate::rig::Rig;
+
+fn access() -> Access {
+    Access::new(Front::Forward, Locals::of_this_machine().unwrap())
+        .connect_ports(vec!["1-65535".parse::<PortRange>().unwrap()])
+}
+
+/// A proxy that knows its own listeners: the one for clients and `admin`.
+fn rig(admin: SocketAddr, rules: Vec<Rule>) -> Rig {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = vec![listener.local_addr().unwrap(), admin];
+    let access = Arc::new(access().own(own).rules(rules));
+    let mut options = Options::new(options::Front::Forward, access);
+    options.client.drain = Duration::ZERO;
+    Rig::start_at(listener, options)
+}
+
+fn connect(client: &mut Client, target: &str) -> String {
+    client.send(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n")).head()
+}
+
+#[test]
+fn no_spelling_of_an_address_leads_to_our_own_listeners() {
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let rig = rig(admin.local_addr().unwrap(), Vec::new());
+    let ports = [rig.address.port(), admin.local_addr().unwrap().port()];
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "0",
+        "127.9.9.9",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:0.0.0.0]",
+        "[::127.0.0.1]",
+    ] {
+        for port in ports {
+            let answer = rig.client().get(&format!("http://{host}:{port}/metrics"));
+            let refused = (answer.status, answer.detail());
+            assert_eq!(refused, (403, "DENIED(own-address)".to_owned()), "{host}: {answer:?}");
+            let head = connect(&mut rig.client(), &format!("{host}:{port}"));
+            assert!(head.starts_with("HTTP/1.1 403 "), "{host}: {head}");
+        }
+    }
+    admin.set_nonblocking(true).unwrap();
+    assert!(admin.accept().is_err(), "someone connected to the admin interface");
+}
+
+#[test]
+fn a_rule_refuses_by_name_and_by_address() {
+    let origin = Origin::always("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let nobody = "127.0.0.1:1".parse().unwrap();
+    let mut by_name = Rule::new(Action::Deny);
+    by_name.hosts = vec![".ads.example".parse().unwrap()];
+    let mut by_address = Rule::new(Action::Deny);
+    by_address.destinations = vec!["127.0.0.2/32".parse().unwrap()];
+    let rig = rig(nobody, vec![by_name, by_address]);
+    let port = origin.address.port();
+    assert_eq!(rig.client().get(&origin.url("/")).status, 200);
+    for url in ["http://x.ads.example/".to_owned(), format!("http://127.0.0.2:{port}/")] {
+        let answer = rig.client().get(&url);
+        assert_eq!((answer.status, answer.detail().as_str()), (403, "DENIED(rule)"), "{url}");
+        assert!(answer.text().contains("a rule in its configuration"), "{}", answer.text());
+    }
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
+    let origin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = origin.local_addr().unwrap().to_string();
+    let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
+    // Each goes to the worker with the fewest connections: one to each.
+    let mut clients = [rig.client(), rig.client()];
+    for client in &mut clients {
+        let head = connect(client, &target);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    }
+    rig.stop();
+    for client in &mut clients {
+        assert!(client.closed());
+    }
+}
+
+#[test]
+fn a_tunnel_to_nowhere_is_a_502_in_plain_text() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
+    let request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let answer = rig.client().send(request).answer();
+    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(connect)"));
+    assert!(answer.field("content-type").unwrap().starts_with("text/plain"), "{answer:?}");
+}
