@@ -33,7 +33,8 @@ pub(crate) enum Source {
 /// The body of an answer.
 pub(crate) struct AnswerBody {
     source: Source,
-    account: Account,
+    /// `None` for a tunnel, whose account goes on.
+    account: Option<Account>,
 }
 
 /// The transfer has to be cut: hyper closes the connection without a clean end.
@@ -50,15 +51,22 @@ impl std::error::Error for CutShort {}
 
 impl AnswerBody {
     pub fn new(source: Source, account: Account) -> AnswerBody {
-        let mut body = AnswerBody { source, account };
+        let mut body = AnswerBody { source, account: Some(account) };
         if body.is_end_stream() {
-            body.account.ended();
+            body.ended();
         }
         body
     }
 
-    pub fn empty(account: Account) -> AnswerBody {
-        AnswerBody::new(Source::Empty, account)
+    /// What hyper sends before a tunnel opens: nothing.
+    pub fn of_tunnel() -> AnswerBody {
+        AnswerBody { source: Source::Empty, account: None }
+    }
+
+    fn ended(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.ended();
+        }
     }
 
     fn poll_source(
@@ -66,6 +74,11 @@ impl AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
         let AnswerBody { source, account } = self;
+        let mut broke = |why| {
+            if let Some(account) = account {
+                account.broke(why);
+            }
+        };
         let stored = |next: Option<Result<Bytes, CutShort>>| next.map(|b| b.map(Frame::data));
         Poll::Ready(match source {
             Source::Empty => None,
@@ -76,23 +89,23 @@ impl AnswerBody {
             }
             Source::Entry(body) => stored(ready!(body.poll(cx))).inspect(|next| {
                 if next.is_err() {
-                    account.broke(Error::Store);
+                    broke(Error::Store);
                 }
             }),
             Source::Multipart(body) => stored(ready!(body.poll(cx))).inspect(|next| {
                 if next.is_err() {
-                    account.broke(Error::Store);
+                    broke(Error::Store);
                 }
             }),
             Source::Fill(body) => ready!(body.poll(cx)).map(|frame| {
                 frame.map_err(|why| {
-                    account.broke(why);
+                    broke(why);
                     CutShort("the fill broke off")
                 })
             }),
             Source::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
                 frame.map_err(|error| {
-                    account.broke(error.reason());
+                    broke(error.reason());
                     CutShort("the upstream's body ended early")
                 })
             }),
@@ -112,14 +125,16 @@ impl Body for AnswerBody {
         let frame = ready!(this.poll_source(cx));
         match &frame {
             Some(Ok(frame)) => {
-                this.account.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
+                if let Some(account) = &mut this.account {
+                    account.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
+                }
                 // hyper asks no more when it knows that this was the last.
                 if this.is_end_stream() {
-                    this.account.ended();
+                    this.ended();
                 }
             }
             Some(Err(_)) => {}
-            None => this.account.ended(),
+            None => this.ended(),
         }
         Poll::Ready(frame)
     }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,13 +19,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::account::Account;
 use crate::client_io::{ClientIo, ConnState, Cut, Phase};
 use crate::options::ClientLimits;
 use crate::serve;
+use crate::tunnel::{self, End};
 use crate::worker::Worker;
 
 /// After our last byte a client that still sends is listened to for this long and this much: a
@@ -41,9 +43,16 @@ pub(crate) struct Connection {
     pub worker: Rc<Worker>,
     pub state: Rc<ConnState>,
     pub client: SocketAddr,
-    /// Set by the service when it answers a CONNECT: what to connect the client with when hyper
-    /// is done.
-    pub tunnel: RefCell<Option<TcpStream>>,
+    /// Set by the service when it answers a CONNECT: what to join the client with when hyper is
+    /// done.
+    pub tunnel: RefCell<Option<Tunnel>>,
+}
+
+/// A tunnel about to open.
+pub(crate) struct Tunnel {
+    pub upstream: TcpStream,
+    pub account: Account,
+    pub idle: Duration,
 }
 
 /// hyper's server with our limits.
@@ -57,7 +66,7 @@ pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
 }
 
 /// How hyper's part ended.
-enum End {
+enum HttpEnd {
     Done(hyper::Result<()>),
     Cut(Cut),
 }
@@ -89,33 +98,33 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
     let end = poll_fn(|cx| {
         state.note_task(cx);
         if let Some(cut) = state.cut() {
-            return Poll::Ready(End::Cut(cut));
+            return Poll::Ready(HttpEnd::Cut(cut));
         }
         if state.draining() && !told_to_drain {
             told_to_drain = true;
             Pin::new(&mut http).graceful_shutdown();
         }
-        Pin::new(&mut http).poll(cx).map(End::Done)
+        Pin::new(&mut http).poll(cx).map(HttpEnd::Done)
     })
     .await;
     let parts = http.into_parts();
     let socket = parts.io.into_inner().into_inner();
     match end {
-        End::Cut(Cut::Head) => {
+        HttpEnd::Cut(Cut::Head) => {
             worker.observer.refused(client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
             // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
             let _ = socket.try_write(TIMEOUT_ANSWER);
             close(socket, false).await;
         }
-        End::Cut(_) => {}
-        End::Done(result) => {
+        HttpEnd::Cut(_) => {}
+        HttpEnd::Done(result) => {
             if let Err(error) = &result {
                 refused(&connection, error);
             }
             let tunnel = connection.tunnel.borrow_mut().take();
             match tunnel {
-                Some(upstream) if result.is_ok() => {
-                    tunnel_through(&state, socket, parts.read_buf, upstream).await;
+                Some(tunnel) if result.is_ok() => {
+                    tunnel_through(&state, socket, parts.read_buf, tunnel).await;
                 }
                 _ => close(socket, state.eof()).await,
             }
@@ -156,24 +165,17 @@ async fn close(mut socket: TcpStream, seen_eof: bool) {
 
 /// Joins client and upstream until both have ended; `early` is what the client sent before our
 /// answer. The drain cuts it.
-async fn tunnel_through(
-    state: &ConnState,
-    mut client: TcpStream,
-    early: Bytes,
-    mut upstream: TcpStream,
-) {
-    let copy = async {
-        upstream.write_all(&early).await?;
-        copy_bidirectional(&mut client, &mut upstream).await
-    };
-    let mut copy = pin!(copy);
-    poll_fn(|cx| {
+async fn tunnel_through(state: &ConnState, client: TcpStream, early: Bytes, tunnel: Tunnel) {
+    let Tunnel { upstream, mut account, idle } = tunnel;
+    let cut = poll_fn(|cx| {
         state.note_task(cx);
-        if state.cut().is_some() {
-            return Poll::Ready(());
-        }
-        // An error on either side ends both.
-        copy.as_mut().poll(cx).map(drop)
-    })
-    .await;
+        if state.cut().is_some() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    let ended = tunnel::join(client, early, upstream, idle, cut).await;
+    account.sent(ended.received);
+    match ended.how {
+        End::Closed | End::Idle => account.ended(),
+        End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
+        End::Broken(error) => log::debug!("a tunnel broke: {error}"),
+    }
 }

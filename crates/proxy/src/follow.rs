@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
 use http::{Method, Response};
+use semantics::range::{self, Limits, Selection};
 use semantics::reuse::{self, Reuse};
 use semantics::{StoredHead, hop_by_hop};
 use store::Key;
@@ -150,9 +151,7 @@ impl Follow<'_> {
         account: Account,
     ) -> Turn {
         let parts = self.visit.parts;
-        // A range of a fill is served when it is there; else the origin is quicker.
-        let ranged = self.visit.facts.has_range && parts.method == Method::GET;
-        if ranged && !(head.length.is_some() && head.length == Some(reader.produced())) {
+        if !self.holds_range(head, reader.produced()) {
             return past(account, Bypass::RangeBeyondFill);
         }
         let trailers = hop_by_hop::accepts_trailers(&parts.headers);
@@ -168,6 +167,22 @@ impl Follow<'_> {
         let outcome = status.outcome;
         let now = self.visit.now;
         Turn::Done(reply::from_material(parts, account, outcome, now, material))
+    }
+
+    /// Whether the range that is asked for, if any, is there already: for another one the origin is
+    /// quicker.
+    fn holds_range(&self, head: &FillHead, produced: u64) -> bool {
+        let parts = self.visit.parts;
+        if !self.visit.facts.has_range || parts.method != Method::GET {
+            return true;
+        }
+        let (Some(length), Some(shared)) = (head.length, &head.shared) else { return false };
+        let limits = Limits::default();
+        match range::select(&parts.method, &parts.headers, &shared.selected(), length, limits) {
+            Selection::Single(part) => part.end <= produced,
+            Selection::Whole | Selection::Unsatisfiable => true,
+            Selection::Multiple(_) => false,
+        }
     }
 
     fn stale(&self, outdated: &Outdated, why: Stale, account: Account) -> Response<AnswerBody> {

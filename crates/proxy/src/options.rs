@@ -23,6 +23,9 @@ pub struct Options {
     pub fill: FillOptions,
     /// Where the rules of caching leave a choice.
     pub semantics: semantics::Settings,
+    /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
+    /// browsers live for minutes, and ending one too early costs its user.
+    pub tunnel_idle: Duration,
 }
 
 impl Options {
@@ -36,6 +39,7 @@ impl Options {
             upstream: UpstreamLimits::default(),
             fill: FillOptions::default(),
             semantics: semantics::Settings::default(),
+            tunnel_idle: Duration::from_secs(900),
         }
     }
 }

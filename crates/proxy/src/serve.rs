@@ -16,7 +16,7 @@ use crate::answer;
 use crate::body::AnswerBody;
 use crate::cache_status::CacheStatus;
 use crate::caching;
-use crate::connection::Connection;
+use crate::connection::{Connection, Tunnel};
 use crate::filler::now;
 use crate::forward;
 use crate::options::{Front, Options};
@@ -181,10 +181,12 @@ async fn connect(
     match connection.worker.upstream.dial(&origin, &options.upstream, &check).await {
         Err(failure) => failed(account, failure),
         Ok(stream) => {
-            *connection.tunnel.borrow_mut() = Some(stream);
-            let response = Response::new(());
+            let response = Response::new(AnswerBody::of_tunnel());
             account.answered(StatusCode::OK, Outcome::Tunnel, response.headers());
-            response.map(|()| AnswerBody::empty(account))
+            account.asked(&origin);
+            let idle = options.tunnel_idle;
+            *connection.tunnel.borrow_mut() = Some(Tunnel { upstream: stream, account, idle });
+            response
         }
     }
 }

@@ -321,6 +321,67 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
 }
 
 #[test]
+fn a_range_of_a_running_fill_is_served_when_it_is_there() {
+    let (origin, pieces) = stepwise();
+    let rig = Rig::forward();
+    let url = origin.url("/part");
+    let mut first = rig.client();
+    first.send(request("GET", &url, ""));
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\n01234");
+    pieces.send(head.into_bytes()).unwrap();
+    first.head();
+    let mut read = Vec::new();
+    assert!(first.exactly(5, &mut read));
+    let part = rig.client().get_with(&url, "Range: bytes=2-4\r\n");
+    assert_eq!(
+        (part.status, part.text().as_str(), part.detail().as_str()),
+        (206, "234", "HIT_FILL")
+    );
+    assert_eq!(part.field("content-range").unwrap(), "bytes 2-4/10");
+    // Beyond what is there: to the origin as it came.
+    let mut beyond = rig.client();
+    beyond.send(request("GET", &url, "Range: bytes=7-8\r\n"));
+    wait_until("the range is asked for", || origin.count() == 2);
+    assert_eq!(origin.asked()[1].field("range").unwrap(), "bytes=7-8");
+    pieces.send(b"56789".to_vec()).unwrap();
+    assert!(first.exactly(5, &mut read) && read == b"0123456789");
+    pieces.send(Vec::new()).unwrap();
+    let answer = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 7-8/10\r\nContent-Length: 2\r\n\r\n78";
+    pieces.send(answer.as_bytes().to_vec()).unwrap();
+    let part = beyond.answer();
+    assert_eq!((part.text().as_str(), part.detail().as_str()), ("78", "BYPASS(range-beyond-fill)"));
+}
+
+#[test]
+fn what_the_store_refuses_is_served_to_all_all_the_same() {
+    // Larger than a quarter of the cache.
+    let body: Vec<u8> = (0..20_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
+    let origin = {
+        let body = body.clone();
+        Origin::start(move |_, stream| {
+            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&body);
+            Then::Stay
+        })
+    };
+    let rig = Rig::forward();
+    let url = origin.url("/large");
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = rig.client();
+            client.send(request("GET", &url, ""));
+            thread::spawn(move || client.answer())
+        })
+        .collect();
+    for client in clients {
+        let answer = client.join().unwrap();
+        assert!(answer.complete && answer.body == body, "{}", answer.detail());
+        assert!(!answer.field("cache-status").unwrap().contains("stored"));
+    }
+}
+
+#[test]
 fn validations_are_shared_too() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);

@@ -280,6 +280,9 @@ fn a_reverse_proxy_fixes_the_upstream_and_passes_the_host() {
 fn a_tunnel_carries_bytes_both_ways() {
     let origin = Origin::always(ok("", "through"));
     let rig = Rig::forward_with(|options| {
+        // Neither limit is about tunnels.
+        options.client.idle_timeout = Duration::from_millis(20);
+        options.client.stall_timeout = Duration::from_millis(20);
         let access = proxy::access::Access::new(
             proxy::access::Front::Forward,
             proxy::address::Locals::of_this_machine().unwrap(),
@@ -296,6 +299,7 @@ fn a_tunnel_carries_bytes_both_ways() {
     let head = client.head();
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert_eq!(client.answer().text(), "through");
+    std::thread::sleep(Duration::from_millis(100));
     client.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(client.answer().text(), "through");
     client.half_close();
