@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::config::{File, Layer, Loaded};
-use crate::messages::{Failure, answer};
+use crate::messages::{Failure, answer, warn};
 
 /// Reads the file, if any, and lays the flags over it.
 pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, Failure> {
@@ -28,6 +28,9 @@ fn read(path: &Path) -> Result<File, Failure> {
 
 /// Validates the file and says that it is good, or everything that is wrong with it.
 pub fn run(path: &Path) -> Result<(), Failure> {
-    load(Some(path), &Layer::new())?;
+    let loaded = load(Some(path), &Layer::new())?;
+    for warning in loaded.config.warnings() {
+        warn(&format!("{}: {warning}", path.display()));
+    }
     answer(&format!("{}: ok", path.display()))
 }

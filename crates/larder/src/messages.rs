@@ -45,6 +45,11 @@ pub fn report(failure: &Failure) -> ExitCode {
     ExitCode::from(failure.code)
 }
 
+/// Prints a warning of a command that does not serve.
+pub fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "larder: warning: {text}");
+}
+
 /// Prints the result of a command on standard output.
 pub fn answer(text: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{text}");

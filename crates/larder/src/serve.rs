@@ -166,6 +166,7 @@ impl Start {
                 Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
             }
             log::info!("{ready}");
+            notify::status(&ready);
             notify::ready();
         };
         let spawned = thread::Builder::new().name("announcer".to_owned()).spawn(announce);

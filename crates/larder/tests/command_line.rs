@@ -32,6 +32,16 @@ fn check_config_accepts_a_good_file() {
 }
 
 #[test]
+fn check_config_warns_of_what_is_probably_not_meant() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("a.toml"), "allow = '0.0.0.0/0'\n").expect("written");
+    let output = larder(dir.path(), &["check-config", "a.toml"]);
+    let warning = "larder: warning: a.toml: allow includes 0.0.0.0/0: this is an open proxy for \
+                   everybody\n";
+    expect(&output, 0, "a.toml: ok\n", warning);
+}
+
+#[test]
 fn check_config_accepts_the_packaged_example() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/larder.toml");
     let output = larder(Path::new("."), &["check-config", example]);

@@ -360,6 +360,47 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(status.code(), Some(128 + 2), "{said:#?}");
 }
 
+/// A block device for a test, taken down with it.
+struct Loop(String);
+
+impl Loop {
+    fn over(directory: &Path) -> Option<Loop> {
+        let image = directory.join("image");
+        fs::File::create(&image).and_then(|file| file.set_len(32 << 20)).expect("created");
+        let output = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok()?;
+        let path = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        (output.status.success() && !path.is_empty()).then_some(Loop(path))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_blank_block_device_is_taken_and_one_with_a_file_system_is_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(device) = Loop::over(dir.path()) else {
+        eprintln!("SKIPPED: no loop device can be made here");
+        return;
+    };
+    let server = Server::start(dir.path(), &["--cache", &device.0]);
+    assert!(server.says(&format!("cache {}: 32M", device.0)), "{:#?}", server.said);
+    assert_eq!(server.stop("-TERM").0.code(), Some(0));
+    let server = Server::start(dir.path(), &["--cache", &device.0]);
+    assert!(!server.says("creating"), "{:#?}", server.said);
+    assert_eq!(server.stop("-TERM").0.code(), Some(0));
+    let made = Command::new("mkfs.ext4").args(["-q", "-F", &device.0]).status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: the half with a file system, as there is no mkfs.ext4");
+        return;
+    }
+    let output = serve_fails(dir.path(), &["--cache", &device.0]);
+    expect_failure(&output, 1, &["file system", "larder format --force"]);
+}
+
 #[test]
 fn started_as_root_it_becomes_the_user() {
     let dir = tempfile::tempdir().expect("a directory");
