@@ -49,14 +49,14 @@ pub enum Event {
     FillBegun,
     /// A fetch for the cache ended with its answer stored.
     FillStored,
+    /// A fetch for the cache ended with a 304: what is stored is good.
+    FillValidated,
     /// A fetch for the cache ended whole, with its answer not stored.
     FillUnstored,
     /// A fetch for the cache ended early.
     FillAborted,
     /// A request joined a running fetch.
     FollowerJoined,
-    /// A request that joined a running fetch is done with it.
-    FollowerLeft,
     /// A connection to an upstream was opened.
     UpstreamConnected,
     /// A request went to an upstream on a connection that was open already.
@@ -272,6 +272,7 @@ impl Metrics {
         let begun = self.total(Event::FillBegun);
         let ends = [
             ("stored", self.total(Event::FillStored)),
+            ("validated", self.total(Event::FillValidated)),
             ("not-stored", self.total(Event::FillUnstored)),
             ("aborted", self.total(Event::FillAborted)),
         ];
@@ -281,11 +282,8 @@ impl Metrics {
             let help = "Fetches for the cache that ended, by what became of them.";
             out.counter("larder_fills_ended", help, &[("result", result)], n);
         }
-        let [joined, left] = [Event::FollowerJoined, Event::FollowerLeft].map(|e| self.total(e));
-        let help = "Requests served from a running fetch at the moment.";
-        out.gauge("larder_fill_followers", help, &[], joined.saturating_sub(left));
         let help = "Requests that joined a running fetch.";
-        out.counter("larder_fill_followers_joined", help, &[], joined);
+        out.counter("larder_fill_followers_joined", help, &[], self.total(Event::FollowerJoined));
     }
 
     fn upstream(&self, out: &mut Samples) {

@@ -63,8 +63,6 @@ pub struct Record<'a> {
     pub version: Version,
     /// Status of the answer; 0 when none was sent.
     pub status: u16,
-    /// Bytes received from the client, the head included as far as it is known.
-    pub bytes_in: u64,
     /// Bytes sent to the client, the head included as far as it is known.
     pub bytes_out: u64,
     /// Bytes of the answer's body sent to the client.
@@ -189,13 +187,7 @@ impl Record<'_> {
         };
         field("url", Some(url.as_bytes()).filter(|url| !url.is_empty()), out);
         put!(out, ",\"version\":\"{:?}\",\"status\":{}", self.version, self.status);
-        put!(
-            out,
-            ",\"bytes_in\":{},\"bytes_out\":{},\"body_out\":{}",
-            self.bytes_in,
-            self.bytes_out,
-            self.body_out
-        );
+        put!(out, ",\"bytes_out\":{},\"body_out\":{}", self.bytes_out, self.body_out);
         put!(out, ",\"outcome\":\"{}\"", self.outcome.name());
         field("reason", self.outcome.reason().map(str::as_bytes), out);
         put!(out, ",\"aborted\":{}", self.aborted);

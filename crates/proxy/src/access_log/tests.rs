@@ -18,7 +18,6 @@ fn record(url: &str) -> Record<'_> {
         url,
         version: http::Version::HTTP_11,
         status: 200,
-        bytes_in: 1,
         bytes_out: 2,
         body_out: 1,
         referer: None,

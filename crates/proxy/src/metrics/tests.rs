@@ -57,7 +57,7 @@ fn gauges_are_what_was_opened_and_not_closed() {
     metrics.count(Event::FillStored, 4);
     metrics.count(Event::FillAborted, 2);
     metrics.count(Event::FollowerJoined, 3);
-    metrics.count(Event::FollowerLeft, 1);
+    metrics.count(Event::FillValidated, 1);
     metrics.malformed(Some(400));
     metrics.malformed(None);
     metrics.request(Outcome::Error(Error::Connect), 502, 0, Duration::ZERO);
@@ -65,9 +65,9 @@ fn gauges_are_what_was_opened_and_not_closed() {
     for (series, expected) in [
         ("larder_client_connections", 3.0),
         ("larder_client_connections_accepted_total", 5.0),
-        ("larder_fills", 3.0),
+        ("larder_fills", 2.0),
         ("larder_fills_ended_total{result=\"stored\"}", 4.0),
-        ("larder_fill_followers", 2.0),
+        ("larder_fill_followers_joined_total", 3.0),
         ("larder_requests_malformed_total{status=\"4xx\"}", 1.0),
         ("larder_requests_malformed_total{status=\"none\"}", 1.0),
         ("larder_upstream_errors_total{reason=\"connect\"}", 1.0),

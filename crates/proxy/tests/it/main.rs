@@ -6,7 +6,6 @@
 mod caching;
 mod client;
 mod edge;
-
 mod filling;
 mod forwarding;
 mod origin;
