@@ -1,7 +1,10 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES]`
+//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [object|cluster]]`
+//!
+//! The last argument is the read unit. Lookups come at random, or page by page: 100 objects of one
+//! group, which were stored together, one after another.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -13,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit, Store};
 use tokio::task::{JoinSet, LocalSet};
 
 #[derive(Clone)]
@@ -57,15 +60,27 @@ async fn insert(store: &Engine, number: usize, body: Bytes) {
     writer.commit().await.unwrap();
 }
 
-/// Looks `count` objects up, `width` at a time; says how many hit.
-async fn look_up(store: &Engine, count: usize, width: usize, of: usize) -> usize {
+/// A load of lookups.
+#[derive(Clone, Copy)]
+struct Load {
+    /// How many are under way at a time.
+    width: usize,
+    /// Objects to choose from.
+    of: usize,
+    /// Objects asked for in the order in which they were stored before the next random one.
+    page: usize,
+}
+
+/// Looks `count` objects up; says how many hit.
+async fn look_up(store: &Engine, count: usize, load: Load) -> usize {
+    let Load { width, of, page } = load;
     let mut tasks = JoinSet::new();
     for lane in 0..width {
         let store = store.clone();
         tasks.spawn_local(async move {
             let (mut hits, mut at) = (0, lane * 7919);
-            for _ in 0..count / width {
-                at = (at + 104_729) % of;
+            for turn in 0..count / width {
+                at = if turn % page == 0 { (at + 104_729) % of } else { (at + 1) % of };
                 if let Lookup::Hit(entry) = store.lookup(&key(at)).await {
                     hits += usize::from(entry.whole().is_some());
                 }
@@ -83,13 +98,13 @@ async fn look_up(store: &Engine, count: usize, width: usize, of: usize) -> usize
 fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
     let (cpu, wall) = (cpu() - cpu_before, started.elapsed().as_secs_f64());
     println!(
-        "{what:30} {:8.2} µs CPU each, {:9.0} per second",
+        "{what:32} {:8.2} µs CPU each, {:9.0} per second",
         cpu * 1e6 / count as f64,
         count as f64 / wall
     );
 }
 
-async fn run(directory: &Path, body_len: usize) {
+async fn run(directory: &Path, body_len: usize, read_unit: ReadUnit) {
     let path = directory.join("engine_speed.larder");
     let _ = std::fs::remove_file(&path);
     let options = device::OpenOptions { create: Some(2 << 30), ..device::OpenOptions::default() };
@@ -99,13 +114,13 @@ async fn run(directory: &Path, body_len: usize) {
     let device = Rc::new(file.attach(Some(&ring)).unwrap());
     let format = FormatOptions { mean_object: 3000, ..FormatOptions::default() };
     store::format(&*device, &format, [7; 48], 0).await.unwrap();
-    let options = Options { memory: 64 << 20, ..Options::default() };
+    let options = Options { memory: 64 << 20, read_unit, ..Options::default() };
     let store =
         Store::open(vec![Rc::clone(&device)], TokioClock(Instant::now()), options).await.unwrap();
     let background = store.clone();
     tokio::task::spawn_local(async move { background.run_background().await });
 
-    let count = 200_000;
+    let count = 100_000;
     let body = Bytes::from(vec![42; body_len]);
     let (before, started) = (cpu(), Instant::now());
     for number in 0..count {
@@ -113,16 +128,17 @@ async fn run(directory: &Path, body_len: usize) {
     }
     report("insert", count, before, started);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    for (what, of, width) in [
-        ("hit from memory", 1000, 1),
-        ("hit from the device, 1", count, 1),
-        ("hit from the device, 32", count, 32),
-    ] {
-        look_up(&store, 2000, 1, of).await;
-        let (before, started) = (cpu(), Instant::now());
-        let hits = look_up(&store, count, width, of).await;
-        report(what, count, before, started);
-        println!("{:30} {hits} hits of {count}", "");
+    let device_loads = [(1, 1), (32, 1), (1, 10), (32, 10)].map(|(width, page)| {
+        (format!("{width} at a time, pages of {page}"), Load { width, of: count, page })
+    });
+    let memory = ("from memory".to_owned(), Load { width: 1, of: 1000, page: 1 });
+    for (what, load) in [memory].into_iter().chain(device_loads) {
+        look_up(&store, 2000, load).await;
+        let (before, started, reads) = (cpu(), Instant::now(), device.counters().snapshot());
+        let hits = look_up(&store, count, load).await;
+        report(&format!("hit, {what}"), count, before, started);
+        let reads = device.counters().snapshot().reads - reads.reads;
+        println!("{:32} {hits} hits, {:.2} reads each", "", reads as f64 / count as f64);
     }
     println!("{:#?}", store.stats()[0].counters);
     println!("{:?}", device.counters());
@@ -134,6 +150,11 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("usage: engine_speed DIRECTORY [BODY_BYTES]");
     let body_len = arguments.next().map_or(3000, |bytes| bytes.parse().expect("a number"));
+    let read_unit = match arguments.next().as_deref() {
+        None | Some("object") => ReadUnit::Object,
+        Some("cluster") => ReadUnit::Cluster,
+        Some(other) => panic!("expected object or cluster, got {other}"),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len));
+    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, read_unit));
 }

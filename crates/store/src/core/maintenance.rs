@@ -196,9 +196,7 @@ impl Core {
             None => self.sweep(cluster),
         }
         self.counters.evicted_clusters += 1;
-        for member in self.virtual_clusters.remove(&cluster).unwrap_or_default() {
-            self.tier.set_dirty(&member, false);
-        }
+        self.dissolve_virtual(cluster);
         self.drop_cluster(cluster);
     }
 

@@ -9,11 +9,16 @@
 use super::{Core, Now};
 use crate::cluster_table::{ClusterId, State};
 use crate::digest::Digest;
+use crate::options::WritePolicy;
 use crate::tier::Level;
 
 impl Core {
-    /// All of `members`, which are what lives in the cluster, are in memory now.
+    /// All of `members`, which are what lives in the cluster, are in memory now. Without
+    /// write-on-evict they stay ordinary copies that may be dropped one by one.
     pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
+        if self.options.write_policy != WritePolicy::OnEvict {
+            return;
+        }
         if self.clusters.state(cluster) != State::OnDisk || members.is_empty() {
             return;
         }
@@ -43,6 +48,16 @@ impl Core {
         self.drop_cluster(cluster);
     }
 
+    /// The cluster stays on the device, its objects become ordinary copies of what is there.
+    pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
+        for member in self.virtual_clusters.remove(&cluster).unwrap_or_default() {
+            self.tier.set_dirty(&member, false);
+        }
+        if self.clusters.state(cluster) == State::OnDiskAndInMemory {
+            self.clusters.set_in_memory(cluster, false);
+        }
+    }
+
     /// A member of a virtual cluster is the next to leave memory: the whole cluster leaves without
     /// a write when all of it is cold. True when it did.
     pub(super) fn leave_memory(&mut self, cluster: ClusterId) -> bool {
@@ -64,6 +79,12 @@ impl Core {
         let cluster = self.tier.peek(&digest).and_then(|resident| resident.cluster);
         if let Some(cluster) = cluster {
             if self.leave_memory(cluster) {
+                return;
+            }
+            // Regrouping needs a place for the objects. Without one they keep the one they have.
+            let size = self.areas.cluster_size as usize / 2;
+            if !self.make_room(size, now) {
+                self.dissolve_virtual(cluster);
                 return;
             }
             self.free_virtual(cluster);
