@@ -94,3 +94,46 @@ pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
     });
     lines.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use store::WritePolicy;
+
+    use super::*;
+    use crate::config::{File, Layer, Loaded};
+
+    fn options_of(text: &str) -> Options {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        options(&loaded.unwrap_or_else(|problems| panic!("{problems}")).config, &[])
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_store() {
+        let (ours, theirs) = (options_of(""), Options::default());
+        assert_eq!(ours.memory, theirs.memory);
+        assert_eq!(ours.write_policy, theirs.write_policy);
+        assert_eq!(ours.read_unit, theirs.read_unit);
+        assert_eq!(ours.durability_bound, theirs.durability_bound);
+        assert_eq!(ours.flush_interval, theirs.flush_interval);
+        assert_eq!(ours.stall_bound, theirs.stall_bound);
+        assert_eq!(ours.object_max, theirs.object_max);
+        assert_eq!(ours.one_timer_age, None);
+        assert_eq!(ours.aging_mean, theirs.aging_mean);
+    }
+
+    #[test]
+    fn a_preset_decides_what_is_not_given() {
+        let ucfs = options_of("[store]\npreset = 'ucfs'");
+        assert_eq!(ucfs.write_policy, WritePolicy::OnEvict);
+        assert_eq!(ucfs.read_unit, store::ReadUnit::Cluster);
+        assert_eq!(ucfs.one_timer_age, Some(Duration::from_secs(115 * 3600)));
+        let text = "[store]\npreset = 'ucfs'\nread-unit = 'object'\none-timer-hours = 0";
+        let mixed = options_of(text);
+        assert_eq!(mixed.write_policy, WritePolicy::OnEvict);
+        assert_eq!(mixed.read_unit, store::ReadUnit::Object);
+        assert_eq!(mixed.one_timer_age, None);
+        let hours = options_of("[store]\none-timer-hours = 115");
+        assert_eq!(hours.one_timer_age, Some(Duration::from_secs(115 * 3600)));
+    }
+}
