@@ -47,7 +47,9 @@ impl Observer for Ledger {
         let status = done.status.as_u16();
         self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
         let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
-        let hierarchy = match (done.upstream, self.front) {
+        // Who was refused was taken nowhere, whatever had begun for him.
+        let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
+        let hierarchy = match (done.upstream.filter(|_| !refused), self.front) {
             (None, _) => Hierarchy::None,
             (Some(origin), Front::Forward) => Hierarchy::Direct(origin),
             (Some(peer), Front::Reverse) => Hierarchy::Parent(peer),
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
     use crate::access_log::Format;
     use crate::account::Texts;
-    use crate::outcome::Error;
+    use crate::outcome::{Denied, Error};
 
     #[test]
     fn requests_are_counted_and_logged() {
@@ -146,6 +148,9 @@ mod tests {
             done.outcome = Outcome::Error(Error::Upstream);
             done.complete = false;
             ledger.finished(&done);
+            done.outcome = Outcome::Denied(Denied::OwnAddress);
+            done.status = StatusCode::FORBIDDEN;
+            ledger.finished(&done);
             ledger.connection(true);
             ledger.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
             ledger.refused(client, None, &"");
@@ -174,6 +179,9 @@ mod tests {
                     "    12 192.0.2.7 TCP_MISS_ABORTED/200 1000 GET http://a.example/x?y - \
                      {hierarchy}/a.example:80 text/html"
                 ),
+                "    12 192.0.2.7 TCP_DENIED_ABORTED/403 1000 GET http://a.example/x?y - \
+                 HIER_NONE/- text/html"
+                    .to_owned(),
                 "     0 192.0.2.7 NONE_NONE/431 0 NONE error:invalid-request - HIER_NONE/- -"
                     .to_owned(),
             ]
