@@ -35,6 +35,8 @@ pub(crate) struct AnswerBody {
     source: Source,
     /// `None` for a tunnel, whose account goes on.
     account: Option<Account>,
+    /// Why the body broke off, until hyper is told.
+    broken: Option<CutShort>,
 }
 
 /// The transfer has to be cut: hyper closes the connection without a clean end.
@@ -51,7 +53,7 @@ impl std::error::Error for CutShort {}
 
 impl AnswerBody {
     pub fn new(source: Source, account: Account) -> AnswerBody {
-        let mut body = AnswerBody { source, account: Some(account) };
+        let mut body = AnswerBody { source, account: Some(account), broken: None };
         if body.is_end_stream() {
             body.ended();
         }
@@ -60,7 +62,7 @@ impl AnswerBody {
 
     /// What hyper sends before a tunnel opens: nothing.
     pub fn of_tunnel() -> AnswerBody {
-        AnswerBody { source: Source::Empty, account: None }
+        AnswerBody { source: Source::Empty, account: None, broken: None }
     }
 
     fn ended(&mut self) {
@@ -73,7 +75,7 @@ impl AnswerBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
-        let AnswerBody { source, account } = self;
+        let AnswerBody { source, account, .. } = self;
         let mut broke = |why| {
             if let Some(account) = account {
                 account.broke(why);
@@ -122,7 +124,17 @@ impl Body for AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
         let this = self.get_mut();
+        if let Some(broken) = this.broken.take() {
+            return Poll::Ready(Some(Err(broken)));
+        }
         let frame = ready!(this.poll_source(cx));
+        if let Some(Err(broken)) = frame {
+            // An error makes hyper drop what it has not written yet. It writes when there is
+            // nothing to take: so the head and what arrived before the break go out first.
+            this.broken = Some(broken);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(account) = &mut this.account {

@@ -97,19 +97,21 @@ impl Round<'_> {
                     From::Ram => Outcome::HitRam,
                     From::Disk => Outcome::HitDisk,
                 };
-                self.hit(&answer, age, outcome, account)
+                self.hit(answer, age, outcome, account).await
             }
             Reuse::Stale { age, permit } => {
                 let why = match permit {
                     StalePermit::MaxStale => Stale::MaxStale,
                     StalePermit::WhileRevalidate => {
-                        self.refresh_behind(&answer);
+                        if !visit.facts.directives.no_store {
+                            self.refresh_behind(&answer);
+                        }
                         Stale::WhileRevalidate
                     }
                 };
-                self.hit(&answer, age, Outcome::Stale(why), account)
+                self.hit(answer, age, Outcome::Stale(why), account).await
             }
-            Reuse::GatewayTimeout { .. } => only_if_cached(account),
+            Reuse::GatewayTimeout { .. } => Turn::Done(only_if_cached(account)),
             Reuse::Unusable => {
                 Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
             }
@@ -121,17 +123,32 @@ impl Round<'_> {
         }
     }
 
-    fn hit(&self, answer: &Rc<Answer>, age: Seconds, outcome: Outcome, account: Account) -> Turn {
+    /// Serves what is stored, if it is there still.
+    async fn hit(
+        &self,
+        answer: Rc<Answer>,
+        age: Seconds,
+        outcome: Outcome,
+        account: Account,
+    ) -> Turn {
+        // The pieces of a large object may be evicted one by one: see before the head is sent.
+        if !answer.entry.is_empty()
+            && answer.entry.whole().is_none()
+            && let Some(Err(_)) = answer.entry.body(0..1).next().await
+        {
+            log::debug!("the first piece of a stored object is gone");
+            self.store.remove(&answer.key).await;
+            return self.missing(answer.key.clone(), answer.marker.clone(), account).await;
+        }
         let status = CacheStatus::new(outcome);
-        let now = self.visit.now;
-        Turn::Done(reply::from_entry(self.visit.parts, account, status, now, age, answer, None))
+        Turn::Done(reply::from_entry(self.visit, account, status, age, &answer, None))
     }
 
     /// Nothing is stored.
     async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Account) -> Turn {
         let visit = self.visit;
         if visit.facts.directives.only_if_cached {
-            return only_if_cached(account);
+            return Turn::Done(only_if_cached(account));
         }
         let fills = &visit.worker().shared.fills;
         let running = fills.running(key.as_bytes()).is_some();
@@ -157,6 +174,10 @@ impl Round<'_> {
         mut account: Account,
     ) -> Turn {
         let visit = self.visit;
+        if visit.facts.directives.no_store {
+            // What is stored may be used, but nothing of this exchange may be kept.
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+        }
         let fills = &visit.worker().shared.fills;
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
@@ -239,8 +260,9 @@ fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
     if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
 }
 
-fn only_if_cached(account: Account) -> Turn {
+/// The answer to `only-if-cached` when it is not (RFC 9111, 5.2.1.7).
+pub(crate) fn only_if_cached(account: Account) -> Response<AnswerBody> {
     let outcome = Outcome::Error(Error::OnlyIfCached);
     let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";
-    Turn::Done(answer::plain(account, StatusCode::GATEWAY_TIMEOUT, outcome, text))
+    answer::plain(account, StatusCode::GATEWAY_TIMEOUT, outcome, text)
 }

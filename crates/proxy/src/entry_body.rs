@@ -3,6 +3,7 @@
 //! polled. So each read is a boxed future that takes its source along and brings it back: one
 //! allocation for each piece of 128 KiB, none for objects in one record.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -11,13 +12,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Frame;
 use semantics::multipart::Multipart;
-use store::{Partial, PartialRead, ReadError};
+use store::{Key, Partial, PartialRead, ReadError};
+use tokio::task::spawn_local;
 
 use crate::body::CutShort;
 use crate::cache::{Answer, Store};
 use crate::clock::TokioClock;
 use crate::fill::{Next, Reader};
 use crate::outcome::Error;
+use crate::rescue::{Rescue, Rest};
 
 type StoreBody = store::Body<device::AnyDevice, TokioClock>;
 type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -31,56 +34,96 @@ const NOT_YET_MAX: u32 = 2500;
 /// A range of a stored object.
 pub(crate) struct EntryBody {
     state: State,
-    left: u64,
+    /// Position of the next byte, and of the one behind the last.
+    range: Range<u64>,
+    rescue: Option<Rescue>,
+    /// Where the object lies: to be removed when a piece turns out to be gone, lest every further
+    /// hit meets the same gap.
+    place: Option<(Store, Key)>,
 }
 
 enum State {
     Idle(StoreBody),
     Reading(Reading<ReadOne>),
+    Rescued(Rest),
     Done,
 }
 
 impl EntryBody {
-    /// `length`: bytes that `body` will give.
-    pub fn new(body: StoreBody, length: u64) -> EntryBody {
-        EntryBody { state: State::Idle(body), left: length }
+    /// The bytes `range` of what `answer` holds. With a rescue the origin goes on where the store
+    /// cannot.
+    pub fn new(
+        store: Option<Store>,
+        answer: &Answer,
+        range: Range<u64>,
+        rescue: Option<Rescue>,
+    ) -> EntryBody {
+        let place = store.map(|store| (store, answer.key.clone()));
+        EntryBody { state: State::Idle(answer.entry.body(range.clone())), range, rescue, place }
+    }
+
+    fn remove(&mut self) {
+        if let Some((store, key)) = self.place.take() {
+            spawn_local(async move { store.remove(&key).await });
+        }
     }
 
     /// Bytes still to come.
     pub fn left(&self) -> u64 {
-        self.left
+        self.range.end - self.range.start
     }
 
     /// The next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        if let State::Idle(_) = self.state
-            && let State::Idle(mut body) = std::mem::replace(&mut self.state, State::Done)
-        {
-            self.state = State::Reading(Box::pin(async move {
-                let next = body.next().await;
-                (body, next)
-            }));
-        }
-        let State::Reading(reading) = &mut self.state else { return Poll::Ready(None) };
-        let (body, next) = ready!(reading.as_mut().poll(cx));
-        self.state = State::Done;
-        Poll::Ready(match next {
-            Some(Ok(bytes)) => {
-                self.left = self.left.saturating_sub(bytes.len() as u64);
-                self.state = State::Idle(body);
-                Some(Ok(bytes))
+        loop {
+            if self.range.is_empty() {
+                return Poll::Ready(None);
             }
-            // An end before the length that was promised is no end.
-            Some(Err(_)) | None => Some(Err(CutShort("a stored piece is gone"))),
-        })
+            match &mut self.state {
+                State::Idle(_) => {
+                    let State::Idle(mut body) = std::mem::replace(&mut self.state, State::Done)
+                    else {
+                        continue;
+                    };
+                    self.state = State::Reading(Box::pin(async move {
+                        let next = body.next().await;
+                        (body, next)
+                    }));
+                }
+                State::Reading(reading) => {
+                    let (body, next) = ready!(reading.as_mut().poll(cx));
+                    if let Some(Ok(bytes)) = next {
+                        self.state = State::Idle(body);
+                        self.range.start += bytes.len() as u64;
+                        return Poll::Ready(Some(Ok(bytes)));
+                    }
+                    self.remove();
+                    // Gone, or an end before the length that was promised, which is no end.
+                    self.state = match self.rescue.take() {
+                        Some(rescue) => State::Rescued(rescue.begin(self.range.clone())),
+                        None => State::Done,
+                    };
+                }
+                State::Rescued(rest) => {
+                    let bytes = ready!(rest.poll(cx));
+                    let Some(bytes) = bytes else {
+                        self.state = State::Done;
+                        continue;
+                    };
+                    self.range.start += bytes.len() as u64;
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                State::Done => {
+                    return Poll::Ready(Some(Err(CutShort("a stored piece is gone"))));
+                }
+            }
+        }
     }
 }
 
 /// Several ranges of a stored object (RFC 9110, 14.6).
 pub(crate) struct MultipartBody {
+    store: Option<Store>,
     answer: Rc<Answer>,
     frame: Multipart,
     next_part: usize,
@@ -89,9 +132,9 @@ pub(crate) struct MultipartBody {
 }
 
 impl MultipartBody {
-    pub fn new(answer: Rc<Answer>, frame: Multipart) -> MultipartBody {
+    pub fn new(store: Option<Store>, answer: Rc<Answer>, frame: Multipart) -> MultipartBody {
         let left = frame.total_length();
-        MultipartBody { answer, frame, next_part: 0, part: None, left }
+        MultipartBody { store, answer, frame, next_part: 0, part: None, left }
     }
 
     /// Bytes still to come.
@@ -118,8 +161,8 @@ impl MultipartBody {
         let parts = self.frame.parts();
         if let Some((head, range)) = parts.get(self.next_part) {
             self.next_part += 1;
-            let body = self.answer.entry.body(range.as_range());
-            self.part = Some(EntryBody::new(body, range.count()));
+            self.part =
+                Some(EntryBody::new(self.store.clone(), &self.answer, range.as_range(), None));
             return Poll::Ready(Some(Ok(head.clone())));
         }
         if self.next_part == parts.len() {
@@ -138,6 +181,8 @@ pub(crate) struct FillBody {
     pauses: u32,
     /// Where it ends, when that is known.
     end: Option<u64>,
+    rescue: Option<Rescue>,
+    rest: Option<Rest>,
     /// Whether the client takes trailers.
     trailers: bool,
     done: bool,
@@ -146,7 +191,23 @@ pub(crate) struct FillBody {
 impl FillBody {
     /// `end`: position behind the last byte to come, when known.
     pub fn new(reader: Reader, store: Option<Store>, end: Option<u64>, trailers: bool) -> FillBody {
-        FillBody { reader, store, lagging: None, pauses: 0, end, trailers, done: false }
+        FillBody {
+            reader,
+            store,
+            lagging: None,
+            pauses: 0,
+            end,
+            rescue: None,
+            rest: None,
+            trailers,
+            done: false,
+        }
+    }
+
+    /// The same with the origin to go on when the store cannot.
+    pub fn with_rescue(mut self, rescue: Option<Rescue>) -> FillBody {
+        self.rescue = rescue;
+        self
     }
 
     /// Bytes still to come, when known.
@@ -160,6 +221,14 @@ impl FillBody {
             if self.done {
                 return Poll::Ready(None);
             }
+            if let Some(rest) = &mut self.rest {
+                if rest.left() == 0 {
+                    return Poll::Ready(None);
+                }
+                let Some(bytes) = ready!(rest.poll(cx)) else { return self.cut(Error::Store) };
+                self.reader.advance(bytes.len() as u64);
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
             if let Some(reading) = &mut self.lagging {
                 let read = ready!(reading.as_mut().poll(cx));
                 self.lagging = None;
@@ -171,12 +240,18 @@ impl FillBody {
                         return Poll::Ready(Some(Ok(Frame::data(bytes))));
                     }
                     PartialRead::NotYet if self.pauses < NOT_YET_MAX => self.pauses += 1,
-                    PartialRead::NotYet | PartialRead::Gone => return self.cut(Error::Store),
+                    PartialRead::NotYet | PartialRead::Gone => {
+                        if !self.go_on_from_origin() {
+                            return self.cut(Error::Store);
+                        }
+                        continue;
+                    }
                 }
             }
             match ready!(self.reader.poll_next(cx)) {
                 Next::Bytes(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Next::Lagging(partial) => self.read_on(partial),
+                Next::Broken(Error::Store) if self.go_on_from_origin() => {}
                 Next::Broken(why) => return self.cut(why),
                 Next::End(trailers) => {
                     self.done = true;
@@ -190,6 +265,13 @@ impl FillBody {
                 }
             }
         }
+    }
+
+    /// What the window and the store have lost, the origin may have still. True when it is asked.
+    fn go_on_from_origin(&mut self) -> bool {
+        let (Some(end), Some(rescue)) = (self.end, self.rescue.take()) else { return false };
+        self.rest = Some(rescue.begin(self.reader.at()..end));
+        true
     }
 
     fn read_on(&mut self, partial: Partial) {

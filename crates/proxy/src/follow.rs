@@ -26,6 +26,7 @@ use crate::forward::relay;
 use crate::interim::Interim;
 use crate::outcome::{Bypass, Outcome, Stale};
 use crate::reply::{self, Material, Wanted};
+use crate::rescue::Rescue;
 use crate::visit::Visit;
 
 /// Who began the fill.
@@ -103,9 +104,7 @@ impl Follow<'_> {
         }
         let status = CacheStatus::new(Outcome::Revalidated);
         let (age, head) = (packed.age(visit.now), Some(&validated.head));
-        let answer = &outdated.answer;
-        let now = visit.now;
-        Turn::Done(reply::from_entry(visit.parts, account, status, now, age, answer, head))
+        Turn::Done(reply::from_entry(visit, account, status, age, &outdated.answer, head))
     }
 
     fn streaming(&self, head: &Arc<FillHead>, reader: Reader, account: Account) -> Turn {
@@ -160,7 +159,17 @@ impl Follow<'_> {
         }
         let received = head.shared.as_ref().map_or(self.visit.now, received);
         let store = head.stored.then(|| self.store.clone());
-        let body = move |wanted| fill_body(reader, store, head.length, wanted, trailers);
+        // Only what is larger than the window can be lost on the way.
+        let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
+        let rescue = match (lossy, &head.shared) {
+            (Some(length), Some(shared)) => Rescue::new(self.visit, shared, length),
+            _ => None,
+        };
+        let length = head.length;
+        let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
+            Some(body) => Source::Fill(Box::new(body.with_rescue(rescue))),
+            None => Source::Empty,
+        };
         let (status_code, length) = (head.status, head.length);
         let body = Box::new(body);
         let material = Material { status: status_code, fields, received, length, body };
@@ -188,8 +197,7 @@ impl Follow<'_> {
     fn stale(&self, outdated: &Outdated, why: Stale, account: Account) -> Response<AnswerBody> {
         let status = CacheStatus::new(Outcome::Stale(why));
         let answer: &Rc<Answer> = &outdated.answer;
-        let now = self.visit.now;
-        reply::from_entry(self.visit.parts, account, status, now, outdated.age, answer, None)
+        reply::from_entry(self.visit, account, status, outdated.age, answer, None)
     }
 }
 
@@ -203,7 +211,7 @@ fn fill_body(
     length: Option<u64>,
     wanted: Wanted,
     trailers: bool,
-) -> Source {
+) -> Option<FillBody> {
     let end = match wanted {
         Wanted::Whole => length,
         Wanted::Part(part) => {
@@ -211,9 +219,9 @@ fn fill_body(
             Some(part.end)
         }
         // Not asked of a fill.
-        Wanted::Parts(_) => return Source::Empty,
+        Wanted::Parts(_) => return None,
     };
-    Source::Fill(Box::new(FillBody::new(reader, store, end, trailers)))
+    Some(FillBody::new(reader, store, end, trailers))
 }
 
 fn past(account: Account, why: Bypass) -> Turn {

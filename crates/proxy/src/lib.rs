@@ -39,6 +39,7 @@ mod out_body;
 pub mod outcome;
 mod reply;
 mod request;
+mod rescue;
 mod resolve;
 mod run;
 mod serve;

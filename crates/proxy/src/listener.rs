@@ -34,20 +34,18 @@ pub(crate) async fn accept(
     listener: TcpListener,
     peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
 ) {
-    let mut short_of_descriptors = false;
+    let short = &worker.shared.short_of_descriptors;
     loop {
         let Ok(room) = worker.shared.room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, client)) => {
-                if short_of_descriptors {
-                    short_of_descriptors = false;
+                if short.load(Ordering::Relaxed) && short.swap(false, Ordering::Relaxed) {
                     log::warn!("accepting connections again");
                 }
                 place(&worker, stream, client, room, &peers);
             }
             Err(error) if lacks_resource(&error) => {
-                if !short_of_descriptors {
-                    short_of_descriptors = true;
+                if !short.swap(true, Ordering::Relaxed) {
                     log::error!(
                         "cannot accept connections: {error}; trying again every {} ms (raise the \
                          limit of open files, or lower the limit of connections)",

@@ -1,16 +1,16 @@
 //! From something that is known (a stored object, the head of a fill) to the answer for one
 //! request: conditions, ranges, HEAD, and the fields that a cache adds.
 
+use std::ops::Range;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use semantics::multipart::Multipart;
 use semantics::range::{self, ByteRange, Limits, Selection};
 use semantics::validators::{self, Selected, Verdict};
-use semantics::{Seconds, Time};
+use semantics::{Seconds, StoredHead, Time};
 
 use crate::account::Account;
 use crate::body::{AnswerBody, Source};
@@ -19,6 +19,8 @@ use crate::cache_status::CacheStatus;
 use crate::entry_body::{EntryBody, MultipartBody};
 use crate::headers::random;
 use crate::outcome::Outcome;
+use crate::rescue::Rescue;
+use crate::visit::Visit;
 
 /// What an answer is made from.
 pub(crate) struct Material<'a> {
@@ -106,14 +108,14 @@ pub(crate) fn from_material(
 
 /// Answers from a stored object. `head` takes the place of the object's own after a validation.
 pub(crate) fn from_entry(
-    parts: &Parts,
+    visit: &Visit<'_>,
     account: Account,
     status: CacheStatus,
-    now: Time,
     age: Seconds,
     answer: &Rc<Answer>,
-    head: Option<&semantics::StoredHead>,
+    head: Option<&StoredHead>,
 ) -> Response<AnswerBody> {
+    let (parts, now) = (visit.parts, visit.now);
     let stored = head.unwrap_or(answer.head.stored());
     let fields = match (&answer.head, head) {
         (Head::Ready(ready), None) if status == CacheStatus::new(Outcome::HitRam) => {
@@ -139,7 +141,7 @@ pub(crate) fn from_entry(
         && !parts.headers.contains_key(header::IF_MODIFIED_SINCE);
     if plain {
         let mut account = account;
-        let source = whole(answer);
+        let source = source(visit, answer, stored, 0..length);
         let mut response = Response::new(());
         *response.status_mut() = stored.status();
         *response.headers_mut() = fields;
@@ -147,15 +149,10 @@ pub(crate) fn from_entry(
         return response.map(|()| AnswerBody::new(source, account));
     }
     let body = |wanted| match wanted {
-        Wanted::Whole => whole(answer),
-        Wanted::Part(part) => match entry.whole() {
-            Some(bytes) => Source::Whole(slice(&bytes, part)),
-            None => {
-                Source::Entry(Box::new(EntryBody::new(entry.body(part.as_range()), part.count())))
-            }
-        },
+        Wanted::Whole => source(visit, answer, stored, 0..length),
+        Wanted::Part(part) => source(visit, answer, stored, part.as_range()),
         Wanted::Parts(frame) => {
-            Source::Multipart(Box::new(MultipartBody::new(answer.clone(), frame)))
+            Source::Multipart(Box::new(MultipartBody::new(visit.store(), answer.clone(), frame)))
         }
     };
     let material = Material {
@@ -168,14 +165,13 @@ pub(crate) fn from_entry(
     from_material(parts, account, outcome, now, material)
 }
 
-fn whole(answer: &Answer) -> Source {
-    let length = answer.entry.len();
+/// The bytes `range` of a stored object.
+fn source(visit: &Visit<'_>, answer: &Answer, head: &StoredHead, range: Range<u64>) -> Source {
     match answer.entry.whole() {
-        Some(bytes) => Source::Whole(bytes),
-        None => Source::Entry(Box::new(EntryBody::new(answer.entry.body(0..length), length))),
+        Some(bytes) => Source::Whole(bytes.slice(range.start as usize..range.end as usize)),
+        None => {
+            let rescue = Rescue::new(visit, head, answer.entry.len());
+            Source::Entry(Box::new(EntryBody::new(visit.store(), answer, range, rescue)))
+        }
     }
-}
-
-fn slice(bytes: &Bytes, part: ByteRange) -> Bytes {
-    bytes.slice(part.start as usize..part.end as usize)
 }

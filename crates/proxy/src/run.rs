@@ -4,7 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -80,6 +80,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let shared = Arc::new(Shared {
         observer,
         room: Arc::new(Semaphore::new(options.client.connections.max(1))),
+        short_of_descriptors: AtomicBool::new(false),
         loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
         via: Via::new(&options.pseudonym),
         pseudonym: options.pseudonym.clone(),

@@ -89,7 +89,6 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
         }
         MethodClass::Safe => Bypass::Method,
         MethodClass::Cacheable if !body.is_end_stream() => Bypass::Method,
-        MethodClass::Cacheable if visit.facts.directives.no_store => Bypass::NoStore,
         MethodClass::Cacheable if validators::is_for_origin(&visit.parts.headers) => {
             Bypass::Precondition
         }
@@ -109,6 +108,9 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
             },
         },
     };
+    if visit.facts.class == MethodClass::Cacheable && visit.facts.directives.only_if_cached {
+        return caching::only_if_cached(account);
+    }
     forward::pass(visit, account, body, past(why), async |_| ()).await
 }
 

@@ -5,7 +5,7 @@
 //! cannot have had an effect (it never left, or it is idempotent, has no body, and the pooled
 //! connection turned out dead before any answer); every wait has a bound.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -74,6 +74,7 @@ impl Failure {
 /// The upstream connections of one worker.
 pub(crate) struct Upstream {
     idle: RefCell<HashMap<Origin, Vec<Idle>>>,
+    idle_count: Rc<Cell<usize>>,
     resolver: Resolver,
     builder: Builder,
 }
@@ -81,6 +82,23 @@ pub(crate) struct Upstream {
 struct Idle {
     connection: Connection,
     since: Instant,
+    _counted: Counted,
+}
+
+/// Counts the idle connections of a worker.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(count: &Rc<Cell<usize>>) -> Counted {
+        count.set(count.get() + 1);
+        Counted(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 /// One connection: dropped, it is closed.
@@ -109,7 +127,12 @@ impl Upstream {
     pub fn new(limits: &UpstreamLimits) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
-        Upstream { idle: RefCell::default(), resolver: Resolver::default(), builder }
+        Upstream {
+            idle: RefCell::default(),
+            idle_count: Rc::default(),
+            resolver: Resolver::default(),
+            builder,
+        }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -212,10 +235,10 @@ impl Upstream {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        let total: usize = idle.values().map(Vec::len).sum();
         let list = idle.entry(origin).or_default();
-        if list.len() < limits.per_origin && total < limits.total {
-            list.push(Idle { connection, since: Instant::now() });
+        if list.len() < limits.per_origin && self.idle_count.get() < limits.total {
+            let counted = Counted::new(&self.idle_count);
+            list.push(Idle { connection, since: Instant::now(), _counted: counted });
         }
     }
 

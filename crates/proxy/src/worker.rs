@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
     /// One permit for each connection that may be open.
     pub room: Arc<Semaphore>,
+    /// Descriptors have run out, and it was said.
+    pub short_of_descriptors: AtomicBool,
     /// Open connections of each worker.
     pub loads: Vec<AtomicUsize>,
     pub via: Via,

@@ -297,6 +297,10 @@ fn what_must_not_be_stored_is_not() {
         assert_eq!(answer.text(), format!("answer {number}"));
         assert_eq!(answer.detail(), "BYPASS(no-store)");
     }
+    // What is stored may answer it.
+    client.get(&origin.url("/"));
+    let answer = client.get_with(&origin.url("/"), "Cache-Control: no-store\r\n");
+    assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("answer 2", "HIT_RAM"));
     let origin = counting(FRESH);
     for number in 0..2 {
         let answer = client.get_with(&origin.url("/"), "Authorization: Basic eA==\r\n");

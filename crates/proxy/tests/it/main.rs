@@ -11,3 +11,4 @@ mod forwarding;
 mod origin;
 mod refusals;
 mod rig;
+mod traffic;

@@ -23,9 +23,17 @@ pub struct Rig {
     thread: Option<JoinHandle<Ended>>,
 }
 
+/// Memory of a cache, where it does not matter.
+const MEMORY: u64 = 32 << 20;
+
 /// An empty cache in memory.
 pub fn empty_cache() -> MemoryDevice {
-    let device = MemoryDevice::new(64 << 20, 4096);
+    empty_cache_of(64 << 20)
+}
+
+/// The same with its size in bytes.
+pub fn empty_cache_of(len: u64) -> MemoryDevice {
+    let device = MemoryDevice::new(len, 4096);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let options = store::FormatOptions::default();
     runtime.block_on(store::format(&device, &options, [7; 48], 1_700_000_000)).unwrap();
@@ -70,35 +78,41 @@ impl Rig {
         let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
         let mut options = Options::new(Front::Forward, Arc::new(access));
         change(&mut options);
-        Rig::start(options, empty_cache())
+        Rig::start(options, empty_cache(), MEMORY)
     }
 
     /// A forward proxy on a cache that is already there.
     pub fn forward_on(device: MemoryDevice) -> Rig {
         let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
-        Rig::start(Options::new(Front::Forward, Arc::new(access)), device)
+        Rig::start(Options::new(Front::Forward, Arc::new(access)), device, MEMORY)
+    }
+
+    /// The same with so many bytes of memory for the cache.
+    pub fn forward_with_memory(device: MemoryDevice, memory: u64) -> Rig {
+        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        Rig::start(Options::new(Front::Forward, Arc::new(access)), device, memory)
     }
 
     /// A reverse proxy with one site for every host.
     pub fn reverse(upstream: SocketAddr, pass_host: bool) -> Rig {
-        Rig::start(reverse_options(upstream, pass_host), empty_cache())
+        Rig::start(reverse_options(upstream, pass_host), empty_cache(), MEMORY)
     }
 
     /// The same on a cache that is already there.
     pub fn reverse_on(upstream: SocketAddr, device: MemoryDevice) -> Rig {
-        Rig::start(reverse_options(upstream, true), device)
+        Rig::start(reverse_options(upstream, true), device, MEMORY)
     }
 
-    fn start(options: Options, device: MemoryDevice) -> Rig {
-        Rig::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), options, device)
+    fn start(options: Options, device: MemoryDevice, memory: u64) -> Rig {
+        Rig::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), options, device, memory)
     }
 
     /// For options that have to know the address.
     pub fn start_at(listener: TcpListener, options: Options) -> Rig {
-        Rig::start_on(listener, options, empty_cache())
+        Rig::start_on(listener, options, empty_cache(), MEMORY)
     }
 
-    fn start_on(listener: TcpListener, options: Options, device: MemoryDevice) -> Rig {
+    fn start_on(listener: TcpListener, options: Options, device: MemoryDevice, memory: u64) -> Rig {
         let address = listener.local_addr().unwrap();
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());
@@ -112,7 +126,7 @@ impl Rig {
                     let device = device.clone();
                     Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))]))
                 },
-                options: store::Options { memory: 32 << 20, ..store::Options::default() },
+                options: store::Options { memory, ..store::Options::default() },
                 opened: Box::new(|_| ()),
             }),
             admin: None,
