@@ -98,8 +98,11 @@ pub(crate) struct ClusterTable {
     pins: Vec<u16>,
     references: Vec<u16>,
     scores: Vec<u16>,
-    /// The least key of every block of clusters.
+    /// A lower bound of the keys of every block of clusters; the least key itself unless stale.
     block_keys: Vec<u64>,
+    /// Blocks whose least key may have risen. Found out when a victim is chosen, so that an access
+    /// costs the same however often its cluster is asked for.
+    stale_blocks: Vec<bool>,
     last_access: Vec<u32>,
     incarnations: Vec<u64>,
     live_records: Vec<u32>,
@@ -135,6 +138,7 @@ impl ClusterTable {
             references: Vec::new(),
             scores: Vec::new(),
             block_keys: Vec::new(),
+            stale_blocks: Vec::new(),
             last_access: Vec::new(),
             incarnations: Vec::new(),
             live_records: Vec::new(),
@@ -164,6 +168,7 @@ impl ClusterTable {
         self.references.resize(len, 0);
         self.scores.resize(len, SPARED);
         self.block_keys.resize(len.div_ceil(BLOCK), SPARED_KEY);
+        self.stale_blocks.resize(len.div_ceil(BLOCK), false);
         self.last_access.resize(len, 0);
         self.incarnations.resize(len, 0);
         self.live_records.resize(len, 0);
@@ -406,9 +411,8 @@ impl ClusterTable {
     /// The cluster to give up for room, `None` when there is none. Those that `protected` names
     /// are spared. Pinned ones are not candidates; those in memory and the young only when nothing
     /// else is left.
-    pub(crate) fn victim(&self, protected: impl Fn(ClusterId) -> bool) -> Option<ClusterId> {
-        let least = self.block_keys.iter().copied().min().filter(|least| *least != SPARED_KEY);
-        let Some(least) = least else { return self.last_resort(protected) };
+    pub(crate) fn victim(&mut self, protected: impl Fn(ClusterId) -> bool) -> Option<ClusterId> {
+        let Some(least) = self.settled_least_key() else { return self.last_resort(protected) };
         let blocks = (0..self.block_keys.len()).filter(|block| self.block_keys[*block] == least);
         let equals = blocks.flat_map(|block| self.block(block));
         equals
@@ -416,6 +420,24 @@ impl ClusterTable {
             .min_by_key(|cluster| self.distance(*cluster))
             .or_else(|| self.victim_among_all(&protected))
             .or_else(|| self.last_resort(protected))
+    }
+
+    /// The least key of all candidates, `None` when there are none.
+    fn settled_least_key(&mut self) -> Option<u64> {
+        loop {
+            let least = *self.block_keys.iter().min()?;
+            let mut settled = true;
+            for block in 0..self.block_keys.len() {
+                if self.block_keys[block] == least && self.stale_blocks[block] {
+                    self.block_keys[block] = self.least_key(block);
+                    self.stale_blocks[block] = false;
+                    settled = false;
+                }
+            }
+            if settled {
+                return (least != SPARED_KEY).then_some(least);
+            }
+        }
     }
 
     /// As [`ClusterTable::victim`], when the best candidates are protected.
@@ -547,8 +569,9 @@ impl ClusterTable {
         let key = self.key(at);
         if key <= self.block_keys[block] {
             self.block_keys[block] = key;
+            self.stale_blocks[block] = false;
         } else if old == self.block_keys[block] {
-            self.block_keys[block] = self.least_key(block);
+            self.stale_blocks[block] = true;
         }
     }
 
@@ -565,6 +588,7 @@ impl ClusterTable {
         (0..self.scores.len()).for_each(|at| self.scores[at] = self.score_of(at));
         let blocks = self.scores.len().div_ceil(BLOCK);
         self.block_keys = (0..blocks).map(|block| self.least_key(block)).collect();
+        self.stale_blocks = vec![false; blocks];
     }
 
     fn worth(&self, at: usize) -> u16 {

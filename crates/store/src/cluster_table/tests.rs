@@ -281,7 +281,8 @@ fn decode_equals(table: &ClusterTable, model: &Model, random: &mut fastrand::Rng
         damaged[at] ^= 1 << random.u8(..8);
         damaged.truncate(random.usize(..=damaged.len() * 2));
         // Any answer but a panic; one that is accepted is a table that works.
-        if let Ok(table) = ClusterTable::decode(&damaged, table.clusters(), SIZE, model.policy) {
+        if let Ok(mut table) = ClusterTable::decode(&damaged, table.clusters(), SIZE, model.policy)
+        {
             let _ = table.victim(|_| false);
         }
     }
