@@ -21,6 +21,7 @@ use crate::cache::{Answer, Found, Store, find};
 use crate::cache_status::{CacheStatus, Fwd};
 use crate::fill::Fill;
 use crate::filler::Filler;
+use crate::fills::Unshareable;
 use crate::follow::{Follow, Role};
 use crate::forward;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
@@ -159,7 +160,7 @@ impl Round<'_> {
             // A HEAD fetches no body that could be stored.
             return Turn::Past(account, miss_status(&marker));
         }
-        if fills.is_unshareable(key.as_bytes()) {
+        if fills.unshareable(key.as_bytes()) == Some(Unshareable::NotStorable) {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NotShareable)));
         }
         self.fetch(key, marker, None, account).await
@@ -181,7 +182,7 @@ impl Round<'_> {
         let fills = &visit.worker().shared.fills;
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
-        let alone = fills.is_unshareable(key.as_bytes())
+        let alone = fills.unshareable(key.as_bytes()).is_some()
             || (visit.facts.directives.no_cache && fills.running(key.as_bytes()).is_some());
         let new = || Fill::new(self.store.begin_fetch(self.primary));
         let (fill, began) =

@@ -22,6 +22,7 @@ use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
 use crate::cache::{self, Answer, Store};
 use crate::errand::{self, Errand};
 use crate::fill::{End, Failed, Fill, FillHead, Stage, Validated};
+use crate::fills::Unshareable;
 use crate::headers::random;
 use crate::outcome::Error;
 use crate::upstream::{BodyError, Failure, UpstreamBody};
@@ -177,7 +178,7 @@ impl Filler {
             log::debug!("the refreshed head was not stored: {refusal}");
         }
         if !head.packed().is_fresh(exchange.received) {
-            self.not_shareable();
+            self.not_shareable(Unshareable::NotFresh);
         }
         ending.leave_table();
         let meta = stale.entry.meta().clone();
@@ -185,11 +186,12 @@ impl Filler {
     }
 
     /// The next clients of this key will fetch for themselves at once.
-    fn not_shareable(&self) {
+    fn not_shareable(&self, why: Unshareable) {
         let limits = &self.context.options.fill;
         let key = self.key.as_bytes();
         self.worker.shared.fills.set_unshareable(
             key,
+            why,
             limits.unshareable_for,
             limits.unshareable_keys,
         );
@@ -215,12 +217,12 @@ impl Filler {
                 let head = StoredHead::new(status, &headers, exchange, settings);
                 writer = self.begin_writing(&head, length).await;
                 if !head.packed().is_fresh(exchange.received) {
-                    self.not_shareable();
+                    self.not_shareable(Unshareable::NotFresh);
                 }
                 Some(head)
             }
             _ => {
-                self.not_shareable();
+                self.not_shareable(Unshareable::NotStorable);
                 if self.stale.is_some() && !reuse::is_error(status) {
                     // What is stored is no longer what the origin answers.
                     self.store.remove(&self.key).await;

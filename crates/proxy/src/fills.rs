@@ -19,10 +19,19 @@ pub(crate) struct Fills {
     hasher: RandomState,
 }
 
+/// Why clients of a key should not wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unshareable {
+    /// The answer is not for the cache: each request goes past it.
+    NotStorable,
+    /// It is stored, but must be validated for each request.
+    NotFresh,
+}
+
 #[derive(Default)]
 struct Shard {
     running: HashMap<Bytes, Arc<Fill>>,
-    unshareable: HashMap<Bytes, Instant>,
+    unshareable: HashMap<Bytes, (Unshareable, Instant)>,
     /// The same keys, oldest first.
     order: VecDeque<Bytes>,
 }
@@ -66,10 +75,16 @@ impl Fills {
     }
 
     /// Remembers that the answer for `key` could not be shared; at most `keys_max` are remembered.
-    pub fn set_unshareable(&self, key: &Bytes, for_time: Duration, keys_max: usize) {
+    pub fn set_unshareable(
+        &self,
+        key: &Bytes,
+        why: Unshareable,
+        for_time: Duration,
+        keys_max: usize,
+    ) {
         let mut shard = self.shard(key);
         let until = Instant::now() + for_time;
-        if shard.unshareable.insert(key.clone(), until).is_none() {
+        if shard.unshareable.insert(key.clone(), (why, until)).is_none() {
             shard.order.push_back(key.clone());
         }
         while shard.order.len() > (keys_max / SHARDS).max(1) {
@@ -79,10 +94,11 @@ impl Fills {
         }
     }
 
-    /// True when the answer for `key` could lately not be shared.
-    pub fn is_unshareable(&self, key: &Bytes) -> bool {
+    /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
+    pub fn unshareable(&self, key: &Bytes) -> Option<Unshareable> {
         let shard = self.shard(key);
-        shard.unshareable.get(key).is_some_and(|until| *until > Instant::now())
+        let (why, until) = shard.unshareable.get(key)?;
+        (*until > Instant::now()).then_some(*why)
     }
 
     fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {

@@ -191,6 +191,18 @@ fn a_stale_object_is_validated_and_its_body_served() {
 }
 
 #[test]
+fn what_is_stale_at_once_is_stored_again_after_its_removal() {
+    let origin = validating("Cache-Control: max-age=0\r\n");
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for _ in 0..2 {
+        assert_eq!(client.get(&origin.url("/")).detail(), "MISS");
+        assert_eq!(client.get(&origin.url("/")).detail(), "REVALIDATED");
+        client.send(request("DELETE", &origin.url("/"), "")).answer();
+    }
+}
+
+#[test]
 fn a_changed_object_takes_the_place_of_the_stale_one() {
     let origin = counting("Cache-Control: max-age=0\r\nETag: \"x\"\r\n");
     let rig = Rig::forward();
