@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::client_io::{ConnState, Phase};
+use crate::metrics::Event;
 use crate::outcome::{Error, Outcome};
 use crate::upstream::Origin;
 use crate::worker::Worker;
@@ -27,6 +28,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// A client connection was accepted (`true`) or ended (`false`).
     fn connection(&self, _opened: bool) {}
+
+    /// Something happened `n` times, or `n` bytes moved.
+    fn count(&self, _event: Event, _n: u64) {}
 
     /// hyper refused a head before there was a request: its status (none when the connection just
     /// ended) and what was wrong.
@@ -74,6 +78,8 @@ pub struct Texts {
     pub user_agent: Option<HeaderValue>,
     /// `Content-Type` of the answer.
     pub content_type: Option<HeaderValue>,
+    /// Bytes of the answer's head, without the fields that hyper adds (Date, framing).
+    pub head_bytes: u64,
 }
 
 /// The open account.
@@ -106,6 +112,7 @@ impl Account {
                 referer: parts.headers.get(header::REFERER).cloned(),
                 user_agent: parts.headers.get(header::USER_AGENT).cloned(),
                 content_type: None,
+                head_bytes: 0,
             })
         });
         Account {
@@ -130,6 +137,7 @@ impl Account {
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
             texts.content_type = headers.get(header::CONTENT_TYPE).cloned();
+            texts.head_bytes = head_bytes(status, headers);
         }
     }
 
@@ -164,6 +172,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.conn.set_phase(Phase::Idle);
+        self.conn.report_moved(&*self.worker.observer);
         self.worker.observer.finished(&Finished {
             client: self.client,
             method: &self.method,
@@ -177,6 +186,13 @@ impl Drop for Account {
             texts: self.texts.as_deref(),
         });
     }
+}
+
+/// Bytes of a head as it is written in HTTP/1.1.
+fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    ("HTTP/1.1 200 \r\n\r\n".len() + reason.len() + fields.sum::<usize>()) as u64
 }
 
 /// The URL of a request as a log may show it.
@@ -204,6 +220,17 @@ mod tests {
     use http::Request;
 
     use super::*;
+
+    #[test]
+    fn heads_are_measured_as_written() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ETAG, HeaderValue::from_static("\"x\""));
+        headers.append(header::VIA, HeaderValue::from_static("1.1 a"));
+        headers.append(header::VIA, HeaderValue::from_static("1.1 larder"));
+        let written =
+            "HTTP/1.1 404 Not Found\r\netag: \"x\"\r\nvia: 1.1 a\r\nvia: 1.1 larder\r\n\r\n";
+        assert_eq!(head_bytes(StatusCode::NOT_FOUND, &headers), written.len() as u64);
+    }
 
     #[test]
     fn user_information_is_not_shown() {

@@ -24,6 +24,7 @@ use crate::filler::Filler;
 use crate::fills::Unshareable;
 use crate::follow::{Follow, Role};
 use crate::forward;
+use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
 use crate::visit::Visit;
@@ -195,6 +196,7 @@ impl Round<'_> {
             spawn_local(filler.run());
             Role::Leader(interim)
         } else {
+            visit.worker().observer.count(Event::FollowerJoined, 1);
             Role::Follower
         };
         let follow = Follow { visit, store: self.store, key, role, outdated, status };

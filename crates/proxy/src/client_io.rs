@@ -14,6 +14,9 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::account::Observer;
+use crate::metrics::Event;
+
 /// What a connection is doing, as far as time-outs care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -47,6 +50,8 @@ pub(crate) struct ConnState {
     /// Bytes read from and written to the client.
     read: Cell<u64>,
     written: Cell<u64>,
+    /// How many of them were told to the observer.
+    reported: Cell<(u64, u64)>,
     read_blocked: Cell<bool>,
     write_blocked: Cell<bool>,
     eof: Cell<bool>,
@@ -75,6 +80,14 @@ impl ConnState {
     /// Bytes moved so far, both ways.
     pub fn moved(&self) -> u64 {
         self.read.get() + self.written.get()
+    }
+
+    /// Tells the observer of the bytes that moved since the last time.
+    pub fn report_moved(&self, observer: &dyn Observer) {
+        let (read, written) = (self.read.get(), self.written.get());
+        let (read_before, written_before) = self.reported.replace((read, written));
+        observer.count(Event::BytesReceived, read - read_before);
+        observer.count(Event::BytesSent, written - written_before);
     }
 
     /// True while we wait for the client to send or take body bytes.

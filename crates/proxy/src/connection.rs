@@ -23,8 +23,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::account::Account;
+use crate::account::{Account, Observer};
 use crate::client_io::{ClientIo, ConnState, Cut, Phase};
+use crate::metrics::Event;
 use crate::options::ClientLimits;
 use crate::serve;
 use crate::tunnel::{self, End};
@@ -124,7 +125,10 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
             let tunnel = connection.tunnel.borrow_mut().take();
             match tunnel {
                 Some(tunnel) if result.is_ok() => {
-                    tunnel_through(&state, socket, parts.read_buf, tunnel).await;
+                    let observer = &*worker.observer;
+                    observer.count(Event::TunnelOpened, 1);
+                    tunnel_through(&state, socket, parts.read_buf, tunnel, observer).await;
+                    observer.count(Event::TunnelClosed, 1);
                 }
                 _ => close(socket, state.eof()).await,
             }
@@ -165,7 +169,15 @@ async fn close(mut socket: TcpStream, seen_eof: bool) {
 
 /// Joins client and upstream until both have ended; `early` is what the client sent before our
 /// answer. The drain cuts it.
-async fn tunnel_through(state: &ConnState, client: TcpStream, early: Bytes, tunnel: Tunnel) {
+async fn tunnel_through(
+    state: &ConnState,
+    client: TcpStream,
+    early: Bytes,
+    tunnel: Tunnel,
+    observer: &dyn Observer,
+) {
+    // The connection has counted these.
+    let early_bytes = early.len() as u64;
     let Tunnel { upstream, mut account, idle } = tunnel;
     let cut = poll_fn(|cx| {
         state.note_task(cx);
@@ -173,6 +185,8 @@ async fn tunnel_through(state: &ConnState, client: TcpStream, early: Bytes, tunn
     });
     let ended = tunnel::join(client, early, upstream, idle, cut).await;
     account.sent(ended.received);
+    observer.count(Event::BytesReceived, ended.sent.saturating_sub(early_bytes));
+    observer.count(Event::BytesSent, ended.received);
     match ended.how {
         End::Closed | End::Idle => account.ended(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),

@@ -24,6 +24,7 @@ use crate::errand::{self, Errand};
 use crate::fill::{End, Failed, Fill, FillHead, Stage, Validated};
 use crate::fills::Unshareable;
 use crate::headers::random;
+use crate::metrics::Event;
 use crate::outcome::Error;
 use crate::upstream::{BodyError, Failure, UpstreamBody};
 use crate::worker::{Context, Worker};
@@ -68,6 +69,8 @@ struct Ending {
     worker: Rc<Worker>,
     fill: Arc<Fill>,
     keys: Vec<Bytes>,
+    /// What became of it, as it is counted.
+    counted: Event,
 }
 
 impl Ending {
@@ -91,6 +94,7 @@ impl Drop for Ending {
         };
         self.fill.publish(Stage::Failed(Arc::new(failed)), None);
         self.fill.end(End::Broken(Error::Draining));
+        self.worker.observer.count(self.counted, 1);
     }
 }
 
@@ -98,7 +102,9 @@ impl Filler {
     /// Runs the fill to its end.
     pub async fn run(mut self) {
         let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
-        let mut ending = Ending { worker: self.worker.clone(), fill: self.fill.clone(), keys };
+        self.worker.observer.count(Event::FillBegun, 1);
+        let (worker, fill) = (self.worker.clone(), self.fill.clone());
+        let mut ending = Ending { worker, fill, keys, counted: Event::FillAborted };
         let requested = now();
         if let Some(stale) = &self.stale {
             validators::make_conditional(&mut self.errand.headers, &stale.head.stored().selected());
@@ -181,6 +187,7 @@ impl Filler {
             self.not_shareable(Unshareable::NotFresh);
         }
         ending.leave_table();
+        ending.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
         self.fill.publish(Stage::Validated(Arc::new(Validated { meta, head })), None);
     }
@@ -241,7 +248,8 @@ impl Filler {
         let head = FillHead { status, headers, shared, key, stored, length };
         self.fill.publish(Stage::Streaming(Arc::new(head)), partial);
         let sink = writer.map_or(Sink::Nowhere, Sink::Open);
-        let end = self.carry(body, sink, length).await;
+        let (end, counted) = self.carry(body, sink, length).await;
+        ending.counted = counted;
         ending.leave_table();
         self.fill.end(end);
     }
@@ -284,7 +292,12 @@ impl Filler {
     }
 
     /// Carries the body to its end.
-    async fn carry(&self, mut body: UpstreamBody, mut sink: Sink, length: Option<u64>) -> End {
+    async fn carry(
+        &self,
+        mut body: UpstreamBody,
+        mut sink: Sink,
+        length: Option<u64>,
+    ) -> (End, Event) {
         let limits = &self.context.options.fill;
         // The store reads back only whole pieces.
         let keep = (limits.window as u64).max(u64::from(PIECE_MAX));
@@ -317,10 +330,10 @@ impl Filler {
                     continue;
                 }
                 Step::End => break,
-                Step::Abandoned => return End::Broken(Error::Upstream),
+                Step::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
                 Step::Broken(error) => {
                     log::debug!("{}: the body broke off: {error}", self.errand.origin);
-                    return End::Broken(error.reason());
+                    return (End::Broken(error.reason()), Event::FillAborted);
                 }
             };
             produced += piece.len() as u64;
@@ -338,7 +351,11 @@ impl Filler {
             }
         }
         sink.commit().await;
-        End::Whole(trailers)
+        let counted = match sink {
+            Sink::Committed => Event::FillStored,
+            Sink::Open(_) | Sink::Nowhere => Event::FillUnstored,
+        };
+        (End::Whole(trailers), counted)
     }
 
     /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or little

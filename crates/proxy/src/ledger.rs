@@ -62,7 +62,7 @@ impl Observer for Ledger {
             url: &texts.url,
             version: done.version,
             status,
-            bytes_out: done.body_bytes,
+            bytes_out: texts.head_bytes + done.body_bytes,
             body_out: done.body_bytes,
             referer: texts.referer.as_ref().map(|value| value.as_bytes()),
             user_agent: texts.user_agent.as_ref().map(|value| value.as_bytes()),
@@ -71,6 +71,10 @@ impl Observer for Ledger {
             aborted: !done.complete,
             hierarchy,
         });
+    }
+
+    fn count(&self, event: Event, n: u64) {
+        self.metrics.count(event, n);
     }
 
     fn connection(&self, opened: bool) {

@@ -339,6 +339,12 @@ impl Metrics {
     }
 }
 
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new(1)
+    }
+}
+
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").field("shards", &self.shards.len()).finish_non_exhaustive()

@@ -12,6 +12,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::access::Denial;
+use crate::account::Observer;
+use crate::metrics::Event;
 use crate::options::UpstreamLimits;
 use crate::out_body::{OutBody, Progress};
 use crate::outcome::Error as Reason;
@@ -77,6 +80,7 @@ pub(crate) struct Upstream {
     idle_count: Rc<Cell<usize>>,
     resolver: Resolver,
     builder: Builder,
+    observer: Arc<dyn Observer>,
 }
 
 struct Idle {
@@ -124,15 +128,11 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl Upstream {
-    pub fn new(limits: &UpstreamLimits) -> Upstream {
+    pub fn new(limits: &UpstreamLimits, observer: Arc<dyn Observer>) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
-        Upstream {
-            idle: RefCell::default(),
-            idle_count: Rc::default(),
-            resolver: Resolver::default(),
-            builder,
-        }
+        let (idle, resolver) = (RefCell::default(), Resolver::default());
+        Upstream { idle, idle_count: Rc::default(), resolver, builder, observer }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -149,7 +149,10 @@ impl Upstream {
             let pooled = if may_pool { self.take_idle(origin, limits, check) } else { None };
             let fresh = pooled.is_none();
             let mut connection = match pooled {
-                Some(connection) => connection,
+                Some(connection) => {
+                    self.observer.count(Event::UpstreamReused, 1);
+                    connection
+                }
                 None => self.connect(origin, limits, check).await?,
             };
             let sending = connection.sender.try_send_request(request);
@@ -175,6 +178,7 @@ impl Upstream {
                 (None, Some(again)) if !fresh && is_dead(error.error()) => request = again(),
                 _ => return Err(no_answer(origin, error.error())),
             }
+            self.observer.count(Event::UpstreamRetried, 1);
         }
     }
 
@@ -271,6 +275,7 @@ impl Upstream {
         let stream = connected.map_err(|e| {
             Failure::Failed(Reason::Connect, format!("No connection to {origin}: {e}."))
         })?;
+        self.observer.count(Event::UpstreamConnected, 1);
         // Small requests must not wait for acknowledgements; a failure only costs time.
         let _ = stream.set_nodelay(true);
         let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());

@@ -83,7 +83,9 @@ pub(crate) struct WatchGuard {
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
-        self.worker.connections.borrow_mut().remove(&self.id);
+        if let Some(watched) = self.worker.connections.borrow_mut().remove(&self.id) {
+            watched.state.report_moved(&*self.worker.observer);
+        }
         self.worker.shared.loads[self.worker.index].fetch_sub(1, Ordering::Relaxed);
         self.worker.observer.connection(false);
     }
@@ -99,8 +101,8 @@ impl Worker {
         Rc::new(Worker {
             index,
             observer: shared.observer.clone(),
+            upstream: Rc::new(Upstream::new(&options.upstream, shared.observer.clone())),
             shared,
-            upstream: Rc::new(Upstream::new(&options.upstream)),
             store,
             context: RefCell::new(Context::new(options)),
             connections: RefCell::default(),
@@ -130,6 +132,8 @@ impl Worker {
 
     /// Looks after time-outs and changes of the options until the drain begins.
     pub async fn sweep(&self, mut control: watch::Receiver<State>) {
+        // What was told before this worker was there counts as news.
+        control.mark_changed();
         let mut tick = interval(self.sweep_interval());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

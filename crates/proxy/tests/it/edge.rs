@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proxy::access::{Access, Action, Front, PortRange, Rule};
 use proxy::address::Locals;
+use proxy::metrics::Event;
 use proxy::options::{self, Options};
 
 use crate::client::Client;
@@ -98,6 +99,30 @@ fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
     for client in &mut clients {
         assert!(client.closed());
     }
+}
+
+#[test]
+fn what_happens_is_counted() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nCache-Control: max-age=60\r\n\r\nabc";
+    let origin = Origin::always(answer);
+    let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
+    let mut client = rig.client();
+    for path in ["/a", "/b", "/a"] {
+        assert_eq!(client.get(&origin.url(path)).text(), "abc");
+    }
+    let mut tunnel = rig.client();
+    connect(&mut tunnel, &origin.address.to_string());
+    tunnel.send("GET /c HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(tunnel.answer().text(), "abc");
+    rig.stop();
+    let total = |event| rig.seen.metrics.total(event);
+    assert_eq!((total(Event::FillBegun), total(Event::FillStored)), (2, 2));
+    assert_eq!((total(Event::TunnelOpened), total(Event::TunnelClosed)), (1, 1));
+    let upstream = (total(Event::UpstreamConnected), total(Event::UpstreamReused));
+    assert_eq!(upstream, (2, 1), "one for two fills, one for the tunnel");
+    // Each answer of the origin went out four times, in heads of ours or in the tunnel.
+    assert!(total(Event::BytesSent) > 4 * 3 + answer.len() as u64);
+    assert!(total(Event::BytesReceived) > 100);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use device::{AnyDevice, MemoryDevice};
 
 use proxy::access::{self, Access};
 use proxy::address::Locals;
+use proxy::metrics::{Event, Metrics};
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
 use proxy::{CacheSetup, Control, Ended, Finished, Observer, Setup};
@@ -46,6 +47,7 @@ pub struct Seen {
     pub outcomes: Mutex<Vec<(Outcome, u64, bool)>>,
     pub refused: Mutex<Vec<Option<u16>>>,
     pub urls: Mutex<Vec<String>>,
+    pub metrics: Metrics,
 }
 
 impl Observer for Seen {
@@ -57,6 +59,10 @@ impl Observer for Seen {
         let entry = (finished.outcome, finished.body_bytes, finished.complete);
         self.urls.lock().unwrap().push(finished.texts.unwrap().url.clone());
         self.outcomes.lock().unwrap().push(entry);
+    }
+
+    fn count(&self, event: Event, n: u64) {
+        self.metrics.count(event, n);
     }
 
     fn refused(
