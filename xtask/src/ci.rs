@@ -19,7 +19,7 @@ const TESTS: &[&str] = &["test", "--workspace"];
 /// What to leave out.
 #[derive(Args)]
 pub struct Options {
-    /// Seconds that each randomised test goes on in the fuzzing step; 0 leaves it out.
+    /// Seconds that the fuzzing goes on; 0 leaves it out.
     #[arg(long, default_value_t = 5)]
     pub fuzz_seconds: u64,
 }
@@ -45,6 +45,7 @@ pub fn run(options: &Options) -> Result<(), String> {
                 seconds: options.fuzz_seconds,
                 seed: None,
                 packages: Vec::new(),
+                only: String::new(),
             })
         })?;
     }

@@ -1,27 +1,34 @@
 //! Long runs of the tests that live on chance.
 //!
-//! Randomised tests have `fuzz` in their names and read two variables of the environment, so that
-//! `cargo test` runs them for a moment and this chore for as long as it is told:
-//! `LARDER_FUZZ_SECONDS` (how long each of them goes on) and `LARDER_FUZZ_SEED` (where it begins;
-//! every test prints its seed, and the same seed runs the same course). Tests written with
-//! `proptest` take `PROPTEST_CASES`, which follows from the seconds.
+//! Randomised tests take their seed from `LARDER_SEED` and print it; the same seed runs the same
+//! course. `cargo test` runs each for a moment with a seed of its own; this chore runs them again
+//! and again, each round with the next seed, for as long as it is told.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use crate::workspace;
 
+/// The crates whose tests draw by chance without real sockets or processes.
+const CRATES: &[&str] = &["device", "semantics", "store"];
+
 /// How long and from which seed.
 #[derive(Args)]
 pub struct Options {
-    /// Seconds that each randomised test goes on.
+    /// Seconds after which no further round begins; one is always run.
     #[arg(long, default_value_t = 60)]
     pub seconds: u64,
-    /// The seed to begin with; a new one each time when absent.
+    /// The seed of the first round, each further round takes the next; by chance when absent.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Only the tests of this crate.
     #[arg(long = "package", short = 'p')]
     pub packages: Vec<String>,
+    /// Only the tests whose names contain this.
+    #[arg(long, default_value = "")]
+    pub only: String,
 }
 
 /// How long the soak goes on.
@@ -35,30 +42,33 @@ pub struct SoakOptions {
     pub seed: Option<u64>,
 }
 
-/// Cases that a property test tries for each second asked for.
-const CASES_PER_SECOND: u64 = 200;
-
-/// Runs the randomised tests.
+/// Runs the randomised tests, round after round.
 ///
 /// # Errors
 ///
-/// When one of them fails; its output holds the seed.
+/// When one of them fails; the text says how to run that round again.
 pub fn run(options: &Options) -> Result<(), String> {
     let mut words = vec!["test", "--quiet"];
-    if options.packages.is_empty() {
-        words.push("--workspace");
-    }
-    for package in &options.packages {
+    let all: Vec<String> = CRATES.iter().map(|c| (*c).to_owned()).collect();
+    let packages = if options.packages.is_empty() { &all } else { &options.packages };
+    for package in packages {
         words.extend(["--package", package]);
     }
-    words.extend(["--", "fuzz", "--nocapture", "--test-threads=2"]);
-    let mut command = workspace::cargo(&words);
-    command.env("LARDER_FUZZ_SECONDS", options.seconds.to_string());
-    command.env("PROPTEST_CASES", (options.seconds * CASES_PER_SECOND).to_string());
-    if let Some(seed) = options.seed {
-        command.env("LARDER_FUZZ_SEED", seed.to_string());
+    words.extend(["--tests", "--", &options.only]);
+    let end = Instant::now() + Duration::from_secs(options.seconds);
+    let mut seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(()) >> 16);
+    loop {
+        println!("round with seed {seed}");
+        let mut command = workspace::cargo(&words);
+        command.env("LARDER_SEED", seed.to_string()).env("DEVICE_SEED", seed.to_string());
+        workspace::succeed(command).map_err(|why| {
+            format!("{why}\nto run this round again: cargo xtask fuzz --seconds 0 --seed {seed}")
+        })?;
+        if Instant::now() >= end {
+            return Ok(());
+        }
+        seed = seed.wrapping_add(1);
     }
-    workspace::succeed(command)
 }
 
 /// Runs the end-to-end soak: a cache much smaller than its traffic, every byte verified.
@@ -80,7 +90,7 @@ pub fn soak(options: &SoakOptions) -> Result<(), String> {
     ]);
     command.env("LARDER_SOAK_SECONDS", options.seconds.to_string());
     if let Some(seed) = options.seed {
-        command.env("LARDER_FUZZ_SEED", seed.to_string());
+        command.env("LARDER_SEED", seed.to_string());
     }
     workspace::succeed(command)
 }

@@ -6,6 +6,7 @@
 // A command-line tool talks on standard output.
 #![allow(clippy::print_stdout)]
 
+mod bench;
 mod ci;
 mod fuzz;
 mod tidy;
@@ -28,6 +29,8 @@ struct Arguments {
 enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
     Ci(ci::Options),
+    /// Measures what a request costs the server, beside nginx in the same run.
+    Bench(bench::Options),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
     Tidy,
     /// Runs the randomised tests of all crates for longer than `cargo test` does.
@@ -39,6 +42,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
+        Chore::Bench(options) => bench::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Soak(options) => fuzz::soak(&options),

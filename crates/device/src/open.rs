@@ -10,6 +10,8 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
 
@@ -154,13 +156,13 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         Err(error) => return Err(failed("look at it")(error)),
     };
     let mut file = match existing {
-        Some(kind) => open_existing(path, kind, options)?,
+        Some(kind) => patiently(|| open_existing(path, kind, options))?,
         None => create(path, options)?,
     };
     let metadata = file.metadata().map_err(failed("look at it"))?;
     let kind = kind_of(path, &metadata)?;
     if options.access == Access::Exclusive {
-        lock(path, &file)?;
+        patiently(|| lock(path, &file))?;
     }
     let mut fallbacks = Vec::new();
     let mut len = file.seek(SeekFrom::End(0)).map_err(failed("find its length"))?;
@@ -204,6 +206,24 @@ fn kind_of(path: &Path, metadata: &fs::Metadata) -> Result<FileKind, OpenError> 
         "a socket"
     };
     Err(OpenError::WrongKind { path: path.to_owned(), what })
+}
+
+/// How long a path may be in use before that is taken for an answer. A process that was killed is
+/// gone before its ring is: the kernel takes that apart behind its back, and until then the file
+/// is open and locked. Whoever starts us again at once must not be told to choose another path.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Repeats `claim` while it finds the path in use, for [`IN_USE_PATIENCE`].
+fn patiently<T>(mut claim: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    let begin = Instant::now();
+    loop {
+        match claim() {
+            Err(OpenError::InUse { .. }) if begin.elapsed() < IN_USE_PATIENCE => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
 }
 
 fn open_existing(path: &Path, kind: FileKind, options: &OpenOptions) -> Result<File, OpenError> {

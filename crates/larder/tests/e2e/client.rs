@@ -1,0 +1,250 @@
+//! A client that says exactly what it is told to say, and judges what comes back.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::body::{self, Name};
+use crate::message::{self, Head};
+use crate::origin::{self, PATIENCE};
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Status line and headers.
+    pub head: Head,
+    /// The body as far as it came, unless it was only checked.
+    pub body: Vec<u8>,
+    /// Bytes of body that came.
+    pub len: u64,
+    /// True when the body ended as its framing said; false when the connection broke.
+    pub whole: bool,
+    /// Interim answers before this one.
+    pub interim: Vec<Head>,
+}
+
+impl Reply {
+    /// The first value of a header; empty when there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.head.get(name).unwrap_or_default()
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// What the proxy says became of the request: `detail` of our member of `Cache-Status`, the
+    /// reason in brackets left out.
+    pub fn outcome(&self) -> String {
+        let status = self.header("cache-status");
+        let ours = status.rsplit(',').next().unwrap_or_default();
+        let detail = ours.split(';').find_map(|p| p.trim().strip_prefix("detail="));
+        let detail = detail.unwrap_or_else(|| panic!("no outcome in {:?}", self.head));
+        detail.trim_matches('"').split('(').next().unwrap_or_default().to_owned()
+    }
+
+    /// Panics unless this is the whole right body of `target`, in the version that it names.
+    #[track_caller]
+    pub fn verify(&self, target: &str) {
+        assert!(self.whole, "cut off: {:?} after {} bytes", self.head, self.len);
+        assert_eq!(self.len, origin::size_of(target), "length of {target}: {:?}", self.head);
+        self.verify_from(target, 0);
+    }
+
+    /// Panics unless the bytes that came are those of `target` from `offset` on.
+    #[track_caller]
+    pub fn verify_from(&self, target: &str, offset: u64) {
+        let seed = self.seed(target);
+        let wrong = body::difference(seed, offset, &self.body);
+        assert_eq!(wrong, None, "first wrong byte of {target}: {:?}", self.head);
+    }
+
+    fn seed(&self, target: &str) -> u64 {
+        seed(&self.head, target)
+    }
+}
+
+fn seed(head: &Head, target: &str) -> u64 {
+    let version = head.get("x-version").and_then(|v| v.parse().ok());
+    let version = version.unwrap_or_else(|| panic!("not the origin's answer: {head:?}"));
+    let variant = head.get("x-variant").unwrap_or_default().to_owned();
+    Name { target: target.into(), version, variant }.seed()
+}
+
+/// A connection that can be used again.
+pub struct Connection {
+    reader: BufReader<TcpStream>,
+}
+
+impl Connection {
+    /// Connects.
+    pub fn open(to: SocketAddr) -> io::Result<Connection> {
+        let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { reader: BufReader::new(stream) })
+    }
+
+    /// The socket, for odd things.
+    pub fn stream(&self) -> &TcpStream {
+        self.reader.get_ref()
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.reader.get_mut().write_all(bytes)
+    }
+
+    /// Reads a final head, and the interim ones before it.
+    pub fn read_head(&mut self) -> io::Result<(Head, Vec<Head>)> {
+        let mut interim = Vec::new();
+        loop {
+            let head = message::read_head(&mut self.reader)?
+                .ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+            if head.first.split(' ').nth(1).is_some_and(|s| s.starts_with('1') && s != "101") {
+                interim.push(head);
+            } else {
+                return Ok((head, interim));
+            }
+        }
+    }
+
+    /// Reads the answer to a request with `method`, keeping the body.
+    pub fn read(&mut self, method: &str) -> io::Result<Reply> {
+        let head = self.read_head()?;
+        self.read_body(method, head)
+    }
+
+    /// Reads what belongs to a head that [`Connection::read_head`] returned.
+    pub fn read_body(&mut self, method: &str, head: (Head, Vec<Head>)) -> io::Result<Reply> {
+        let mut body = Vec::new();
+        let mut reply = self.body_with(method, head, |_, bytes| body.extend_from_slice(bytes))?;
+        reply.body = body;
+        Ok(reply)
+    }
+
+    /// Reads the answer to a request with `method`, handing the body to `take` with its head.
+    pub fn read_with(&mut self, method: &str, take: impl FnMut(&Head, &[u8])) -> io::Result<Reply> {
+        let head = self.read_head()?;
+        self.body_with(method, head, take)
+    }
+
+    fn body_with(
+        &mut self,
+        method: &str,
+        (head, interim): (Head, Vec<Head>),
+        mut take: impl FnMut(&Head, &[u8]),
+    ) -> io::Result<Reply> {
+        let status = head.first.split(' ').nth(1).and_then(|s| s.parse().ok());
+        let status: u16 = status.unwrap_or_else(|| panic!("no status line: {head:?}"));
+        let mut len = 0;
+        let mut count = |bytes: &[u8]| {
+            len += bytes.len() as u64;
+            take(&head, bytes);
+        };
+        let tunnel = method == "CONNECT" && status == 200;
+        let whole = if method == "HEAD" || [204, 304].contains(&status) || tunnel {
+            true
+        } else if head.chunked() {
+            message::read_chunks(&mut self.reader, count).is_ok()
+        } else if let Some(length) = head.length() {
+            message::read_exactly(&mut self.reader, length, count).is_ok()
+        } else {
+            let mut buffer = vec![0; 64 << 10];
+            loop {
+                match self.reader.read(&mut buffer) {
+                    Ok(0) => break true,
+                    Ok(n) => count(&buffer[..n]),
+                    Err(_) => break false,
+                }
+            }
+        };
+        Ok(Reply { status, head, body: Vec::new(), len, whole, interim })
+    }
+}
+
+/// A request to be sent through a proxy, or to one site.
+#[derive(Clone, Debug)]
+pub struct Request {
+    method: String,
+    url: String,
+    headers: Vec<String>,
+    body: Vec<u8>,
+}
+
+/// `GET` of an absolute URL, or of a path when the proxy is a reverse one.
+pub fn get(url: &str) -> Request {
+    request("GET", url)
+}
+
+/// Any method.
+pub fn request(method: &str, url: &str) -> Request {
+    Request { method: method.into(), url: url.into(), headers: Vec::new(), body: Vec::new() }
+}
+
+impl Request {
+    /// Adds a header line.
+    pub fn header(mut self, name: &str, value: &str) -> Request {
+        self.headers.push(format!("{name}: {value}"));
+        self
+    }
+
+    /// Adds a body.
+    pub fn body(mut self, body: &[u8]) -> Request {
+        self.body = body.to_vec();
+        self.header("Content-Length", &body.len().to_string())
+    }
+
+    /// The bytes on the wire. Host follows from the URL unless a header names it.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.url);
+        if !self.headers.iter().any(|h| h.to_ascii_lowercase().starts_with("host:")) {
+            let rest = self.url.strip_prefix("http://").unwrap_or("site.test");
+            let host = rest.split('/').next().unwrap_or_default();
+            text.push_str(&format!("Host: {host}\r\n"));
+        }
+        for header in &self.headers {
+            text.push_str(header);
+            text.push_str("\r\n");
+        }
+        text.push_str("\r\n");
+        let mut bytes = text.into_bytes();
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+
+    /// Sends it over a connection of its own.
+    pub fn try_send(&self, to: SocketAddr) -> io::Result<Reply> {
+        self.send_on(&mut Connection::open(to)?)
+    }
+
+    /// Sends it over `connection`.
+    pub fn send_on(&self, connection: &mut Connection) -> io::Result<Reply> {
+        connection.send(&self.bytes())?;
+        connection.read(&self.method)
+    }
+
+    /// Sends it over `connection` and checks the body against `target` as it comes, keeping none
+    /// of it. Panics at the first wrong byte.
+    pub fn check_on(&self, connection: &mut Connection, target: &str) -> io::Result<Reply> {
+        connection.send(&self.bytes())?;
+        let mut at = 0;
+        connection.read_with(&self.method, |head, bytes| {
+            let wrong = body::difference(seed(head, target), at, bytes);
+            assert_eq!(wrong, None, "first wrong byte of {target}: {head:?}");
+            at += bytes.len() as u64;
+        })
+    }
+
+    /// Sends it over a connection of its own; panics when no answer comes.
+    #[track_caller]
+    pub fn send(&self, to: SocketAddr) -> Reply {
+        match self.try_send(to) {
+            Ok(reply) => reply,
+            Err(e) => panic!("{} {}: no answer: {e}", self.method, self.url),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! End-to-end tests: the real program, real sockets, a scripted origin in this process.
+//!
+//! Every body follows from its URL ([`body`]), so every answer is checked byte by byte. The
+//! origin's faults are written in the URLs ([`origin`]). Tests are statements; what they need is in
+//! [`runner`] (the program) and [`client`] (one side of a socket).
+
+#![allow(clippy::unwrap_used)]
+
+mod body;
+mod client;
+mod message;
+mod origin;
+mod runner;
+mod skip;
+
+mod broken_origins;
+mod cache_file;
+mod fronts;
+mod large;
+mod outcomes;
+mod process;
+mod restart;
+mod sharing;
+mod soak;

@@ -1,0 +1,359 @@
+//! Starts and ends the real program.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::client::{self, Reply, Request, get, request};
+use crate::origin::PATIENCE;
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
+
+/// An address on loopback that was free a moment ago and that no other test here was given.
+pub fn free_address() -> SocketAddr {
+    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+        let address = listener.local_addr().expect("a bound address");
+        let mut given = GIVEN.lock().expect("nothing panics under this lock");
+        if given.get_or_insert_default().insert(address.port()) {
+            return address;
+        }
+    }
+}
+
+/// Repeats `probe` until it says yes; false when patience ends first.
+pub fn eventually(mut probe: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if probe() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+/// How `larder serve` is to be started: a directory of its own, addresses, flags. Starting it
+/// twice runs it on the same cache again.
+pub struct Setup {
+    directory: TempDir,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    flags: Vec<String>,
+    descriptors: Option<u32>,
+    cache: Option<PathBuf>,
+}
+
+impl Setup {
+    /// A forward proxy with a small cache.
+    pub fn forward() -> Setup {
+        Setup {
+            directory: TempDir::new().expect("a temporary directory"),
+            listen: free_address(),
+            admin: free_address(),
+            flags: Vec::new(),
+            descriptors: None,
+            cache: None,
+        }
+        .flag("cache-size", "64M")
+        .flag("memory", "32M")
+    }
+
+    /// A reverse proxy for `upstream`.
+    pub fn reverse(upstream: &str) -> Setup {
+        Setup::forward().flag("reverse", upstream)
+    }
+
+    /// Sets a flag, in place of an earlier one of that name.
+    pub fn flag(mut self, name: &str, value: &str) -> Setup {
+        let name = format!("--{name}");
+        if let Some(at) = self.flags.iter().position(|f| *f == name) {
+            self.flags.drain(at..at + 2);
+        }
+        self.flags.extend([name, value.to_owned()]);
+        self
+    }
+
+    /// Takes a flag back.
+    pub fn without(mut self, name: &str) -> Setup {
+        let name = format!("--{name}");
+        if let Some(at) = self.flags.iter().position(|f| *f == name) {
+            self.flags.drain(at..at + 2);
+        }
+        self
+    }
+
+    /// Adds a flag that may be given several times.
+    pub fn more(mut self, name: &str, value: &str) -> Setup {
+        self.flags.extend([format!("--{name}"), value.to_owned()]);
+        self
+    }
+
+    /// Writes a configuration file and uses it.
+    pub fn config(self, text: &str) -> Setup {
+        let path = self.path("larder.toml");
+        fs::write(&path, text).expect("the configuration can be written");
+        let path = path.display().to_string();
+        self.flag("config", &path)
+    }
+
+    /// Limits the file descriptors of the process.
+    pub fn descriptors(mut self, limit: u32) -> Setup {
+        self.descriptors = Some(limit);
+        self
+    }
+
+    /// Another cache than the file in the directory.
+    pub fn cache_at(mut self, path: &Path) -> Setup {
+        self.cache = Some(path.to_path_buf());
+        self
+    }
+
+    /// The address it serves on.
+    pub fn listen(mut self, address: SocketAddr) -> Setup {
+        self.listen = address;
+        self
+    }
+
+    /// A path in the directory of this set-up.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The file or device of the cache.
+    pub fn cache(&self) -> PathBuf {
+        self.cache.clone().unwrap_or_else(|| self.path("cache"))
+    }
+
+    fn command(&self) -> Command {
+        let mut words: Vec<String> = Vec::new();
+        if let Some(limit) = self.descriptors {
+            let script = format!("ulimit -n {limit} && exec \"$@\"");
+            words.extend(["sh".into(), "-c".into(), script, "sh".into()]);
+        }
+        words.push(PROGRAM.into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg("serve");
+        command.args(["--listen", &self.listen.to_string(), "--admin", &self.admin.to_string()]);
+        command.arg("--cache").arg(self.cache()).args(&self.flags);
+        command.current_dir(self.directory.path()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts it without waiting for anything.
+    pub fn launch(&self) -> Larder {
+        let mut child = self.command().spawn().expect("the program can be started");
+        let said = Arc::new(Mutex::new(String::new()));
+        collect(child.stdout.take().expect("piped"), &said);
+        collect(child.stderr.take().expect("piped"), &said);
+        Larder { child: Some(child), address: self.listen, admin: self.admin, said }
+    }
+
+    /// Starts it and waits until it is ready.
+    #[track_caller]
+    pub fn start(&self) -> Larder {
+        let mut larder = self.launch();
+        assert!(larder.await_ready(), "did not become ready; it said:\n{}", larder.said());
+        larder
+    }
+
+    /// Starts it, expecting that it refuses to run; returns its status and what it said.
+    #[track_caller]
+    pub fn refused(&self) -> (ExitStatus, String) {
+        let mut larder = self.launch();
+        let status = larder.await_exit();
+        let status = status.unwrap_or_else(|| panic!("it runs; it said:\n{}", larder.said()));
+        (status, larder.said())
+    }
+}
+
+/// Keeps what a stream says, for messages and for tests of messages.
+fn collect(stream: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) {
+    let said = said.clone();
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let mut said = said.lock().expect("nothing panics under this lock");
+            said.push_str(&line);
+            said.push('\n');
+        }
+    });
+}
+
+/// A running `larder serve`. Dropped, it is killed.
+pub struct Larder {
+    child: Option<Child>,
+    address: SocketAddr,
+    admin: SocketAddr,
+    said: Arc<Mutex<String>>,
+}
+
+impl Larder {
+    /// Where it serves.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where its admin interface is.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// What it wrote so far.
+    pub fn said(&self) -> String {
+        // Readers run behind a process that has just ended.
+        thread::sleep(Duration::from_millis(50));
+        self.said.lock().expect("nothing panics under this lock").clone()
+    }
+
+    /// Waits until it has written `text`.
+    pub fn says(&self, text: &str) -> bool {
+        eventually(|| self.said.lock().expect("nothing panics under this lock").contains(text))
+    }
+
+    fn pid(&self) -> Pid {
+        let child = self.child.as_ref().expect("it runs");
+        Pid::from_child(child)
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("our own child can be signalled");
+    }
+
+    fn await_ready(&mut self) -> bool {
+        let admin = self.admin;
+        let child = self.child.as_mut().expect("it runs");
+        eventually(|| {
+            child.try_wait().is_ok_and(|s| s.is_some())
+                || get("/readyz")
+                    .header("Host", "localhost")
+                    .try_send(admin)
+                    .is_ok_and(|r| r.status == 200)
+        }) && child.try_wait().is_ok_and(|s| s.is_none())
+    }
+
+    /// Waits for its end.
+    pub fn await_exit(&mut self) -> Option<ExitStatus> {
+        let child = self.child.as_mut()?;
+        let mut status = None;
+        eventually(|| {
+            status = child.try_wait().expect("our own child can be waited for");
+            status.is_some()
+        });
+        status
+    }
+
+    /// True while the process exists.
+    pub fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|c| c.try_wait().is_ok_and(|s| s.is_none()))
+    }
+
+    /// SIGTERM, and waits for an orderly end.
+    #[track_caller]
+    pub fn stop(mut self) -> String {
+        self.signal(Signal::TERM);
+        let status = self.await_exit();
+        let said = self.said();
+        assert!(status.is_some_and(|s| s.success()), "ended with {status:?}; it said:\n{said}");
+        self.child = None;
+        said
+    }
+
+    /// SIGKILL: what `kill -9` does.
+    pub fn kill(mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("our own child can be killed");
+            child.wait().expect("our own child can be waited for");
+        }
+    }
+
+    /// Fetches an absolute URL (or a path, from a reverse proxy).
+    #[track_caller]
+    pub fn get(&self, url: &str) -> Reply {
+        get(url).send(self.address)
+    }
+
+    /// Sends a request.
+    #[track_caller]
+    pub fn send(&self, request: &Request) -> Reply {
+        request.send(self.address)
+    }
+
+    /// A connection to it.
+    pub fn connect(&self) -> client::Connection {
+        client::Connection::open(self.address).expect("the proxy accepts connections")
+    }
+
+    /// Sends a request to the admin interface.
+    #[track_caller]
+    pub fn admin_send(&self, request: Request) -> Reply {
+        request.header("Host", "localhost").send(self.admin)
+    }
+
+    /// Purges a URL; true when something was stored under it. Panics unless it was done.
+    #[track_caller]
+    pub fn purge(&self, url: &str) -> bool {
+        let path = format!("/purge?url={}", percent(url));
+        let reply = self.admin_send(request("POST", &path).body(b""));
+        assert!([200, 404].contains(&reply.status), "{}: {}", reply.status, reply.text());
+        reply.status == 200
+    }
+
+    /// All metrics as text.
+    #[track_caller]
+    pub fn metrics(&self) -> String {
+        let reply = self.admin_send(get("/metrics"));
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.text()
+    }
+
+    /// Resident memory in bytes.
+    pub fn resident(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid().as_raw_nonzero());
+        let text = fs::read_to_string(path).expect("our own child's status can be read");
+        let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+        kib.expect("VmRSS in kB") << 10
+    }
+}
+
+impl Drop for Larder {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// `text` as a value in a query.
+pub fn percent(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    text.bytes()
+        .map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") })
+        .collect()
+}
+
+/// Runs `larder` with `words` to its end: status and all it said.
+pub fn larder(words: &[&str]) -> (ExitStatus, String) {
+    let output = Command::new(PROGRAM)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program can be started");
+    let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said.push_str(&String::from_utf8_lossy(&output.stderr));
+    (output.status, said)
+}

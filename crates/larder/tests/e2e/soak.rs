@@ -1,0 +1,182 @@
+//! A cache much smaller than its traffic, for as long as one likes: every byte of every answer is
+//! checked while objects are stored, found, changed, purged and evicted under it.
+//!
+//! `LARDER_SOAK_SECONDS` says how long (20), `LARDER_SEED` which traffic. `cargo xtask soak`
+//! sets both.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::body::mix;
+use crate::client::{Connection, get, request};
+use crate::large::assert_memory;
+use crate::origin::Origin;
+use crate::runner::{Larder, Setup};
+
+const CLIENTS: u64 = 8;
+const OBJECTS: u64 = 4_000;
+const MEMORY: u64 = 16 << 20;
+
+/// A number from the environment.
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")))
+}
+
+/// A source of chance that follows from its seed.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// An object: few are asked for often, many seldom.
+    fn object(&mut self) -> u64 {
+        let bits = u64::from(OBJECTS.ilog2()) + 1;
+        let range = 1 + self.below(bits);
+        self.below(OBJECTS.min(1 << range))
+    }
+}
+
+/// Sizes from bytes to a megabyte, most of them small.
+fn target(object: u64) -> String {
+    let scale = 6 + mix(object) % 15;
+    let size = mix(object ^ 0xff) % (1 << scale);
+    let how = ["length", "length", "chunked", "close"][(object % 4) as usize];
+    format!("/object{object}?size={size}&how={how}&etag=1")
+}
+
+struct World {
+    origin: Origin,
+    larder: Larder,
+    over: AtomicBool,
+    /// The least version of each object that a request sent now may be answered with.
+    versions: Vec<AtomicU64>,
+    answers: AtomicU64,
+    bytes: AtomicU64,
+    memory_hits: AtomicU64,
+    disk_hits: AtomicU64,
+}
+
+impl World {
+    /// One request and the judgement of its answer.
+    fn fetch(&self, connection: &mut Connection, object: u64) -> std::io::Result<()> {
+        let target = target(object);
+        let least = self.versions[object as usize].load(Ordering::SeqCst);
+        let reply = get(&self.origin.url(&target)).send_on(connection)?;
+        assert_eq!(reply.status, 200, "{target}: {:?}", reply.head);
+        reply.verify(&target);
+        let version: u64 = reply.header("x-version").parse().unwrap();
+        assert!(version >= least, "{target}: version {version} came back after {least}");
+        match reply.outcome().as_str() {
+            "HIT_RAM" => self.memory_hits.fetch_add(1, Ordering::Relaxed),
+            "HIT_DISK" => self.disk_hits.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(reply.len, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A part of the object, from the cache or from the origin.
+    fn fetch_range(
+        &self,
+        connection: &mut Connection,
+        object: u64,
+        first: u64,
+    ) -> std::io::Result<()> {
+        let target = target(object);
+        let size = crate::origin::size_of(&target);
+        let first = first % size.max(1);
+        let range = format!("bytes={first}-");
+        let ask = get(&self.origin.url(&target)).header("Range", &range);
+        let reply = ask.send_on(connection)?;
+        if reply.status == 206 {
+            assert!(reply.whole, "{:?}", reply.head);
+            assert_eq!(reply.len, size - first, "{:?}", reply.head);
+            reply.verify_from(&target, first);
+        } else {
+            assert!(size == 0, "{target} {range}: {:?}", reply.head);
+        }
+        Ok(())
+    }
+
+    /// A new version: once the purge is answered, no later request may see the old one.
+    fn change(&self, object: u64) {
+        let target = target(object);
+        self.origin.change(&target);
+        self.larder.purge(&self.origin.url(&target));
+        self.versions[object as usize].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn client(&self, mut chance: Chance) {
+        let mut connection = self.larder.connect();
+        while !self.over.load(Ordering::Relaxed) {
+            let object = chance.object();
+            let done = match chance.below(100) {
+                0..=1 => {
+                    self.change(object);
+                    Ok(())
+                }
+                2..=8 => self.fetch_range(&mut connection, object, chance.next()),
+                9..=10 => {
+                    let head = request("HEAD", &self.origin.url(&target(object)));
+                    head.send_on(&mut connection).map(|r| assert_eq!(r.status, 200))
+                }
+                _ => self.fetch(&mut connection, object),
+            };
+            // A connection may be closed between two answers, never within one.
+            if done.is_err() || chance.below(100) == 0 {
+                connection = self.larder.connect();
+            }
+        }
+    }
+}
+
+#[test]
+fn soak_every_byte_is_right_while_the_cache_overflows() {
+    let seconds = setting("LARDER_SOAK_SECONDS").unwrap_or(20);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    let seed = setting("LARDER_SEED").unwrap_or(now.subsec_nanos().into());
+    eprintln!("seed: LARDER_SEED={seed}");
+    let setup = Setup::forward().flag("cache-size", "48M").flag("memory", "16M");
+    let world = World {
+        origin: Origin::start(),
+        larder: setup.start(),
+        over: AtomicBool::new(false),
+        versions: (0..OBJECTS).map(|_| AtomicU64::new(0)).collect(),
+        answers: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+        memory_hits: AtomicU64::new(0),
+        disk_hits: AtomicU64::new(0),
+    };
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let world = &world;
+            scope.spawn(move || world.client(Chance(mix(seed ^ client))));
+        }
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while Instant::now() < end {
+            thread::sleep(Duration::from_millis(500));
+            assert_memory(&world.larder, MEMORY, CLIENTS);
+        }
+        world.over.store(true, Ordering::Relaxed);
+    });
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (ram, disk) = (count(&world.memory_hits), count(&world.disk_hits));
+    eprintln!(
+        "{} answers, {} MiB, {ram} hits from memory, {disk} from disk",
+        count(&world.answers),
+        count(&world.bytes) >> 20
+    );
+    assert!(ram > 0 && disk > 0, "{ram} hits from memory, {disk} from disk");
+    world.larder.stop();
+}

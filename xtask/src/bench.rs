@@ -1,0 +1,162 @@
+//! What a request costs the server: `cargo xtask bench`.
+//!
+//! The figure that counts is server CPU per request, user and system time of the server's
+//! processes divided by the requests answered, because it moves least from machine to machine; and
+//! its ratio to nginx's `proxy_cache`, measured in the same run. Servers run as processes of their
+//! own; the load generator ([`load`]) and the origin ([`origin`]) are threads of this one, so
+//! their time is not counted. Rounds of the systems are interleaved and medians reported. Every
+//! answer's status, length and bytes are checked.
+//!
+//! What is not counted: time that the kernel spends in threads of its own on a server's behalf
+//! (write-back of the page cache for nginx, completion work of the disk driver for both).
+
+mod load;
+mod origin;
+mod process;
+mod report;
+mod scenario;
+mod system;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::report::{Measured, Row};
+use self::scenario::Scenario;
+use self::system::{Running, System};
+use crate::workspace;
+
+/// What to measure and for how long.
+#[derive(Args)]
+pub struct Options {
+    /// Seconds of each round.
+    #[arg(long, default_value_t = 4.0)]
+    pub seconds: f64,
+    /// Rounds of each system in each scenario.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Connections of the load generator.
+    #[arg(long, default_value_t = 32)]
+    pub connections: usize,
+    /// Only the scenarios whose names contain this.
+    #[arg(long, default_value = "")]
+    pub only: String,
+    /// Directory for caches; a file system on a disk, where O_DIRECT means something.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Only the systems whose names contain this, such as "1 worker" or "nginx".
+    #[arg(long, default_value = "")]
+    pub systems: String,
+    /// Writes the figures to this file, too.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+///
+/// When larder cannot be built or started, or answers wrongly. A peer that is absent is skipped.
+pub fn run(options: &Options) -> Result<(), String> {
+    if cfg!(debug_assertions) {
+        return again_optimised();
+    }
+    workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
+    let origin = origin::start()?;
+    let mut systems = vec![System::larder(1)?];
+    if process::cores() > 1 {
+        systems.push(System::larder(process::cores())?);
+    }
+    match System::nginx() {
+        Some(nginx) => systems.push(nginx),
+        None => println!("SKIPPED: nginx is not installed, there is nothing to compare with"),
+    }
+    systems.retain(|s| s.name.contains(&options.systems));
+    let mut rows = Vec::new();
+    for scenario in scenario::ALL.iter().filter(|s| s.name.contains(&options.only)) {
+        println!("== {}", scenario.name);
+        rows.extend(measure(options, scenario, &systems, &origin)?);
+    }
+    report::print(&rows);
+    if let Some(path) = &options.json {
+        report::write(path, &rows, options)?;
+    }
+    Ok(())
+}
+
+/// The same chore in a release build: an unoptimised load generator would measure itself.
+fn again_optimised() -> Result<(), String> {
+    let mut command =
+        workspace::cargo(&["run", "--release", "--quiet", "--package", "xtask", "--"]);
+    command.args(std::env::args_os().skip(1));
+    workspace::succeed(command)
+}
+
+/// All systems in one scenario: started together, filled, then measured in turn.
+fn measure(
+    options: &Options,
+    scenario: &Scenario,
+    systems: &[System],
+    origin: &origin::Origin,
+) -> Result<Vec<Row>, String> {
+    let mut running = Vec::new();
+    for system in systems {
+        let base = options.dir.clone().unwrap_or_else(|| workspace::root().join("target"));
+        let server = system.start(scenario, &base, origin.address())?;
+        if scenario.fill > 0 {
+            println!("   filling {}", system.name);
+            let plan = load::Plan::fill(scenario, options.connections);
+            load::run(server.address(), &plan)?;
+            // Past the durability bound: what is measured is the steady state.
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        running.push(server);
+    }
+    let mut measured: Vec<Vec<Measured>> = systems.iter().map(|_| Vec::new()).collect();
+    let mut fresh = 0;
+    for round in 0..options.rounds {
+        for (server, results) in running.iter().zip(&mut measured) {
+            let seconds = Duration::from_secs_f64(options.seconds);
+            let plan = load::Plan::rounds(scenario, options.connections, seconds, fresh);
+            let result = one_round(server, &plan, origin)?;
+            fresh += result.requests;
+            println!("   round {} {}: {:.1} µs", round + 1, server.name(), result.cpu_us());
+            results.push(result);
+        }
+    }
+    let mut rows = Vec::new();
+    for (server, results) in running.iter().zip(measured) {
+        let plan = load::Plan::rounds(scenario, options.connections, Duration::from_secs(1), fresh);
+        let calls = process::count_system_calls(&server.pids(), || {
+            load::run(server.address(), &plan).map(|done| done.requests())
+        })?;
+        fresh += 10_000_000;
+        rows.push(Row::new(scenario.name, server.name(), results, calls));
+    }
+    Ok(rows)
+}
+
+fn one_round(
+    server: &Running,
+    plan: &load::Plan,
+    origin: &origin::Origin,
+) -> Result<Measured, String> {
+    let (cpu, fetched, device) = (server.cpu()?, origin.served(), server.device());
+    let done = load::run(server.address(), plan)?;
+    let cpu = server.cpu()? - cpu;
+    // What was stored last is on its way to the device for at most the durability bound.
+    if device.is_some() && plan.stores() {
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    let device = device.zip(server.device()).map(|(before, after)| after.since(&before));
+    Ok(Measured {
+        requests: done.requests(),
+        seconds: done.seconds,
+        cpu_seconds: cpu,
+        p50_us: done.percentile(50.0),
+        p99_us: done.percentile(99.0),
+        origin_share: (origin.served() - fetched) as f64 / done.requests().max(1) as f64,
+        device,
+    })
+}

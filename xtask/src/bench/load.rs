@@ -1,0 +1,236 @@
+//! The load generator: many keep-alive connections from one thread, every answer checked.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use super::scenario::{Scenario, is_body};
+
+/// Which objects are asked for, in which order.
+#[derive(Clone, Copy)]
+enum Order {
+    /// Each once, from the first on.
+    Once { objects: u64 },
+    /// By chance, all alike.
+    Random { objects: u64 },
+    /// Such as nobody asked for before, from this number on.
+    Fresh { first: u64 },
+}
+
+/// What to send, and for how long.
+pub struct Plan<'a> {
+    scenario: &'a Scenario,
+    order: Order,
+    connections: usize,
+    time: Option<Duration>,
+}
+
+/// Fresh objects are numbered from here, apart from all others.
+const FRESH: u64 = 1 << 40;
+
+impl<'a> Plan<'a> {
+    /// What the scenario asks for before anything is measured.
+    pub fn fill(scenario: &'a Scenario, connections: usize) -> Plan<'a> {
+        let order = Order::Once { objects: scenario.fill };
+        Plan { scenario, order, connections, time: None }
+    }
+
+    /// The scenario's requests for `time`; `fresh` objects were used up before.
+    pub fn rounds(
+        scenario: &'a Scenario,
+        connections: usize,
+        time: Duration,
+        fresh: u64,
+    ) -> Plan<'a> {
+        let order = match scenario.objects {
+            0 => Order::Fresh { first: FRESH + fresh },
+            objects => Order::Random { objects },
+        };
+        Plan { scenario, order, connections, time: Some(time) }
+    }
+
+    /// True when its answers are stored.
+    pub fn stores(&self) -> bool {
+        matches!(self.order, Order::Fresh { .. }) && self.scenario.storable
+    }
+}
+
+/// What came of it.
+pub struct Done {
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Microseconds of each request, sorted.
+    latencies: Vec<u32>,
+}
+
+impl Done {
+    /// Requests answered.
+    pub fn requests(&self) -> u64 {
+        self.latencies.len() as u64
+    }
+
+    /// The latency that `percent` of the requests did not exceed, µs.
+    pub fn percentile(&self, percent: f64) -> f64 {
+        let Some(last) = self.latencies.len().checked_sub(1) else { return 0.0 };
+        f64::from(self.latencies[(last as f64 * percent / 100.0) as usize])
+    }
+}
+
+/// What the connections share.
+struct Course<'a> {
+    plan: &'a Plan<'a>,
+    next: Cell<u64>,
+    end: Option<Instant>,
+    latencies: RefCell<Vec<u32>>,
+}
+
+impl Course<'_> {
+    /// The next object to ask for; `None` when it is over.
+    fn next(&self) -> Option<u64> {
+        if self.end.is_some_and(|end| Instant::now() >= end) {
+            return None;
+        }
+        let count = self.next.replace(self.next.get() + 1);
+        match self.plan.order {
+            Order::Once { objects } => (count < objects).then_some(count),
+            Order::Random { objects } => Some(scramble(count) % objects),
+            Order::Fresh { first } => Some(first + count),
+        }
+    }
+}
+
+/// A fixed sequence of chance: the same for every system and round.
+fn scramble(count: u64) -> u64 {
+    let mut x = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Runs `plan` against the server at `to`.
+///
+/// # Errors
+///
+/// When a connection breaks or an answer is not the right one.
+pub fn run(to: SocketAddr, plan: &Plan) -> Result<Done, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(|e| format!("the load generator: {e}"))?;
+    let begin = Instant::now();
+    let course = Rc::new(Course {
+        plan,
+        next: Cell::new(0),
+        end: plan.time.map(|t| begin + t),
+        latencies: RefCell::new(Vec::new()),
+    });
+    LocalSet::new().block_on(&runtime, async {
+        let clients = (0..plan.connections).map(|_| client(to, &course));
+        all(clients.collect()).await
+    })?;
+    let mut latencies = course.latencies.take();
+    latencies.sort_unstable();
+    Ok(Done { seconds: begin.elapsed().as_secs_f64(), latencies })
+}
+
+/// Runs the futures together to their ends; the first error wins.
+async fn all<F>(futures: Vec<F>) -> Result<(), String>
+where
+    F: Future<Output = Result<(), String>>,
+{
+    let mut waiting: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        let mut failed = None;
+        waiting.retain_mut(|future| match future.as_mut().poll(context) {
+            std::task::Poll::Pending => true,
+            std::task::Poll::Ready(result) => {
+                failed = failed.take().or(result.err());
+                false
+            }
+        });
+        match failed {
+            Some(why) => std::task::Poll::Ready(Err(why)),
+            None if waiting.is_empty() => std::task::Poll::Ready(Ok(())),
+            None => std::task::Poll::Pending,
+        }
+    })
+    .await
+}
+
+async fn client(to: SocketAddr, course: &Course<'_>) -> Result<(), String> {
+    let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
+    let mut stream = TcpStream::connect(to).await.map_err(fail)?;
+    stream.set_nodelay(true).map_err(fail)?;
+    let mut buffer = vec![0; course.plan.scenario.size + (16 << 10)];
+    while let Some(object) = course.next() {
+        let path = course.plan.scenario.path(object);
+        let begin = Instant::now();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.map_err(fail)?;
+        let mut filled = 0;
+        let (head, length) = loop {
+            let got = stream.read(&mut buffer[filled..]).await.map_err(fail)?;
+            if got == 0 {
+                return Err(format!("{path}: the connection was closed"));
+            }
+            filled += got;
+            if let Some((head, length)) = framing(&buffer[..filled])? {
+                if filled >= head + length {
+                    break (head, length);
+                }
+                if head + length > buffer.len() {
+                    return Err(format!("{path}: an answer of {length} bytes"));
+                }
+            }
+        };
+        let body = &buffer[head..head + length];
+        if !buffer.starts_with(b"HTTP/1.1 200") || !is_body(object, course.plan.scenario.size, body)
+        {
+            let text = String::from_utf8_lossy(&buffer[..head]);
+            return Err(format!("{path}: a wrong answer: {text}"));
+        }
+        let micros = begin.elapsed().as_micros();
+        course.latencies.borrow_mut().push(u32::try_from(micros).unwrap_or(u32::MAX));
+    }
+    Ok(())
+}
+
+/// Length of the head and of the body, as soon as the head is complete.
+fn framing(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(None) };
+    for line in bytes[..end].split(|b| *b == b'\n') {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        if line[..colon].eq_ignore_ascii_case(b"content-length") {
+            let text = String::from_utf8_lossy(&line[colon + 1..]);
+            let length = text.trim().parse().map_err(|_| format!("a length of {text:?}"))?;
+            return Ok(Some((end + 4, length)));
+        }
+    }
+    Err(format!("an answer without a length: {}", String::from_utf8_lossy(&bytes[..end])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framing_waits_for_the_head_and_finds_the_length() {
+        assert_eq!(framing(b"HTTP/1.1 200 OK\r\nContent-Le"), Ok(None));
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n";
+        assert_eq!(framing(head), Ok(Some((head.len(), 12))));
+        assert!(framing(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_sorted_latencies() {
+        let done = Done { seconds: 1.0, latencies: (0..=100).collect() };
+        assert_eq!((done.percentile(50.0), done.percentile(99.0)), (50.0, 99.0));
+        let none = Done { seconds: 1.0, latencies: Vec::new() };
+        assert_eq!(none.percentile(99.0), 0.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! What is measured.
+
+/// One kind of request.
+pub struct Scenario {
+    /// As in the table.
+    pub name: &'static str,
+    /// Bytes of every body.
+    pub size: usize,
+    /// How many different objects there are; 0: each request is for one that was never asked for.
+    pub objects: u64,
+    /// Whether the origin lets its answers be stored.
+    pub storable: bool,
+    /// How many objects are fetched once before anything is measured.
+    pub fill: u64,
+    /// `--memory` of larder, MiB.
+    pub memory_mib: u64,
+}
+
+/// All scenarios, in the order of goals.
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "hit from memory, 3 KB",
+        size: 3_000,
+        objects: 1_000,
+        storable: true,
+        fill: 1_000,
+        memory_mib: 256,
+    },
+    Scenario {
+        name: "hit from disk, 4 KB",
+        size: 4_000,
+        objects: 60_000,
+        storable: true,
+        fill: 60_000,
+        memory_mib: 16,
+    },
+    Scenario {
+        name: "proxied, not stored, 3 KB",
+        size: 3_000,
+        objects: 1_000,
+        storable: false,
+        fill: 1_000,
+        memory_mib: 256,
+    },
+    Scenario {
+        name: "miss + store, unique 3 KB",
+        size: 3_000,
+        objects: 0,
+        storable: true,
+        // nginx makes its 4,096 directories by and by; that is not what is measured.
+        fill: 20_000,
+        memory_mib: 256,
+    },
+];
+
+impl Scenario {
+    /// Path of an object; the origin reads from it what to answer.
+    pub fn path(&self, object: u64) -> String {
+        let word = if self.storable { "store" } else { "pass" };
+        format!("/{word}/{}/{object}", self.size)
+    }
+}
+
+/// The body of `object`: its number over and over, so that a wrong or shifted byte shows.
+pub fn body(object: u64, size: usize) -> Vec<u8> {
+    object.to_le_bytes().into_iter().cycle().take(size).collect()
+}
+
+/// True when `bytes` is the body of `object`.
+pub fn is_body(object: u64, size: usize, bytes: &[u8]) -> bool {
+    let word = object.to_le_bytes();
+    bytes.len() == size && bytes.chunks(8).all(|chunk| chunk == &word[..chunk.len()])
+}
+
+#[test]
+fn a_wrong_or_cut_body_is_seen() {
+    let mut bytes = body(7, 3_001);
+    assert!(is_body(7, 3_001, &bytes));
+    assert!(!is_body(8, 3_001, &bytes));
+    assert!(!is_body(7, 3_001, &bytes[..3_000]));
+    bytes[3_000] ^= 1;
+    assert!(!is_body(7, 3_001, &bytes));
+}
