@@ -10,19 +10,43 @@ use device::{Clock, Device};
 
 use crate::api::{ReadError, Source};
 use crate::core::Expected;
+use crate::digest::Digest;
 use crate::object::Object;
 use crate::volume::Volume;
 
 /// A stored object as one lookup found it.
 pub struct Entry<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
+    digest: Digest,
     object: Arc<Object>,
+    /// The first piece of a large object, verified.
+    first: Option<Arc<Object>>,
     source: Source,
 }
 
 impl<D: Device, C: Clock> Entry<D, C> {
-    pub(crate) fn new(volume: Rc<Volume<D, C>>, object: Arc<Object>, source: Source) -> Self {
-        Entry { volume, object, source }
+    /// The entry for an object that a lookup found. Of a large one the first piece is read;
+    /// `None`, and the object is given up, when that or another piece is not there.
+    pub(crate) async fn open(
+        volume: Rc<Volume<D, C>>,
+        digest: Digest,
+        object: Arc<Object>,
+        source: Source,
+    ) -> Option<Self> {
+        if !object.in_pieces() {
+            return Some(Entry { volume, digest, object, first: None, source });
+        }
+        let complete = volume.shared.lock().has_pieces(&object);
+        let first = match complete {
+            true => volume.piece(object.header.object_id, 0).await,
+            false => None,
+        };
+        let Some((first, from)) = first else {
+            volume.shared.lock().forget_incomplete(&digest, &object);
+            return None;
+        };
+        let source = if from == Source::Disk { from } else { source };
+        Some(Entry { volume, digest, object, first: Some(first), source })
     }
 
     pub(crate) fn object(&self) -> &Arc<Object> {
@@ -68,14 +92,23 @@ impl<D: Device, C: Clock> Entry<D, C> {
     /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
     pub fn body(&self, range: Range<u64>) -> Body<D, C> {
         assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
-        Body { volume: Rc::clone(&self.volume), object: Arc::clone(&self.object), range }
+        Body {
+            volume: Rc::clone(&self.volume),
+            digest: self.digest,
+            object: Arc::clone(&self.object),
+            first: self.first.clone(),
+            range,
+        }
     }
 }
 
 /// A body on its way out.
 pub struct Body<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
+    digest: Digest,
     object: Arc<Object>,
+    /// The first piece, until it is sent.
+    first: Option<Arc<Object>>,
     /// What is still to come.
     range: Range<u64>,
 }
@@ -94,18 +127,24 @@ impl<D: Device, C: Clock> Body<D, C> {
         let chunk = self.piece().await;
         self.range.start = match &chunk {
             Ok(bytes) => self.range.start + bytes.len() as u64,
-            Err(_) => self.range.end,
+            Err(_) => {
+                self.volume.shared.lock().forget_incomplete(&self.digest, &self.object);
+                self.range.end
+            }
         };
         Some(chunk)
     }
 
-    async fn piece(&self) -> Result<Bytes, ReadError> {
+    async fn piece(&mut self) -> Result<Bytes, ReadError> {
         let header = &self.object.header;
         let size = u64::from(header.piece_size);
         let number = self.range.start / size;
         let start = number * size;
         let len = size.min(header.object_len - start);
-        let piece = self.volume.piece(header.object_id, number as u32).await;
+        let piece = match self.first.take() {
+            Some(first) if number == 0 => Some(first),
+            _ => self.volume.piece(header.object_id, number as u32).await.map(|(piece, _)| piece),
+        };
         let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
         let end = (start + len).min(self.range.end);
         Ok(piece.body.slice((self.range.start - start) as usize..(end - start) as usize))
@@ -114,9 +153,9 @@ impl<D: Device, C: Clock> Body<D, C> {
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Piece `number` of a large object; `None` when it is gone.
-    pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<Arc<Object>> {
+    pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
         let digest = self.shared.digester.piece(object_id, number);
-        let (piece, _) = self.lookup(digest, Expected::Piece).await?;
-        (piece.header.object_id == object_id).then_some(piece)
+        let found = self.lookup(digest, Expected::Piece).await?;
+        (found.0.header.object_id == object_id).then_some(found)
     }
 }

@@ -108,15 +108,19 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
         let (volume, digest) = self.place(key);
         let found = volume.lookup(digest, Expected::Key(key.as_bytes())).await;
+        let found = match found {
+            Some((object, source)) => Entry::open(Rc::clone(volume), digest, object, source).await,
+            None => None,
+        };
         let mut core = volume.shared.lock();
         match found {
-            Some((object, source)) => {
-                match source {
+            Some(entry) => {
+                match entry.source() {
                     crate::Source::Ram => core.counters.memory_hits += 1,
                     crate::Source::Disk => core.counters.disk_hits += 1,
                 }
                 drop(core);
-                Lookup::Hit(Entry::new(Rc::clone(volume), object, source))
+                Lookup::Hit(entry)
             }
             None => {
                 core.counters.misses += 1;

@@ -262,7 +262,7 @@ impl Partial {
         let piece = volume.piece(self.object_id, (offset / size) as u32).await;
         let within = (offset % size) as usize;
         match piece {
-            Some(piece) if piece.body.len() > within => {
+            Some((piece, _)) if piece.body.len() > within => {
                 PartialRead::Bytes(piece.body.slice(within..))
             }
             _ => PartialRead::Gone,

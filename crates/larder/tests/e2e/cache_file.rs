@@ -30,10 +30,15 @@ fn bytes_at(path: &Path, offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// Small and large objects in several directories.
+fn target(i: u64) -> String {
+    format!("/dir{}/page{i}?size={}", i % 10, 1000 + i * 5_000)
+}
+
 /// Sees to it that the objects are stored, on disk too.
 fn store(larder: &Larder, origin: &Origin) {
     for i in 0..20 {
-        let target = format!("/page{i}?size={}", 1000 + i * 5_000);
+        let target = target(i);
         larder.get(&origin.url(&target)).verify(&target);
     }
 }
@@ -41,7 +46,7 @@ fn store(larder: &Larder, origin: &Origin) {
 /// How many of the stored objects are served without a fetch; every byte is checked.
 fn hits(larder: &Larder, origin: &Origin) -> usize {
     let hit = |i: &u64| {
-        let target = format!("/page{i}?size={}", 1000 + i * 5_000);
+        let target = target(*i);
         let reply = larder.get(&origin.url(&target));
         reply.verify(&target);
         reply.outcome().starts_with("HIT")
@@ -162,7 +167,7 @@ fn a_damaged_body_is_a_miss_and_never_served() {
     let running = setup.start();
     let mut cut = 0;
     for i in 0..20 {
-        let target = format!("/page{i}?size={}", 1000 + i * 5_000);
+        let target = target(i);
         let reply = running.get(&origin.url(&target));
         // Damage behind the first piece shows when the head has been sent.
         reply.verify_from(&target, 0);
@@ -176,8 +181,7 @@ fn a_damaged_body_is_a_miss_and_never_served() {
 
 /// Where the body of the first stored object lies in the image of a cache.
 fn first_body(image: &[u8]) -> usize {
-    let name =
-        crate::body::Name { target: "/page0?size=1000".into(), version: 0, variant: String::new() };
+    let name = crate::body::Name { target: target(0), version: 0, variant: String::new() };
     let mut body = vec![0; 64];
     crate::body::fill(name.seed(), 0, &mut body);
     image.windows(body.len()).position(|w| w == body).expect("the body lies in the cache")
@@ -249,7 +253,7 @@ fn a_cache_can_be_inspected_while_it_is_in_use() {
         assert!(status.success(), "{what}: {said}");
         assert!(!said.trim().is_empty(), "{what}");
     }
-    let url = origin.url("/page3?size=16000");
+    let url = origin.url(&target(3));
     let (status, said) = larder(&["inspect", &path, "object", &url]);
     assert!(status.success(), "{said}");
     let (_, said) = larder(&["inspect", &path, "object", &origin.url("/never")]);

@@ -350,7 +350,7 @@ impl Answer {
         let Some((first, last)) = range.split_once('-') else { return };
         let Ok(first) = first.parse::<u64>() else { return };
         let last = last.parse().unwrap_or(u64::MAX).min(size.saturating_sub(1));
-        if seen.method() == "GET" && first <= last {
+        if seen.method() == "GET" && first <= last && first < size {
             (self.status, self.begin, self.end) = (206, first, last + 1);
             self.headers.push(format!("Content-Range: bytes {first}-{last}/{size}"));
         }

@@ -4,6 +4,10 @@ use super::Core;
 use crate::digest::Digest;
 use crate::index::Slot;
 use crate::journal::{Fact, Moment};
+use crate::object::Object;
+
+/// How many pieces a lookup makes sure of: 64 MiB of body, some 50 µs.
+const PIECES_CHECKED: u32 = 1024;
 
 impl Core {
     /// Removes what is under `digest` and overtakes its running fetches. The moment is the one
@@ -50,6 +54,33 @@ impl Core {
             let digest = self.digester.piece(object_id, number);
             self.tier.remove(&digest);
             self.index.remove(&digest);
+        }
+    }
+
+    /// True when as many of the first pieces of `object` as are checked are known. Those are all
+    /// of them for an object of ordinary size; the pieces of a huge one would take too long.
+    pub(crate) fn has_pieces(&self, object: &Object) -> bool {
+        (0..object.pieces().min(PIECES_CHECKED)).all(|number| {
+            let digest = self.digester.piece(object.header.object_id, number);
+            self.tier.peek(&digest).is_some() || self.index.get(&digest).is_some()
+        })
+    }
+
+    /// A version that lost a piece is of no use to anybody: it goes, if it still is the present
+    /// one, so that the next request is a miss and not another answer cut short.
+    pub(crate) fn forget_incomplete(&mut self, digest: &Digest, object: &Object) {
+        let id = object.header.object_id;
+        let present = match self.tier.peek(digest) {
+            Some(resident) => resident.object.header.object_id == id,
+            None => {
+                let slot = self.index.get(digest);
+                slot.is_some_and(|slot| Some(self.place_at(slot.position)) == object.place)
+            }
+        };
+        if present {
+            self.forget_version(digest);
+            self.forget_pieces(id, 0..object.pieces());
+            self.wake();
         }
     }
 
