@@ -94,7 +94,7 @@ fn answer(head: &[u8]) -> Option<Vec<u8>> {
     let object = parts.next()?.parse().ok()?;
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\
-         ETag: \"{object}\"\r\nDate: Sun, 06 Nov 2044 08:49:37 GMT\r\nContent-Length: {size}\r\n\r\n"
+         ETag: \"{object}\"\r\nContent-Length: {size}\r\n\r\n"
     );
     let mut answer = head.into_bytes();
     answer.extend_from_slice(&scenario::body(object, size));
