@@ -190,6 +190,28 @@ fn crash_after_crash_after_crash() {
 }
 
 #[test]
+fn power_is_lost_again_and_again_with_records_of_one_size() {
+    // What an earlier life left behind in a cluster then lies just where the next record of a
+    // later life would.
+    let name = "crash::power_is_lost_again_and_again_with_records_of_one_size";
+    for seed in seeds(name, 40) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut rig = Rig::open(formatted(16 * MIB, 32 << 10), product());
+        for _ in 0..6 {
+            for number in 0..random.u32(1..10) {
+                rig.insert(number, 2_000).unwrap();
+            }
+            rig.settle();
+            let (at, history) = (rig.probe.watch.stamp(), history_of(&rig));
+            let memory = rig.probe.memory.crash_power(random.u64(..));
+            let wreck = Wreck { memory, crash: Crash::Power, at };
+            rig = salvage(&wreck, &history, product(), true);
+            rig.adopt(&history);
+        }
+    }
+}
+
+#[test]
 fn a_crash_during_recovery() {
     for seed in seeds("crash::a_crash_during_recovery", 6) {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use device::{Device, Extent, MemoryDevice};
+use store::Inspector;
 
-use crate::content::any_len;
+use crate::content::{any_len, key};
 use crate::crash::history_of;
 use crate::history::{Crash, History};
 use crate::probe::{Probe, Stamp};
-use crate::rig::{Rig, formatted, product, ucfs};
+use crate::rig::{Rig, formatted, now_or_never, product, ucfs};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
@@ -63,8 +64,23 @@ fn damage(memory: &MemoryDevice, random: &mut fastrand::Rng) {
     }
 }
 
+/// Inspects a damaged image in every way. Answers do not matter, only that there are any.
+fn inspect(memory: &MemoryDevice, history: &History) {
+    let Ok(inspector) = now_or_never(Inspector::open(memory)) else { return };
+    _ = inspector.superblock();
+    _ = now_or_never(inspector.clusters());
+    for number in history.keys() {
+        let key = key(number);
+        if let Ok(Some(report)) = now_or_never(inspector.find(key.as_bytes())) {
+            assert_eq!(report.key, *key.as_bytes());
+        }
+    }
+    _ = now_or_never(inspector.verify(|_, _| {}));
+}
+
 /// Opens a damaged image; a refusal to open is an answer too.
 fn examine(memory: &MemoryDevice, history: &History, crash: Crash, at: Stamp) {
+    inspect(memory, history);
     let opened = Rig::open_probe(Probe::new(memory.crash_process()), product(), 1_700_000_000);
     let Ok(mut rig) = opened else { return };
     for number in history.keys() {

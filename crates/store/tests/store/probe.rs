@@ -23,6 +23,10 @@ pub struct Watch {
     /// Flushes that succeeded: begin and end.
     flushes: RefCell<Vec<(Stamp, Stamp)>>,
     hook: RefCell<Option<Hook>>,
+    /// The next read waits until this is false again.
+    stall_read: Cell<bool>,
+    /// A read waits.
+    stalled: Cell<bool>,
 }
 
 impl Watch {
@@ -46,6 +50,16 @@ impl Watch {
     /// Calls `hook` from now on, `None`: no more.
     pub fn set_hook(&self, hook: Option<Hook>) {
         *self.hook.borrow_mut() = hook;
+    }
+
+    /// The next read waits for [`Watch::resume_read`]; others pass.
+    pub fn stall_read(&self) {
+        self.stall_read.set(true);
+    }
+
+    /// Lets the read go on that waits, which then sees what the device holds by now.
+    pub fn resume_read(&self) {
+        self.stall_read.set(false);
     }
 
     fn call(&self, memory: &MemoryDevice) {
@@ -75,6 +89,13 @@ impl Device for Probe {
     }
 
     async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, io::Result<()>) {
+        let stalled = &self.watch.stalled;
+        if self.watch.stall_read.get() && !stalled.replace(true) {
+            let resumed =
+                || if self.watch.stall_read.get() { Poll::Pending } else { Poll::Ready(()) };
+            poll_fn(|_| resumed()).await;
+            stalled.set(false);
+        }
         self.memory.read(offset, buf).await
     }
 

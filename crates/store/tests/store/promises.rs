@@ -1,8 +1,10 @@
 //! What the interface promises, one sentence each.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use device::{Fault, Operation};
 use store::{Hint, Lookup, PartialRead, Refusal, Source};
 
 use crate::content::{State, any_len, key};
@@ -222,6 +224,97 @@ fn what_a_caller_drops_half_way_does_no_harm() {
         rig = rig.reopen();
         rig.check_all(false);
     }
+}
+
+#[test]
+fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
+    let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
+    let state = rig.insert(1, 0).unwrap();
+    for number in 2..140 {
+        rig.insert(number, 0).unwrap();
+    }
+    rig = rig.reopen();
+    let seen = rig.look_while(1, |rig| {
+        // The cluster has more dead records than any other, and all together are too many: it is
+        // given up. Then every cluster comes round.
+        (2..140).for_each(|number| _ = rig.remove(number));
+        for number in 1_000..5_000 {
+            rig.insert(number, 100).unwrap();
+            rig.remove(number);
+        }
+        for number in 5_000..6_000 {
+            rig.insert(number, 20_000).unwrap();
+        }
+    });
+    assert_eq!(seen, Seen::Whole(state));
+    assert_eq!(rig.look(1), Seen::Nothing, "its cluster was given up");
+    assert_eq!(rig.store.stats()[0].counters.damaged_records, 0);
+}
+
+#[test]
+fn a_read_under_way_does_not_bring_back_what_is_removed_meanwhile() {
+    for purge in [false, true] {
+        let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
+        rig.insert(1, 20_000).unwrap();
+        rig = rig.reopen();
+        _ = rig.look_while(1, |rig| {
+            if purge {
+                rig.purge(1).unwrap();
+            } else {
+                rig.insert(1, 10_000).unwrap();
+            }
+        });
+        rig.check_all(true);
+        rig = rig.reopen();
+        rig.check_all(true);
+    }
+}
+
+/// Objects that are often asked for stay, while the cluster with their newer metadata goes: they
+/// may not fall back to the metadata they were stored with.
+fn metadata_outlived_by_their_objects(trouble: bool) {
+    let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
+    for number in 0..20 {
+        rig.insert(number, 1_000).unwrap();
+    }
+    rig.settle();
+    for number in 100..120 {
+        rig.insert(number, 25_000).unwrap();
+    }
+    for number in 0..20 {
+        rig.refresh(number).unwrap();
+    }
+    let mut lost = 0;
+    for round in 0..1_500 {
+        if trouble && round % 7 == 0 {
+            let (operation, error) = (Operation::Read, io::ErrorKind::Other);
+            rig.probe.memory.inject(Fault { operation, after: 0, times: 1, error });
+        }
+        rig.insert(200 + round, 20_000).unwrap();
+        let number = round % 20;
+        let (seen, current) = (rig.look(number).state(), rig.history.current(number));
+        assert!(seen.is_none() || seen == current, "{seen:?}, current {current:?}");
+        if round % 100 == 0 {
+            rig.settle();
+            let mut found = Rig::open(rig.probe.memory.crash_process(), product());
+            for number in 0..20 {
+                let (seen, current) = (found.look(number).state(), rig.history.current(number));
+                assert!(seen.is_none() || seen == current, "{seen:?}, current {current:?}");
+                lost += u32::from(seen.is_none());
+            }
+        }
+    }
+    assert!(lost > 0, "the metadata were evicted");
+}
+
+#[test]
+fn an_object_whose_newer_metadata_are_evicted_goes_with_them() {
+    metadata_outlived_by_their_objects(false);
+}
+
+#[test]
+fn an_object_whose_newer_metadata_are_evicted_unseen_goes_with_them() {
+    metadata_outlived_by_their_objects(true);
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
     let memory = MemoryDevice::new(len, 512);
     let format = FormatOptions { cluster_size: Some(cluster_size), ..FormatOptions::default() };
     let formatting = store::format(&memory, &format, [7; 48], START);
-    drive(&mut Background::none(), &ManualClock::new(START), formatting).unwrap();
+    now_or_never(formatting).unwrap();
     memory
 }
 
@@ -115,9 +115,7 @@ impl Rig {
                 Seen::Cut(state) => _ = self.history.store(state, now),
             }
         }
-        let now = self.probe.watch.stamp();
-        self.history.settle(now);
-        self.probe.watch.count_as_flushed(now);
+        self.settle_durably();
     }
 
     /// Drives `future` to its end, moving the clock whenever everything waits for it.
@@ -133,6 +131,22 @@ impl Rig {
                 break;
             }
             self.background.run();
+        }
+    }
+
+    /// Begins to look the key up, does `meanwhile` while its read is under way, then lets the
+    /// read go on.
+    pub fn look_while(&mut self, number: u32, meanwhile: impl FnOnce(&mut Rig)) -> Seen {
+        let (store, wanted) = (self.store.clone(), key(number));
+        self.probe.watch.stall_read();
+        let mut lookup = Box::pin(store.lookup(&wanted));
+        let polled = lookup.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "the lookup needs a read");
+        meanwhile(self);
+        self.probe.watch.resume_read();
+        match self.run(lookup) {
+            Lookup::Hit(entry) => self.verify(number, &entry),
+            Lookup::Miss => Seen::Nothing,
         }
     }
 
@@ -308,6 +322,11 @@ impl Rig {
             assert!(!all || seen == complete, "{seen:?} instead of {current:?}");
         }
     }
+}
+
+/// The value of a future that waits for nothing but a memory device.
+pub fn now_or_never<T>(future: impl Future<Output = T>) -> T {
+    drive(&mut Background::none(), &ManualClock::new(START), future)
 }
 
 async fn insert(store: &TestStore, token: &FetchToken, state: State) -> Result<(), Refusal> {
