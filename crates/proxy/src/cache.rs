@@ -2,6 +2,7 @@
 //! a request finds its variant.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,9 @@ pub type Store = store::Store<AnyDevice, TokioClock>;
 
 /// A stored object.
 pub(crate) type Entry = store::Entry<AnyDevice, TokioClock>;
+
+/// The body of a stored object.
+pub(crate) type Body = store::Body<AnyDevice, TokioClock>;
 
 /// Parsed heads kept beside objects in memory, at most: some 12 MiB together. The store cannot
 /// count them, so there must be few; the objects that are asked for most get them first.
@@ -102,6 +106,36 @@ pub(crate) struct Answer {
     pub marker: Option<VaryMarker>,
     pub entry: Entry,
     pub head: Head,
+    opened: RefCell<Option<Opened>>,
+}
+
+/// A body from its begin, of which the first piece has been read already.
+pub(crate) struct Opened {
+    pub first: Bytes,
+    pub rest: Body,
+}
+
+impl Answer {
+    fn new(key: Key, marker: Option<VaryMarker>, entry: Entry, head: Head) -> Rc<Answer> {
+        Rc::new(Answer { key, marker, entry, head, opened: RefCell::new(None) })
+    }
+
+    /// Reads the first piece of a body in pieces, which may be evicted one by one: so that it is
+    /// known before the head is sent. False when it is gone.
+    pub async fn open(&self) -> bool {
+        if self.entry.is_empty() || self.entry.whole().is_some() {
+            return true;
+        }
+        let mut rest = self.entry.body(0..self.entry.len());
+        let Some(Ok(first)) = rest.next().await else { return false };
+        *self.opened.borrow_mut() = Some(Opened { first, rest });
+        true
+    }
+
+    /// What [`Answer::open`] has read.
+    pub fn take_opened(&self) -> Option<Opened> {
+        self.opened.borrow_mut().take()
+    }
 }
 
 /// Looks an object up, through its marker if it has one. `None`: the variant's key is too long.
@@ -117,7 +151,7 @@ pub(crate) async fn find(
     let marker = match read(&entry, ready_status) {
         Some(Read::Head(head)) => {
             let key = primary.clone();
-            return Some(Found::Answer(Rc::new(Answer { key, marker: None, entry, head })));
+            return Some(Found::Answer(Answer::new(key, None, entry, head)));
         }
         Some(Read::Marker(marker)) => marker,
         None => return Some(Found::Nothing { key: primary.clone(), marker: None }),
@@ -127,7 +161,7 @@ pub(crate) async fn find(
         && let Some(Read::Head(head)) = read(&entry, ready_status)
     {
         let marker = Some(marker);
-        return Some(Found::Answer(Rc::new(Answer { key, marker, entry, head })));
+        return Some(Found::Answer(Answer::new(key, marker, entry, head)));
     }
     Some(Found::Nothing { key, marker: Some(marker) })
 }

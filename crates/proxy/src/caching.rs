@@ -133,11 +133,8 @@ impl Round<'_> {
         outcome: Outcome,
         account: Account,
     ) -> Turn {
-        // The pieces of a large object may be evicted one by one: see before the head is sent.
-        if !answer.entry.is_empty()
-            && answer.entry.whole().is_none()
-            && let Some(Err(_)) = answer.entry.body(0..1).next().await
-        {
+        let reads = self.visit.parts.method == Method::GET && !self.visit.facts.has_range;
+        if reads && !answer.open().await {
             log::debug!("the first piece of a stored object is gone");
             self.store.remove(&answer.key).await;
             return self.missing(answer.key.clone(), answer.marker.clone(), account).await;

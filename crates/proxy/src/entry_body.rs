@@ -16,15 +16,13 @@ use store::{Key, Partial, PartialRead, ReadError};
 use tokio::task::spawn_local;
 
 use crate::body::CutShort;
-use crate::cache::{Answer, Store};
-use crate::clock::TokioClock;
+use crate::cache::{Answer, Body, Opened, Store};
 use crate::fill::{Next, Reader};
 use crate::outcome::Error;
 use crate::rescue::{Rescue, Rest};
 
-type StoreBody = store::Body<device::AnyDevice, TokioClock>;
 type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
-type ReadOne = (StoreBody, Option<Result<Bytes, ReadError>>);
+type ReadOne = (Body, Option<Result<Bytes, ReadError>>);
 
 /// A piece that a fill has just given to the store is readable soon.
 const NOT_YET_PAUSE: Duration = Duration::from_millis(2);
@@ -43,7 +41,8 @@ pub(crate) struct EntryBody {
 }
 
 enum State {
-    Idle(StoreBody),
+    Idle(Body),
+    Opened(Opened),
     Reading(Reading<ReadOne>),
     Rescued(Rest),
     Done,
@@ -59,7 +58,12 @@ impl EntryBody {
         rescue: Option<Rescue>,
     ) -> EntryBody {
         let place = store.map(|store| (store, answer.key.clone()));
-        EntryBody { state: State::Idle(answer.entry.body(range.clone())), range, rescue, place }
+        let whole = range == (0..answer.entry.len());
+        let state = match answer.take_opened().filter(|_| whole) {
+            Some(opened) => State::Opened(opened),
+            None => State::Idle(answer.entry.body(range.clone())),
+        };
+        EntryBody { state, range, rescue, place }
     }
 
     fn remove(&mut self) {
@@ -80,6 +84,15 @@ impl EntryBody {
                 return Poll::Ready(None);
             }
             match &mut self.state {
+                State::Opened(_) => {
+                    let State::Opened(opened) = std::mem::replace(&mut self.state, State::Done)
+                    else {
+                        continue;
+                    };
+                    self.state = State::Idle(opened.rest);
+                    self.range.start += opened.first.len() as u64;
+                    return Poll::Ready(Some(Ok(opened.first)));
+                }
                 State::Idle(_) => {
                     let State::Idle(mut body) = std::mem::replace(&mut self.state, State::Done)
                     else {

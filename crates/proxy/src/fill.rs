@@ -1,8 +1,8 @@
 //! A fill: one fetch from an origin, and any number of clients on any worker that follow it.
 //!
-//! The life of a fill: *waiting* for the head; then one of *failed* (no answer), *validated* (a 304:
-//! there is no body, the stored one is good), or *streaming*, which ends *whole* or *broken*. A stage
-//! is never left backwards.
+//! The life of a fill: *waiting* for the head; then one of *failed* (no answer), *validated* (a
+//! 304: there is no body, the stored one is good), or *streaming*, which ends *whole* or *broken*.
+//! A stage is never left backwards.
 //!
 //! Pieces of the body pass through a window in memory. A fill that is stored (`stored`) drops from
 //! the window what the store can give back; a reader that lags reads on from there. One that is not

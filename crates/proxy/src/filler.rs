@@ -358,8 +358,9 @@ impl Filler {
         (End::Whole(trailers), counted)
     }
 
-    /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or little
-    /// is missing. Without a known length, as little as that is fetched in the hope of an end.
+    /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or
+    /// little is missing. Without a known length, as little as that is fetched in the hope of an
+    /// end.
     fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
         if self.behind {
             return true;

@@ -39,7 +39,7 @@ impl Interim {
     fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
         let mut state = self.lock();
         if status == StatusCode::CONTINUE {
-            // The client's body is asked for now, and hyper's server sends the 100 then.
+            // This lets the client's body through, and hyper's server sends the 100 itself.
             state.continued = true;
             wake(&mut state.body);
             return;

@@ -145,7 +145,8 @@ fn several_ranges_come_as_multipart() {
     let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
     let part = |range: &str, text: &str| {
         format!(
-            "--{boundary}\r\nContent-Type: text/x\r\nContent-Range: bytes {range}/800\r\n\r\n{text}\r\n"
+            "--{boundary}\r\nContent-Type: text/x\r\nContent-Range: bytes {range}/800\r\n\r\n\
+             {text}\r\n"
         )
     };
     let expected = part("0-3", "0000") + &part("400-403", "0100") + &format!("--{boundary}--\r\n");

@@ -346,7 +346,8 @@ fn a_range_of_a_running_fill_is_served_when_it_is_there() {
     pieces.send(b"56789".to_vec()).unwrap();
     assert!(first.exactly(5, &mut read) && read == b"0123456789");
     pieces.send(Vec::new()).unwrap();
-    let answer = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 7-8/10\r\nContent-Length: 2\r\n\r\n78";
+    let answer = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 7-8/10\r\n\
+        Content-Length: 2\r\n\r\n78";
     pieces.send(answer.as_bytes().to_vec()).unwrap();
     let part = beyond.answer();
     assert_eq!((part.text().as_str(), part.detail().as_str()), ("78", "BYPASS(range-beyond-fill)"));

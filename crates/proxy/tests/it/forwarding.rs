@@ -83,6 +83,26 @@ fn a_head_has_no_body_but_its_length() {
 }
 
 #[test]
+fn lengths_without_bodies_confuse_nobody() {
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for (head, fields) in [
+        (
+            "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 100\r\n\r\n",
+            "If-Match: \"x\"\r\n",
+        ),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", "Cache-Control: no-store\r\n"),
+        ("HTTP/1.1 204 No Content\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\n", ""),
+    ] {
+        let origin = Origin::always(head);
+        for _ in 0..2 {
+            let answer = client.get_with(&origin.url("/"), fields);
+            assert_eq!(answer.status.to_string(), head[9..12], "{answer:?}");
+        }
+    }
+}
+
+#[test]
 fn upstream_connections_are_used_again_and_a_dead_one_is_noticed() {
     let origin = Origin::start(|asked, stream| {
         let _ = stream.write_all(ok("", "x").as_bytes());
