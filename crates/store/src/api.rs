@@ -83,10 +83,10 @@ pub enum PartialRead {
     Gone,
 }
 
-/// A worker brought another number of devices than the store has.
+/// A worker brought fewer devices than the store was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReopenError {
-    /// Devices of the store.
+    /// Devices needed.
     pub expected: usize,
     /// Devices brought.
     pub found: usize,
@@ -94,7 +94,7 @@ pub struct ReopenError {
 
 impl fmt::Display for ReopenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the store has {} devices, {} were given", self.expected, self.found)
+        write!(f, "the store needs {} devices, {} were given", self.expected, self.found)
     }
 }
 

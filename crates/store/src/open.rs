@@ -129,6 +129,7 @@ pub async fn format<D: Device>(
         created_at: unix_seconds,
         mean_object: options.mean_object,
         areas,
+        run: 0,
     };
     let areas = &superblock.areas;
     let policy = cluster_policy(&Options::default(), areas.clusters);
@@ -200,14 +201,32 @@ pub const SUPERBLOCK_EXTENTS: [Extent; 2] = [
     Extent { offset: SUPERBLOCKS[1], len: SUPERBLOCK_LEN as u64 },
 ];
 
-/// Opens the cache on `device`, as number `number` of the store, with `memory` bytes.
+/// The last run of a store that the cache on `device` was a part of.
+pub(crate) async fn last_run<D: Device>(device: &D) -> Result<u64, OpenError> {
+    let reader = Reader { device };
+    let first = reader.read(SUPERBLOCK_EXTENTS[0]).await;
+    let second = reader.read(SUPERBLOCK_EXTENTS[1]).await;
+    Ok(choose_superblock([first.as_deref(), second.as_deref()])?.0.run)
+}
+
+/// Which device of a store is opened, and with what.
+pub(crate) struct Share {
+    /// Number of the device.
+    pub(crate) number: usize,
+    /// Bytes of memory for it.
+    pub(crate) memory: u64,
+    /// The newest run that any of the store's devices was a part of.
+    pub(crate) newest_run: u64,
+}
+
+/// Opens the cache on `device` as a part of a store.
 pub(crate) async fn open_volume<D: Device, C: Clock>(
     device: Rc<D>,
     clock: C,
     options: Arc<Options>,
-    memory: u64,
-    number: usize,
+    share: Share,
 ) -> Result<Volume<D, C>, OpenError> {
+    let Share { number, memory, newest_run } = share;
     let reader = Reader { device: &*device };
     let copies =
         [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
@@ -223,7 +242,8 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     if index > memory / 2 {
         return Err(OpenError::IndexTooLarge { index, memory });
     }
-    let opening = Opening { device, clock, options, memory, number, superblock, grown, size };
+    let opening =
+        Opening { device, clock, options, memory, number, newest_run, superblock, grown, size };
     opening.run().await
 }
 
@@ -322,6 +342,7 @@ struct Opening<D: Device, C: Clock> {
     options: Arc<Options>,
     memory: u64,
     number: usize,
+    newest_run: u64,
     superblock: Superblock,
     grown: Option<Areas>,
     /// Bytes that the cache will use.
@@ -330,6 +351,8 @@ struct Opening<D: Device, C: Clock> {
 
 /// What was found on the device.
 struct Restored {
+    /// The tables come from the device; otherwise they are empty.
+    believed: bool,
     clusters: ClusterTable,
     removed: std::collections::BTreeMap<crate::digest::Digest, u64>,
     checkpoint: u64,
@@ -341,7 +364,9 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let restored = self.restore().await;
         let mut index =
             Index::with_capacity(expected_objects(self.size, self.superblock.mean_object));
-        let clean = self.superblock.condition == Condition::Clean && self.grown.is_none();
+        let clean = restored.believed
+            && self.superblock.condition == Condition::Clean
+            && self.grown.is_none();
         let reader = Reader { device: &*self.device };
         let loaded = clean
             && reader.load_index(&self.superblock.secret, &self.superblock.areas, &mut index).await;
@@ -352,6 +377,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             self.superblock.areas = grown;
         }
         self.superblock.generation += 1;
+        self.superblock.run = self.newest_run + 1;
         self.superblock.condition = Condition::InUse;
         // Incarnations of different openings never meet, as sequence numbers do not.
         clusters.skip_incarnations(self.superblock.generation << 32);
@@ -386,6 +412,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let highest = checkpoints.iter().flatten().map(|c| c.number).max().unwrap_or(2);
         let tables = if self.superblock.condition == Condition::Condemned {
             Err("the device failed when the cache was last in use".to_owned())
+        } else if self.superblock.missed_run(self.newest_run) {
+            Err("the store was in use without this device".to_owned())
         } else {
             match reader.read_steps(areas.journal).await {
                 Some(journal) => restore_tables(secret, areas, policy, checkpoints, &journal),
@@ -396,6 +424,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             Ok(mut tables) => {
                 close_open_clusters(&mut tables.clusters);
                 Restored {
+                    believed: true,
                     clusters: tables.clusters,
                     removed: tables.removed,
                     checkpoint: tables.checkpoint,
@@ -405,6 +434,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             Err(reason) => {
                 (self.options.on_event)(Event::StartedEmpty { device: self.number, reason });
                 Restored {
+                    believed: false,
                     clusters: ClusterTable::new(areas.clusters, areas.cluster_size, policy),
                     removed: std::collections::BTreeMap::new(),
                     checkpoint: highest,

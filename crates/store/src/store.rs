@@ -11,9 +11,10 @@ use crate::api::{Hint, PartialRead, Refusal, ReopenError};
 use crate::core::Expected;
 use crate::digest::Digest;
 use crate::entry::Entry;
+use crate::event::Event;
 use crate::fetches::Overtaken;
 use crate::key::Key;
-use crate::open::{OpenError, open_volume};
+use crate::open::{OpenError, Share, last_run, open_volume};
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::volume::{Shared, Volume};
@@ -45,28 +46,42 @@ pub enum Lookup<D: Device, C: Clock> {
 
 impl<D: Device, C: Clock> Store<D, C> {
     /// Opens the caches on `devices`, each created by [`crate::format`] before. Recovery gets
-    /// [`Options::recovery_wait`]; what is left of it goes on in the background.
+    /// [`Options::recovery_wait`]; what is left of it goes on in the background. A device that
+    /// cannot be opened costs its share only, and is told as [`Event::Offline`].
     ///
     /// # Errors
-    /// The number of the device that could not be opened, and why.
+    /// No device could be opened: the number of the first one, and why.
     pub async fn open(
         devices: Vec<Rc<D>>,
         clock: C,
         options: Options,
     ) -> Result<Store<D, C>, (usize, OpenError)> {
         let options = Arc::new(options);
-        let lens: Vec<u64> = devices.iter().map(|device| device.geometry().len).collect();
-        let total = lens.iter().sum::<u64>().max(1);
+        let total: u64 = devices.iter().map(|device| device.geometry().len).sum();
         let deadline = clock.now() + options.recovery_wait.as_nanos() as device::Nanos;
+        let mut newest_run = 0;
+        for device in &devices {
+            newest_run = newest_run.max(last_run(&**device).await.unwrap_or(0));
+        }
         let mut volumes = Vec::new();
+        let mut failures = Vec::new();
         for (number, device) in devices.into_iter().enumerate() {
-            let share = u128::from(options.memory) * u128::from(lens[number]) / u128::from(total);
-            let memory = share as u64;
-            let volume = open_volume(device, clock.clone(), Arc::clone(&options), memory, number)
-                .await
-                .map_err(|error| (number, error))?;
-            volume.recover(Some(deadline)).await;
-            volumes.push(Rc::new(volume));
+            let len = u128::from(device.geometry().len);
+            let memory = (u128::from(options.memory) * len / u128::from(total.max(1))) as u64;
+            let share = Share { number, memory, newest_run };
+            match open_volume(device, clock.clone(), Arc::clone(&options), share).await {
+                Ok(volume) => {
+                    volume.recover(Some(deadline)).await;
+                    volumes.push(Rc::new(volume));
+                }
+                Err(error) => failures.push((number, error)),
+            }
+        }
+        if let (true, Some(failure)) = (volumes.is_empty(), failures.first()) {
+            return Err(failure.clone());
+        }
+        for (device, error) in failures {
+            (options.on_event)(Event::Offline { device, reason: error.to_string() });
         }
         Ok(Store { volumes: volumes.into() })
     }
@@ -79,19 +94,20 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// Another worker's handle: `devices` are that worker's, in the same order.
     ///
     /// # Errors
-    /// There are more or fewer devices than volumes.
+    /// There are fewer devices than the store was opened with.
     pub fn attach(
         share: &StoreShare,
         devices: Vec<Rc<D>>,
         clock: C,
     ) -> Result<Store<D, C>, ReopenError> {
-        if devices.len() != share.0.len() {
-            return Err(ReopenError { expected: share.0.len(), found: devices.len() });
-        }
-        let volumes = share.0.iter().zip(devices).map(|(shared, device)| {
-            Rc::new(Volume::new(Arc::clone(shared), device, clock.clone(), None))
+        let volumes = share.0.iter().map(|shared| {
+            let device = Rc::clone(devices.get(shared.number)?);
+            Some(Rc::new(Volume::new(Arc::clone(shared), device, clock.clone(), None)))
         });
-        Ok(Store { volumes: volumes.collect() })
+        let volumes: Option<Vec<_>> = volumes.collect();
+        let expected = share.0.iter().map(|shared| shared.number + 1).max().unwrap_or(0);
+        let found = devices.len();
+        Ok(Store { volumes: volumes.ok_or(ReopenError { expected, found })?.into() })
     }
 
     /// Recovery and maintenance of all devices; runs on the worker that opened the store until

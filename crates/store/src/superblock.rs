@@ -57,6 +57,8 @@ pub(crate) struct Superblock {
     /// Expected mean object in bytes: sizes the index.
     pub(crate) mean_object: u32,
     pub(crate) areas: Areas,
+    /// Counts the runs of the store that this cache was a part of; see [`Superblock::missed_run`].
+    pub(crate) run: u64,
 }
 
 /// Why a copy is not a superblock.
@@ -78,6 +80,7 @@ impl Superblock {
         out.bytes(&self.uuid).bytes(self.secret.seed()).u64(self.generation);
         out.u64(self.created_at).u32(self.mean_object).u8(self.condition.code()).zeros(3);
         self.areas.encode(&mut out);
+        Encoder(&mut fields).u64(self.run);
         fields.resize(SUPERBLOCK_LEN - 20, 0);
         let mut bytes = Vec::with_capacity(SUPERBLOCK_LEN);
         let mut out = Encoder(&mut bytes);
@@ -113,7 +116,23 @@ impl Superblock {
         let condition = Condition::from_code(from.u8()?)?;
         from.bytes(3)?;
         let areas = Areas::decode(&mut from)?;
-        Some(Superblock { uuid, secret, generation, condition, created_at, mean_object, areas })
+        let run = from.u64()?;
+        Some(Superblock {
+            uuid,
+            secret,
+            generation,
+            condition,
+            created_at,
+            mean_object,
+            areas,
+            run,
+        })
+    }
+
+    /// Whether a store of several devices ran without this one, when `newest` is the last run of
+    /// any of them: what was removed then was not removed here, so nothing here may be believed.
+    pub(crate) fn missed_run(&self, newest: u64) -> bool {
+        self.run < newest && self.generation > 1
     }
 }
 
@@ -130,6 +149,7 @@ pub(crate) mod tests {
             created_at: 1_700_000_000,
             mean_object: 12 * 1024,
             areas: Areas::new(64 << 20, 64 * 1024, 1 << 16).expect("room"),
+            run: 2,
         }
     }
 
@@ -142,6 +162,7 @@ pub(crate) mod tests {
         assert_eq!(back.condition, Condition::Clean);
         assert_eq!(back.areas, sample().areas);
         assert_eq!(back.secret.seed(), &[9; 32]);
+        assert!(back.missed_run(3) && !back.missed_run(2));
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use bytes::Bytes;
-use device::{Clock, Device, Extent, IoBuf};
+use device::{Clock, Device, Extent, IoBuf, Nanos};
 
 use crate::api::{Refusal, Source};
 use crate::appender::Appender;
@@ -27,6 +27,9 @@ use crate::secret::Secret;
 
 /// So many failures of the device in a row, and it is given up.
 const ERRORS_MAX: u32 = 16;
+
+/// Nanoseconds between two reads that are tried on a stalled device.
+const PROBE_INTERVAL: Nanos = 1_000_000_000;
 
 /// What all workers share of a volume.
 pub(crate) struct Shared {
@@ -45,6 +48,10 @@ pub(crate) struct Shared {
     /// Its share of the store, for placement.
     pub(crate) weight: u64,
     errors_in_a_row: AtomicU32,
+    /// A read took longer than the stall bound, and nothing succeeded since.
+    stalled: AtomicBool,
+    /// When a read was last tried on a stalled device.
+    probed_at: AtomicU64,
 }
 
 impl Shared {
@@ -61,6 +68,8 @@ impl Shared {
             object_max: core.options.object_max.unwrap_or(weight / 4),
             weight,
             errors_in_a_row: AtomicU32::new(0),
+            stalled: AtomicBool::new(false),
+            probed_at: AtomicU64::new(0),
             core: Mutex::new(core),
         }
     }
@@ -84,11 +93,19 @@ impl Shared {
         let error = match result {
             Ok(value) => {
                 self.errors_in_a_row.store(0, Ordering::Relaxed);
+                self.stalled.store(false, Ordering::Relaxed);
                 return Some(value);
             }
             Err(error) => error,
         };
-        let errors = self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+        // A device that stalls may come back: it is left alone for a while, not given up.
+        let stalls = error.kind() == std::io::ErrorKind::TimedOut;
+        let errors = if stalls {
+            self.stalled.store(true, Ordering::Relaxed);
+            0
+        } else {
+            self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1
+        };
         self.lock().counters.device_errors += 1;
         self.tell(Event::DeviceError {
             device: self.number,
@@ -99,6 +116,20 @@ impl Shared {
             self.give_up(format!("{errors} operations in a row failed"));
         }
         None
+    }
+
+    /// Whether a read may be tried: on a device that stalls only one a second, so that requests
+    /// are not all held up for the stall bound.
+    fn may_read(&self, now: Nanos) -> bool {
+        if !self.stalled.load(Ordering::Relaxed) {
+            return true;
+        }
+        let last = self.probed_at.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= PROBE_INTERVAL
+            && self
+                .probed_at
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Gives the device up.
@@ -146,6 +177,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let finding = self.shared.lock().find(digest, expected, now);
         match finding {
             Finding::Object(object, source) => Some((object, source)),
+            Finding::Read(plan) if !self.shared.may_read(self.clock.now()) => {
+                self.shared.lock().unread(&plan);
+                None
+            }
             Finding::Read(plan) => {
                 let object = self.load(Pinned::new(&self.shared, plan), expected).await?;
                 Some((object, Source::Disk))
@@ -181,9 +216,21 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(object)
     }
 
-    /// Reads an extent of any alignment. `None` after a failure, which is noted.
+    /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes
+    /// longer than the stall bound is one.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
-        let result = read_aligned(&*self.device, extent).await;
+        let mut read = pin!(read_aligned(&*self.device, extent));
+        let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
+        let result = poll_fn(|context| {
+            if let Poll::Ready(result) = read.as_mut().poll(context) {
+                return Poll::Ready(result);
+            }
+            stalled.as_mut().poll(context).map(|()| {
+                self.shared.probed_at.store(self.clock.now(), Ordering::Relaxed);
+                Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+            })
+        })
+        .await;
         self.shared.note("read", extent.offset, result)
     }
 
@@ -224,15 +271,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
             .unwrap_or(Err(Refusal::Busy))
     }
 
-    pub(crate) fn stall_deadline(&self) -> device::Nanos {
-        self.clock.now() + self.shared.options.stall_bound.as_nanos() as device::Nanos
+    pub(crate) fn stall_deadline(&self) -> Nanos {
+        self.clock.now() + self.shared.options.stall_bound.as_nanos() as Nanos
     }
 
     /// Waits until `ready` says something, asking again after each change in the core. `None` when
     /// the deadline passes first.
     pub(crate) async fn until<T>(
         &self,
-        deadline: Option<device::Nanos>,
+        deadline: Option<Nanos>,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));

@@ -10,6 +10,7 @@ mod any_sequence;
 mod content;
 mod crash;
 mod damage;
+mod devices;
 mod faults;
 mod history;
 mod probe;

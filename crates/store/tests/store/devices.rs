@@ -1,0 +1,157 @@
+//! Stores of several devices, devices that are missing for a while, and devices that stall.
+
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use device::{Clock, ManualClock, MemoryDevice};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+
+type Several = Store<MemoryDevice, ManualClock>;
+
+const OBJECTS: u64 = 60;
+
+fn key(number: u64) -> Key {
+    Key::new(format!("object {number}").into(), Locality { site: number, group: number }).unwrap()
+}
+
+fn formatted() -> MemoryDevice {
+    let memory = MemoryDevice::new(16 << 20, 512);
+    let entropy = [fastrand::u8(..); 48];
+    let options = FormatOptions::default();
+    let mut format = pin!(store::format(&memory, &options, entropy, 1));
+    let mut context = Context::from_waker(Waker::noop());
+    while format.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {}
+    memory.clone()
+}
+
+/// Runs `body` on a store over `devices` with its background, moving the clock when all wait.
+fn with_store<T>(
+    devices: &[MemoryDevice],
+    body: impl AsyncFnOnce(&Several, &ManualClock) -> T,
+) -> T {
+    let clock = ManualClock::new(1_700_000_000);
+    let run = async {
+        let devices = devices.iter().cloned().map(Rc::new).collect();
+        let options = Options { memory: 8 << 20, ..Options::default() };
+        let store = Several::open(devices, clock.clone(), options).await.unwrap();
+        let mut background = pin!(store.run_background());
+        let mut body = pin!(async {
+            let value = body(&store, &clock).await;
+            store.shutdown().await;
+            value
+        });
+        std::future::poll_fn(|context| {
+            let _ = background.as_mut().poll(context);
+            body.as_mut().poll(context)
+        })
+        .await
+    };
+    let mut run = pin!(run);
+    for turn in 0..1_000_000 {
+        if let Poll::Ready(value) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return value;
+        }
+        // Some turns without the clock first: completions may be on their way.
+        if turn % 50 == 49
+            && let Some(next) = clock.next_deadline()
+        {
+            clock.advance(next.saturating_sub(clock.now()));
+        }
+    }
+    panic!("nothing came of it");
+}
+
+async fn insert(store: &Several, number: u64) {
+    let token = store.begin_fetch(&key(number));
+    let hint = Hint::default();
+    let meta = Bytes::from_static(b"meta");
+    let mut writer = store.insert(&token, &key(number), meta, hint).await.unwrap();
+    writer.write(Bytes::from(vec![number as u8; 2000])).await.unwrap();
+    writer.commit().await.unwrap();
+}
+
+async fn is_there(store: &Several, number: u64) -> bool {
+    match store.lookup(&key(number)).await {
+        Lookup::Hit(entry) => {
+            assert_eq!(entry.whole().unwrap(), vec![number as u8; 2000]);
+            true
+        }
+        Lookup::Miss => false,
+    }
+}
+
+async fn count(store: &Several) -> u64 {
+    let mut found = 0;
+    for number in 0..OBJECTS {
+        found += u64::from(is_there(store, number).await);
+    }
+    found
+}
+
+async fn fill(store: &Several) {
+    for number in 0..OBJECTS {
+        insert(store, number).await;
+    }
+}
+
+#[test]
+fn objects_are_spread_and_found_again_after_a_restart() {
+    let devices = [formatted(), formatted()];
+    with_store(&devices, async |store, _| {
+        fill(store).await;
+        let shares: Vec<u64> = store.stats().iter().map(|s| s.counters.insertions).collect();
+        assert!(shares.iter().all(|share| *share > OBJECTS / 5), "{shares:?}");
+    });
+    assert_eq!(with_store(&devices, async |store, _| count(store).await), OBJECTS);
+}
+
+#[test]
+fn a_device_that_cannot_be_opened_costs_its_share_only() {
+    let devices = [formatted(), formatted()];
+    with_store(&devices, async |store, _| fill(store).await);
+    devices[0].poke(0, &[0xAA; 1 << 20]);
+    let found = with_store(&devices, async |store, _| {
+        assert_eq!(store.stats().len(), 1);
+        count(store).await
+    });
+    assert!(found > OBJECTS / 5 && found < OBJECTS, "{found}");
+}
+
+#[test]
+fn what_was_purged_while_its_device_was_away_does_not_come_back_with_it() {
+    let devices = [formatted(), formatted()];
+    with_store(&devices, async |store, _| fill(store).await);
+    for present in [[0], [1]] {
+        let alone = [devices[present[0]].clone()];
+        with_store(&alone, async |store, _| {
+            for number in 0..OBJECTS {
+                store.purge(&key(number)).await.unwrap();
+            }
+        });
+    }
+    // The first device saw one run less than the second: what it holds is not believed.
+    assert_eq!(with_store(&devices, async |store, _| count(store).await), 0);
+}
+
+#[test]
+fn a_stalled_device_is_passed_by_and_used_again_when_it_answers() {
+    let devices = [formatted()];
+    with_store(&devices, async |store, _| fill(store).await);
+    with_store(&devices, async |store, clock| {
+        devices[0].hold();
+        let before = clock.now();
+        assert!(!is_there(store, 1).await, "the read is given up");
+        let waited = clock.now() - before;
+        assert!(waited >= Options::default().stall_bound.as_nanos() as u64);
+        let before = clock.now();
+        assert!(!is_there(store, 2).await);
+        assert_eq!(clock.now(), before, "nobody waits for a device that stalls");
+        clock.advance(2_000_000_000);
+        devices[0].release_all();
+        assert!(is_there(store, 3).await);
+        assert!(is_there(store, 1).await);
+    });
+}
