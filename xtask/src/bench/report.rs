@@ -23,8 +23,8 @@ impl DeviceWork {
             reads: sum(text, "larder_device_reads_total"),
             writes: sum(text, "larder_device_writes_total"),
             written_bytes: sum(text, "larder_device_written_bytes_total"),
-            stored: sum(text, "larder_stored_objects_total"),
-            stored_bytes: sum(text, "larder_stored_bytes_total"),
+            stored: sum(text, "larder_store_insertions_total"),
+            stored_bytes: sum(text, "larder_store_inserted_bytes_total"),
         }
     }
 
