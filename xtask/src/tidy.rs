@@ -231,12 +231,20 @@ fn stands_alone(text: &str, at: usize, word: &str) -> bool {
     !(begins && text[..at].ends_with(part) || ends && text[at + word.len()..].starts_with(part))
 }
 
+/// True where a banned word says something else: a loop over times, a test that measures and is
+/// therefore not run with the others.
+fn is_meant(line: &str, at: usize, word: &str) -> bool {
+    let behind = &line[at + word.len()..];
+    behind.starts_with(" in ") || behind.starts_with(" = \"measures")
+}
+
 /// Nothing is landed that says of itself that it is not finished.
 fn banned_words(path: &Path, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for word in BANNED_WORDS {
-            if line.match_indices(word).any(|(at, _)| stands_alone(line, at, word)) {
+            let here = |(at, _)| stands_alone(line, at, word) && !is_meant(line, at, word);
+            if line.match_indices(word).any(here) {
                 found.push(finding(path, index + 1, format!("the word \"{word}\"")));
             }
         }
@@ -312,6 +320,9 @@ mod tests {
         for word in BANNED_WORDS {
             assert_eq!(banned_words(here(), &format!("// {word} it\n")).len(), 1, "{word}");
         }
+        assert_eq!(banned_words(here(), concat!("for ", "now in 0..9 {\n")), []);
+        assert_eq!(banned_words(here(), concat!("#[ig", "nore = \"measures\"]\n")), []);
+        assert_eq!(banned_words(here(), concat!("#[ig", "nore = \"slow\"]\n")).len(), 1);
         assert_eq!(banned_words(here(), concat!("// a st", "ubborn mas", "TO", "DON\n")), []);
     }
 

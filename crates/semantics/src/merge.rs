@@ -114,8 +114,8 @@ pub enum HeadEffect {
 /// Weighs the answer to a HEAD (RFC 9111, 4.3.5). `body_length` is the length of the stored body in
 /// bytes.
 ///
-/// As after [`freshen`], judge a refreshed head before keeping it, with the facts of a GET: those of
-/// the HEAD itself permit no storing.
+/// As after [`freshen`], judge a refreshed head before keeping it, with the facts of a GET: those
+/// of the HEAD itself permit no storing.
 pub fn head_effect(
     stored: &StoredHead,
     body_length: u64,

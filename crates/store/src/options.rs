@@ -33,7 +33,8 @@ pub struct Options {
     pub write_policy: WritePolicy,
     /// How much a disk hit reads.
     pub read_unit: ReadUnit,
-    /// The longest that a committed object or a fact may stay unwritten ([`WritePolicy::OnInsert`]).
+    /// The longest that a committed object or a fact may stay unwritten
+    /// ([`WritePolicy::OnInsert`]).
     pub durability_bound: Duration,
     /// The longest between two flushes of the device while there is something to flush: what a
     /// power loss may cost. Purges never wait for it.
