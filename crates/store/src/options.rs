@@ -67,7 +67,7 @@ impl Default for Options {
             object_max: None,
             one_timer_age: None,
             aging_mean: 10,
-            young_percent: 25,
+            young_percent: 10,
             recovery_wait: Duration::from_millis(1500),
             on_event: Arc::new(|_| {}),
         }

@@ -15,6 +15,8 @@ use crate::summary::Entry;
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;
+/// Share of the index's slots above which clusters are given up although there is room.
+const INDEX_LOAD_MAX: f64 = 0.95;
 /// Bytes at the end of a cluster that are read first for its summary.
 pub(crate) const SUMMARY_READ: u32 = 4096;
 
@@ -172,7 +174,9 @@ impl Core {
         } else if free >= high {
             self.maintenance.refilling = false;
         }
-        if !self.maintenance.refilling {
+        // A full index gives up entries here and there; rather give up the cluster that is missed
+        // least (UCFS, section 2.3.2).
+        if !self.maintenance.refilling && self.index.load() < INDEX_LOAD_MAX {
             return None;
         }
         self.clusters.victim(|_| false)
