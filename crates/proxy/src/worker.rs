@@ -134,6 +134,8 @@ impl Worker {
     pub async fn sweep(&self, mut control: watch::Receiver<State>) {
         // What was told before this worker was there counts as news.
         control.mark_changed();
+        // What changed before this worker listened is no change to it.
+        control.mark_changed();
         let mut tick = interval(self.sweep_interval());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -92,6 +92,11 @@ impl Client {
     /// The next final answer to a request with `method`.
     pub fn answer_to(&mut self, method: &str) -> Answer {
         let head = self.head();
+        self.rest(head, method)
+    }
+
+    /// The rest of an answer whose head has been read.
+    pub fn rest(&mut self, head: String, method: &str) -> Answer {
         let status: u16 = head[9..12].parse().unwrap();
         let mut answer = Answer { status, head, body: Vec::new(), complete: true };
         if method == "HEAD" || status == 304 || status == 204 {

@@ -174,10 +174,10 @@ fn an_origin_that_dies_half_way_cuts_all_and_leaves_nothing() {
         }
         wait_until("the fetch begins", || origin.count() == 1);
         pieces.send(head.as_bytes().to_vec()).unwrap();
-        thread::sleep(std::time::Duration::from_millis(20));
+        let heads: Vec<String> = clients.iter_mut().map(|client| client.head()).collect();
         pieces.send(Vec::new()).unwrap();
-        for client in &mut clients {
-            let answer = client.answer();
+        for (client, client_head) in clients.iter_mut().zip(heads) {
+            let answer = client.rest(client_head, "GET");
             assert!(!answer.complete, "{head:?}: {answer:?}");
         }
         // Nothing was stored: this is a fetch of its own, which fails alike.
