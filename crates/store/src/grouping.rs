@@ -1,6 +1,6 @@
 //! Two-level URL resolution grouping (systems C11; figures 4 and 5 of the UCFS paper): which
-//! objects of the memory tier's cold half are written together, so that reading one of them later brings
-//! those that will be asked for next.
+//! objects of the memory tier's cold half are written together, so that reading one of them later
+//! brings those that will be asked for next.
 //!
 //! The first is a page if there is one, because a page has parts; else the least recently used
 //! object. The buffer for it is `size / cluster + 1` clusters. It is filled with what lies in the
