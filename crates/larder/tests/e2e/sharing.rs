@@ -106,12 +106,13 @@ fn when_the_origin_dies_half_way_every_follower_is_cut() {
 
 #[test]
 fn a_slow_follower_does_not_slow_the_others() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=20000000";
+    let setup = Setup::forward().flag("cache-size", "256M");
+    let (origin, larder) = (Origin::start(), setup.start());
+    let target = "/page?size=40000000";
     let url = origin.url(target);
     let mut slow = larder.connect();
     slow.send(&get(&url).bytes()).unwrap();
-    // Its 20 MB fit no socket buffer: while it does not read, the others must be served.
+    // Its 40 MB fit no socket buffer: while it does not read, the others must be served.
     origin.await_fetches(target, 1);
     larder.get(&url).verify(target);
     slow.read("GET").unwrap().verify(target);
