@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::options::Options;
 
-/// A handle on all workers of one [`crate::run`].
+/// A handle on all workers of one [`crate::run()`].
 #[derive(Clone)]
 pub struct Control {
     state: watch::Sender<State>,
@@ -27,7 +27,7 @@ impl Control {
     }
 
     /// Stops accepting and begins to drain: running answers get [`ClientLimits::drain`] to end,
-    /// then they and all tunnels are cut. [`crate::run`] returns afterwards.
+    /// then they and all tunnels are cut. [`crate::run()`] returns afterwards.
     ///
     /// [`ClientLimits::drain`]: crate::options::ClientLimits::drain
     pub fn drain(&self) {
