@@ -39,7 +39,7 @@ fn salvage(wreck: &Wreck, history: &History, options: Options, all: bool) -> Rig
     }
     // The new store works.
     rig.history.version = history.version;
-    let state = rig.insert(9_999, 5_000).unwrap();
+    let state = rig.insert(9_999, 2_000).unwrap();
     assert_eq!(rig.look(9_999), Seen::Whole(state));
     rig
 }
