@@ -198,7 +198,7 @@ fn power_is_lost_again_and_again_with_records_of_one_size() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(16 * MIB, 32 << 10), product());
         for _ in 0..6 {
-            for number in 0..random.u32(1..10) {
+            for number in 0..random.u32(1..40) {
                 rig.insert(number, 2_000).unwrap();
             }
             rig.settle();
