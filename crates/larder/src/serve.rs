@@ -35,9 +35,6 @@ use crate::{check, messages, signals, sizing, storage, units};
 /// How often the addresses of this machine are read again.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
 
-/// How often the workers are told to drain.
-const DRAIN_EVERY: Duration = Duration::from_millis(100);
-
 /// Runs the proxy until a signal ends it.
 pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
     let loaded = check::load(file.as_deref(), &flags)?;
@@ -234,11 +231,7 @@ fn listen_to_signals(control: &Control, mut reloader: Reloader) -> Result<(), Fa
     let stop = move |signal: &str| {
         let drain = units::duration(control.options().client.drain);
         log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
-        loop {
-            // Again and again: a worker that is just starting hears of it too.
-            control.drain();
-            thread::sleep(DRAIN_EVERY);
-        }
+        control.drain();
     };
     signals::listen(stop, move || reloader.reload())
         .map_err(|error| cannot("listen to signals", &error))

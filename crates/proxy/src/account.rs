@@ -158,8 +158,14 @@ impl Account {
         self.body_bytes += bytes;
     }
 
+    /// The body's length is not known: to an HTTP/1.0 client its end is that of the connection.
+    pub fn length_is_unknown(&self) {
+        self.conn.set_open_ended(self.version == Version::HTTP_10);
+    }
+
     /// The body came to its end.
     pub fn ended(&mut self) {
+        self.conn.set_open_ended(false);
         self.complete = true;
     }
 

@@ -56,6 +56,8 @@ impl AnswerBody {
         let mut body = AnswerBody { source, account: Some(account), broken: None };
         if body.is_end_stream() {
             body.ended();
+        } else if let (Some(account), None) = (&body.account, body.size_hint().exact()) {
+            account.length_is_unknown();
         }
         body
     }

@@ -158,8 +158,13 @@ impl Round<'_> {
             // A HEAD fetches no body that could be stored.
             return Turn::Past(account, miss_status(&marker));
         }
-        if fills.unshareable(key.as_bytes()) == Some(Unshareable::NotStorable) {
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NotShareable)));
+        let why = match fills.unshareable(key.as_bytes()) {
+            Some(Unshareable::NotStorable) => Some(Bypass::NotShareable),
+            Some(Unshareable::Credentials) if visit.facts.authorized => Some(Bypass::Authorization),
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)));
         }
         self.fetch(key, marker, None, account).await
     }
@@ -180,7 +185,8 @@ impl Round<'_> {
         let fills = &visit.worker().shared.fills;
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
-        let alone = fills.unshareable(key.as_bytes()).is_some()
+        let unshareable = fills.unshareable(key.as_bytes());
+        let alone = unshareable.is_some_and(|why| why.concerns(visit.facts.authorized))
             || (visit.facts.directives.no_cache && fills.running(key.as_bytes()).is_some());
         let new = || Fill::new(self.store.begin_fetch(self.primary));
         let (fill, began) =

@@ -55,6 +55,7 @@ pub(crate) struct ConnState {
     read_blocked: Cell<bool>,
     write_blocked: Cell<bool>,
     eof: Cell<bool>,
+    open_ended: Cell<bool>,
     draining: Cell<bool>,
     cut: Cell<Option<Cut>>,
     task: RefCell<Option<Waker>>,
@@ -102,6 +103,15 @@ impl ConnState {
 
     pub fn eof(&self) -> bool {
         self.eof.get()
+    }
+
+    /// True while a body is sent whose end only the end of the connection tells.
+    pub fn open_ended(&self) -> bool {
+        self.open_ended.get()
+    }
+
+    pub fn set_open_ended(&self, open_ended: bool) {
+        self.open_ended.set(open_ended);
     }
 
     pub fn cut(&self) -> Option<Cut> {

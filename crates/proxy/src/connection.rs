@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -110,6 +111,15 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
     .await;
     let parts = http.into_parts();
     let socket = parts.io.into_inner().into_inner();
+    if state.open_ended() {
+        // A plain end would pass for the end of the body: only a reset tells. If it cannot be had
+        // nothing better can.
+        let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+        if let HttpEnd::Done(Err(error)) = &end {
+            refused(&connection, error);
+        }
+        return;
+    }
     match end {
         HttpEnd::Cut(Cut::Head) => {
             worker.observer.refused(client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");

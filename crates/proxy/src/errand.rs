@@ -14,10 +14,12 @@ use semantics::hop_by_hop;
 
 use crate::access::Query;
 use crate::connection::Connection;
+use crate::framing;
 use crate::headers;
 use crate::interim::Interim;
 use crate::options::{Front, Options};
 use crate::out_body::{ClientBody, OutBody};
+use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
 use crate::upstream::{Failure, Origin, Outgoing, UpstreamBody};
 use crate::worker::Worker;
@@ -50,7 +52,14 @@ impl Errand {
             Front::Forward => true,
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
-        if own_host && let Ok(host) = HeaderValue::try_from(authority(&origin)) {
+        let host = match own_host {
+            true => Some(authority(&origin)),
+            // An HTTP/1.0 client may name the host in its URL alone. What it asks for is what we
+            // ask for: the answer will be stored under that name.
+            false if !fields.contains_key(header::HOST) => Some(target.authority()),
+            false => None,
+        };
+        if let Some(Ok(host)) = host.map(HeaderValue::try_from) {
             fields.insert(header::HOST, host);
         }
         if let Some(left) = request::max_forwards(parts) {
@@ -90,6 +99,24 @@ impl Errand {
 
     /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.
     pub async fn run(
+        &self,
+        worker: &Worker,
+        options: &Options,
+        body: Option<Incoming>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let mut response = self.ask(worker, options, body).await?;
+        let length = http_body::Body::size_hint(response.body()).exact();
+        let status = response.status();
+        match framing::settle(&self.method, status, length, response.headers_mut()) {
+            Ok(()) => Ok(response),
+            Err(why) => {
+                let text = format!("The answer of {} cannot be passed on: {why}.", self.origin);
+                Err(Failure::Failed(Reason::BadAnswer, text))
+            }
+        }
+    }
+
+    async fn ask(
         &self,
         worker: &Worker,
         options: &Options,

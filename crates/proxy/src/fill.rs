@@ -74,6 +74,8 @@ pub(crate) struct Validated {
     /// The metadata of the object that was validated.
     pub meta: Bytes,
     pub head: StoredHead,
+    /// False when the 304 was for the client alone that began the fill.
+    pub shareable: bool,
 }
 
 /// The head of an answer with a body.

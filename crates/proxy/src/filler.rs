@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame};
+use semantics::storability::NotStorable;
 use semantics::vary::Vary;
 use semantics::{
     Exchange, RequestFacts, StoredHead, Time, VaryMarker, merge, reuse, storability, validators,
@@ -106,13 +107,16 @@ impl Filler {
         let (worker, fill) = (self.worker.clone(), self.fill.clone());
         let mut ending = Ending { worker, fill, keys, counted: Event::FillAborted };
         let requested = now();
-        if let Some(stale) = &self.stale {
-            validators::make_conditional(&mut self.errand.headers, &stale.head.stored().selected());
-        } else {
-            validators::remove_conditions(&mut self.errand.headers);
+        let fields = &mut self.errand.headers;
+        let validated = self
+            .stale
+            .clone()
+            .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
+        if validated.is_none() {
+            validators::remove_conditions(fields);
         }
         let mut answer = self.ask().await;
-        if let (Ok(response), Some(stale)) = (&answer, self.stale.clone())
+        if let (Ok(response), Some(stale)) = (&answer, validated)
             && response.status() == StatusCode::NOT_MODIFIED
         {
             let exchange = Exchange { requested, received: now() };
@@ -169,13 +173,16 @@ impl Filler {
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
         let judged =
             storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
+        let shareable = judged.is_ok() && self.is_covered(&head.vary());
         let kept = match judged {
-            Ok(()) => {
+            // It was for this client alone, and says nothing of what others have.
+            Err(NotStorable::Authorization) => Ok(()),
+            Ok(()) if shareable => {
                 let token = self.fill.token();
                 self.store.replace_meta(token, &self.key, &stale.entry, head.encode()).await
             }
-            Err(why) => {
-                log::debug!("a 304 forbids to keep what it validates: {}", why.name());
+            _ => {
+                log::debug!("a 304 forbids to keep what it validates");
                 self.store.remove(&self.key).await;
                 Ok(())
             }
@@ -189,7 +196,8 @@ impl Filler {
         ending.leave_table();
         ending.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
-        self.fill.publish(Stage::Validated(Arc::new(Validated { meta, head })), None);
+        let validated = Validated { meta, head, shareable };
+        self.fill.publish(Stage::Validated(Arc::new(validated)), None);
     }
 
     /// The next clients of this key will fetch for themselves at once.
@@ -211,26 +219,23 @@ impl Filler {
         exchange: Exchange,
         ending: &mut Ending,
     ) {
-        let options = &self.context.options;
         let (mut parts, body) = response.into_parts();
         errand::clean_answer(&self.worker, &mut parts.headers, parts.version, true);
         let (status, headers) = (parts.status, parts.headers);
-        let settings = &options.semantics;
-        let judged = storability::judge(&self.facts, status, &headers, exchange, settings);
         let length = body.size_hint().exact();
         let mut writer = None;
-        let shared = match judged {
-            Ok(()) if !(self.keep_on_error && reuse::is_error(status)) => {
-                let head = StoredHead::new(status, &headers, exchange, settings);
-                writer = self.begin_writing(&head, length).await;
+        let shared = match self.judge(status, &headers, exchange) {
+            Ok((head, new_marker)) => {
+                writer = self.begin_writing(&head, length, new_marker).await;
                 if !head.packed().is_fresh(exchange.received) {
                     self.not_shareable(Unshareable::NotFresh);
                 }
                 Some(head)
             }
-            _ => {
-                self.not_shareable(Unshareable::NotStorable);
-                if self.stale.is_some() && !reuse::is_error(status) {
+            Err(why) => {
+                self.not_shareable(why);
+                let is_for_all = why != Unshareable::Credentials && !reuse::is_error(status);
+                if self.stale.is_some() && is_for_all {
                     // What is stored is no longer what the origin answers.
                     self.store.remove(&self.key).await;
                 }
@@ -254,9 +259,52 @@ impl Filler {
         self.fill.end(end);
     }
 
-    /// Finds the key to store under and opens a writer; `None` when the store refuses.
-    async fn begin_writing(&mut self, head: &StoredHead, length: Option<u64>) -> Option<Writer> {
-        let begun = self.try_begin_writing(head, length).await;
+    /// The head as it is shared, and whether its marker is new. From here on `key` is where such an
+    /// answer belongs, stored or not: who came by another one must not get it.
+    fn judge(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        exchange: Exchange,
+    ) -> Result<(StoredHead, bool), Unshareable> {
+        let settings = &self.context.options.semantics;
+        storability::judge(&self.facts, status, headers, exchange, settings).map_err(|why| {
+            match why {
+                NotStorable::Authorization => Unshareable::Credentials,
+                _ => Unshareable::NotStorable,
+            }
+        })?;
+        if self.keep_on_error && reuse::is_error(status) {
+            return Err(Unshareable::NotStorable);
+        }
+        let head = StoredHead::new(status, headers, exchange, settings);
+        let vary = head.vary();
+        if self.is_covered(&vary) {
+            return Ok((head, false));
+        }
+        let marker = match &self.marker {
+            Some(marker) => marker.widened(&vary, new_epoch()),
+            None => VaryMarker::new(new_epoch(), vary.names()),
+        };
+        let key = cache::variant_key(&self.primary, &marker, &self.request);
+        self.key = key.ok_or(Unshareable::NotStorable)?;
+        self.marker = Some(marker);
+        Ok((head, true))
+    }
+
+    /// Whether the key already tells apart what an answer with this `Vary` depends on.
+    fn is_covered(&self, vary: &Vary) -> bool {
+        self.marker.as_ref().map_or(*vary == Vary::None, |marker| marker.covers(vary))
+    }
+
+    /// Opens a writer; `None` when the store refuses.
+    async fn begin_writing(
+        &self,
+        head: &StoredHead,
+        length: Option<u64>,
+        new_marker: bool,
+    ) -> Option<Writer> {
+        let begun = self.try_begin_writing(head, length, new_marker).await;
         if let Err(refusal) = &begun {
             log::debug!("not stored: {refusal}");
         }
@@ -264,24 +312,14 @@ impl Filler {
     }
 
     async fn try_begin_writing(
-        &mut self,
+        &self,
         head: &StoredHead,
         length: Option<u64>,
+        new_marker: bool,
     ) -> Result<Writer, Refusal> {
-        let vary = head.vary();
         let token = self.fill.token();
-        let marker = match &self.marker {
-            Some(marker) if marker.covers(&vary) => None,
-            Some(marker) => Some(marker.widened(&vary, new_epoch())),
-            None if vary == Vary::None => None,
-            None => Some(VaryMarker::new(new_epoch(), vary.names())),
-        };
-        if let Some(marker) = marker {
-            let too_long = Refusal::TooLarge;
-            let key = cache::variant_key(&self.primary, &marker, &self.request).ok_or(too_long)?;
-            cache::insert_marker(&self.store, token, &self.primary, &marker).await?;
-            self.key = key;
-            self.marker = Some(marker);
+        if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
+            cache::insert_marker(&self.store, token, &self.primary, marker).await?;
         }
         let html = head.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
             content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")

@@ -26,6 +26,15 @@ pub(crate) enum Unshareable {
     NotStorable,
     /// It is stored, but must be validated for each request.
     NotFresh,
+    /// It was for a client with credentials; says nothing of answers to others.
+    Credentials,
+}
+
+impl Unshareable {
+    /// Whether a client goes by itself, given whether it has credentials.
+    pub fn concerns(self, authorized: bool) -> bool {
+        self != Unshareable::Credentials || authorized
+    }
 }
 
 #[derive(Default)]
@@ -83,7 +92,13 @@ impl Fills {
         keys_max: usize,
     ) {
         let mut shard = self.shard(key);
-        let until = Instant::now() + for_time;
+        let now = Instant::now();
+        if why == Unshareable::Credentials
+            && shard.unshareable.get(key).is_some_and(|(_, until)| *until > now)
+        {
+            return;
+        }
+        let until = now + for_time;
         if shard.unshareable.insert(key.clone(), (why, until)).is_none() {
             shard.order.push_back(key.clone());
         }

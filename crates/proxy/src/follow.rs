@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
 use http::{Method, Response};
+use semantics::hop_by_hop;
+use semantics::packed::Flag;
 use semantics::range::{self, Limits, Selection};
 use semantics::reuse::{self, Reuse};
-use semantics::{StoredHead, hop_by_hop};
 use store::Key;
 use tokio::time::timeout;
 
@@ -98,7 +99,8 @@ impl Follow<'_> {
             let settings = &visit.options().semantics;
             let reuse = reuse::decide(packed, &visit.facts, visit.now, settings);
             let same = outdated.answer.entry.meta() == &validated.meta;
-            if !same || !matches!(reuse, Reuse::Fresh { .. }) {
+            let fresh = matches!(reuse, Reuse::Fresh { .. });
+            if !(same && fresh && validated.shareable) {
                 return Turn::Again(account);
             }
         }
@@ -157,7 +159,14 @@ impl Follow<'_> {
         if !trailers {
             fields.remove(header::TRAILER);
         }
-        let received = head.shared.as_ref().map_or(self.visit.now, received);
+        let (received, strong_last_modified) = match &head.shared {
+            Some(shared) => {
+                let packed = shared.packed();
+                (packed.received(), packed.is(Flag::StrongLastModified))
+            }
+            // Ranges are not cut from what is for one client alone.
+            None => (self.visit.now, false),
+        };
         let store = head.stored.then(|| self.store.clone());
         // Only what is larger than the window can be lost on the way.
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
@@ -170,10 +179,10 @@ impl Follow<'_> {
             Some(body) => Source::Fill(Box::new(body.with_rescue(rescue))),
             None => Source::Empty,
         };
-        let (status_code, length) = (head.status, head.length);
-        let body = Box::new(body);
-        let material = Material { status: status_code, fields, received, length, body };
         let outcome = status.outcome;
+        let (status, length) = (head.status, head.length);
+        let body = Box::new(body);
+        let material = Material { status, fields, received, strong_last_modified, length, body };
         let now = self.visit.now;
         Turn::Done(reply::from_material(parts, account, outcome, now, material))
     }
@@ -199,10 +208,6 @@ impl Follow<'_> {
         let answer: &Rc<Answer> = &outdated.answer;
         reply::from_entry(self.visit, account, status, outdated.age, answer, None)
     }
-}
-
-fn received(head: &StoredHead) -> semantics::Time {
-    head.packed().received()
 }
 
 fn fill_body(

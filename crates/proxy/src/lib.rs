@@ -27,6 +27,7 @@ mod filler;
 mod fills;
 mod follow;
 mod forward;
+mod framing;
 mod headers;
 mod interim;
 mod ledger;

@@ -8,6 +8,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use semantics::multipart::Multipart;
+use semantics::packed::Flag;
 use semantics::range::{self, ByteRange, Limits, Selection};
 use semantics::validators::{self, Selected, Verdict};
 use semantics::{Seconds, StoredHead, Time};
@@ -29,6 +30,8 @@ pub(crate) struct Material<'a> {
     pub fields: HeaderMap,
     /// What conditions are held against.
     pub received: Time,
+    /// `Last-Modified` among the fields is a strong validator.
+    pub strong_last_modified: bool,
     /// Body length in bytes, when known.
     pub length: Option<u64>,
     pub body: Box<dyn FnOnce(Wanted) -> Source + 'a>,
@@ -49,9 +52,9 @@ pub(crate) fn from_material(
     now: Time,
     material: Material<'_>,
 ) -> Response<AnswerBody> {
-    let Material { status, fields, received, length, body } = material;
+    let Material { status, fields, received, strong_last_modified, length, body } = material;
     let mut response = Response::new(());
-    let selected = Selected { status, headers: &fields, received };
+    let selected = Selected { status, headers: &fields, received, strong_last_modified };
     let verdict = validators::as_cache(&parts.method, &parts.headers, &selected, now);
     if verdict == Verdict::NotModified {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -159,6 +162,7 @@ pub(crate) fn from_entry(
         status: stored.status(),
         fields,
         received: stored.packed().received(),
+        strong_last_modified: stored.packed().is(Flag::StrongLastModified),
         length: Some(length),
         body: Box::new(body),
     };

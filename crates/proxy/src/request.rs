@@ -11,6 +11,7 @@ use http::header::{self, HeaderMap};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
 
+use crate::framing;
 use crate::headers::has_member;
 use crate::options::{Front, Site};
 use crate::outcome::Invalid;
@@ -26,6 +27,14 @@ pub(crate) struct Target<'a> {
     pub port: u16,
     /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
     pub path: &'a str,
+}
+
+impl Target<'_> {
+    /// `host[:port]` as it stands in `Host`.
+    pub fn authority(&self) -> String {
+        let Target { host, port, .. } = self;
+        if *port == 80 { (*host).to_owned() } else { format!("{host}:{port}") }
+    }
 }
 
 /// A request that is answered with an error of ours without looking further.
@@ -148,8 +157,17 @@ fn check_fields(parts: &Parts) -> Result<(), Refused> {
             text: "The only expectation this proxy knows is 100-continue.",
         });
     }
-    if parts.method == Method::TRACE && has_body(&parts.headers) {
-        return Err(Refused::bad(Invalid::Body, "A TRACE request must not have a body."));
+    if !framing::is_plain(&parts.headers) {
+        return Err(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Body,
+            text: "The only transfer coding this proxy knows is chunked.",
+        });
+    }
+    if matches!(parts.method, Method::TRACE | Method::CONNECT)
+        && framing::announces_body(&parts.headers)
+    {
+        return Err(Refused::bad(Invalid::Body, "TRACE and CONNECT must not have a body."));
     }
     Ok(())
 }
@@ -170,12 +188,6 @@ fn check_scheme(parts: &Parts) -> Result<(), Refused> {
         }),
         None => Err(Refused::bad(Invalid::Target, ORIGIN_FORM)),
     }
-}
-
-/// True when a request has a body, even an empty chunked one.
-pub(crate) fn has_body(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::TRANSFER_ENCODING)
-        || headers.get(header::CONTENT_LENGTH).is_some_and(|len| len != "0")
 }
 
 /// The one Host field; several, even equal ones, are an attack or a mistake (RFC 9112, 3.2).

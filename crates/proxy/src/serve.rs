@@ -8,7 +8,7 @@ use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use semantics::{MethodClass, RequestFacts, Url, invalidation, validators};
+use semantics::{MethodClass, RequestFacts, Url, hop_by_hop, invalidation, validators};
 
 use crate::access::{Query, Verdict};
 use crate::account::Account;
@@ -32,7 +32,8 @@ pub(crate) async fn answer(
 ) -> Response<AnswerBody> {
     let worker = &connection.worker;
     let context = worker.context();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    hop_by_hop::strip_named(&mut parts.headers);
     let account = Account::open(worker, &connection.state, connection.client, &parts);
     if worker.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";

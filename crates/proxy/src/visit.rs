@@ -49,16 +49,12 @@ impl<'a> Visit<'a> {
 
     /// The URL that names the object.
     pub fn url(&self) -> Option<Url> {
-        let Target { host, port, path, .. } = self.target;
+        let Target { host, path, .. } = self.target;
         if host.is_empty() {
             let origin = self.origin();
             return Url::new("http", &origin.to_string(), path).ok();
         }
-        if port == 80 {
-            Url::new("http", host, path).ok()
-        } else {
-            Url::new("http", &format!("{host}:{port}"), path).ok()
-        }
+        Url::new("http", &self.target.authority(), path).ok()
     }
 
     /// The key of an object behind this request's front.

@@ -74,6 +74,18 @@ pub fn strip(headers: &mut HeaderMap) {
     }
 }
 
+/// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything is
+/// concluded from a field: what the origin never sees must not choose among its answers.
+pub fn strip_named(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        for name in named_by_connection(headers) {
+            if !ALWAYS.contains(&name) {
+                headers.remove(name);
+            }
+        }
+    }
+}
+
 /// The fields that `Connection` makes hop-by-hop, protected ones left out.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     list::members(headers, CONNECTION)
@@ -114,7 +126,9 @@ mod tests {
             "Content-Length: 5",
             "X-Kept: 1",
         ]);
-        assert!(accepts_trailers(&message));
+        strip_named(&mut message);
+        assert!(accepts_trailers(&message) && message.contains_key(UPGRADE));
+        assert!(!message.contains_key("x-hop") && !message.contains_key("x-other"));
         strip(&mut message);
         let expected =
             headers(&["Host: a", "Cache-Control: no-store", "Content-Length: 5", "X-Kept: 1"]);

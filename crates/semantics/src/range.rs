@@ -316,8 +316,7 @@ mod tests {
         ];
         for (request, stored, expected) in cases {
             let stored_headers = headers(stored);
-            let selected =
-                Selected { status: StatusCode::OK, headers: &stored_headers, received: NOW };
+            let selected = Selected::of(StatusCode::OK, &stored_headers, NOW);
             let request_headers = headers(request);
             assert_eq!(
                 if_range_holds(&request_headers, &selected),
@@ -335,7 +334,7 @@ mod tests {
     fn only_one_range_of_a_get_of_a_200_counts() {
         let none = headers(&[]);
         let select = |method: Method, status: StatusCode, request: &[&str]| {
-            let selected = Selected { status, headers: &none, received: NOW };
+            let selected = Selected::of(status, &none, NOW);
             super::select(&method, &headers(request), &selected, 10, Limits::default())
         };
         let range = "Range: bytes=0-1";

@@ -20,7 +20,7 @@ use http::header::{AGE, HeaderMap, HeaderName, HeaderValue};
 use crate::cache_control::ResponseDirectives;
 use crate::date;
 use crate::hop_by_hop;
-use crate::packed::Packed;
+use crate::packed::{Flag, Packed};
 use crate::settings::Settings;
 use crate::time::{Exchange, Seconds};
 use crate::validators::Selected;
@@ -95,7 +95,12 @@ impl StoredHead {
 
     /// What conditions and `If-Range` are held against.
     pub fn selected(&self) -> Selected<'_> {
-        Selected { status: self.status(), headers: &self.headers, received: self.packed.received() }
+        Selected {
+            status: self.status(),
+            headers: &self.headers,
+            received: self.packed.received(),
+            strong_last_modified: self.packed.is(Flag::StrongLastModified),
+        }
     }
 
     /// What the response varies on.

@@ -25,9 +25,21 @@ pub struct Selected<'a> {
     pub headers: &'a HeaderMap,
     /// When it was received: stands in for a missing `Date`.
     pub received: Time,
+    /// Its `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). Of a stored response that is
+    /// known from when it arrived: the `Date` beside it may by now be that of a 304.
+    pub strong_last_modified: bool,
 }
 
 impl<'a> Selected<'a> {
+    /// A response as it came from its origin.
+    pub fn of(status: StatusCode, headers: &'a HeaderMap, received: Time) -> Selected<'a> {
+        let modified = date::of_field(headers, &LAST_MODIFIED, received);
+        let date = date::of_field(headers, &DATE, received);
+        // At least one second older than the `Date` beside it. `None` is less than any time.
+        let strong_last_modified = modified.is_some() && modified < date;
+        Selected { status, headers, received, strong_last_modified }
+    }
+
     /// Its entity tag, when it has a well-formed one.
     pub fn etag(&self) -> Option<EntityTag<'a>> {
         EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
@@ -38,11 +50,9 @@ impl<'a> Selected<'a> {
         date::of_field(self.headers, &LAST_MODIFIED, self.received)
     }
 
-    /// Its `Last-Modified` when that is a strong validator: at least one second older than the
-    /// `Date` beside it (RFC 9110, 8.8.2.2).
+    /// Its `Last-Modified` when that is a strong validator.
     pub fn strong_last_modified(&self) -> Option<Time> {
-        let date = date::of_field(self.headers, &DATE, self.received)?;
-        self.last_modified().filter(|&modified| modified < date)
+        self.last_modified().filter(|_| self.strong_last_modified)
     }
 }
 
@@ -61,7 +71,7 @@ pub enum Verdict {
 
 /// Whether the headers hold anything to validate with.
 pub fn has_any(headers: &HeaderMap, received: Time) -> bool {
-    let selected = Selected { status: StatusCode::OK, headers, received };
+    let selected = Selected::of(StatusCode::OK, headers, received);
     selected.etag().is_some() || selected.last_modified().is_some()
 }
 
@@ -211,7 +221,7 @@ mod tests {
     ) -> Verdict {
         let stored = headers(stored);
         let status = StatusCode::from_u16(status).unwrap();
-        let selected = Selected { status, headers: &stored, received: NOW };
+        let selected = Selected::of(status, &stored, NOW);
         as_who(&method.parse().unwrap(), &headers(request), &selected, NOW)
     }
 
@@ -299,7 +309,7 @@ mod tests {
     #[test]
     fn a_validation_carries_our_validators_and_no_others() {
         let stored = headers(&["ETag: W/\"a\"", &date("Last-Modified", EARLIER_DATE)]);
-        let selected = Selected { status: StatusCode::OK, headers: &stored, received: NOW };
+        let selected = Selected::of(StatusCode::OK, &stored, NOW);
         let client = [
             "Range: bytes=0-1",
             "If-Range: \"x\"",
@@ -317,7 +327,7 @@ mod tests {
         assert_eq!(request, expected);
 
         let stored = headers(&["ETag: unquoted", "Last-Modified: whenever"]);
-        let selected = Selected { status: StatusCode::OK, headers: &stored, received: NOW };
+        let selected = Selected::of(StatusCode::OK, &stored, NOW);
         let mut request = headers(&client);
         assert!(!make_conditional(&mut request, &selected));
         assert_eq!(request, headers(&["Accept: a"]));
@@ -355,7 +365,7 @@ mod tests {
     fn last_modified_is_strong_a_second_before_date() {
         let strong = |lines: &[&str]| {
             let headers = headers(lines);
-            let selected = Selected { status: StatusCode::OK, headers: &headers, received: NOW };
+            let selected = Selected::of(StatusCode::OK, &headers, NOW);
             selected.strong_last_modified().is_some()
         };
         let (old, new) = (date("Last-Modified", EARLIER_DATE), date("Last-Modified", NOW_DATE));

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::client::{Answer, request};
 use crate::origin::{Origin, Then, ok};
-use crate::rig::Rig;
+use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
@@ -27,14 +27,6 @@ fn stepwise() -> (Origin, Sender<Vec<u8>>) {
         Then::Close
     });
     (origin, sender)
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let began = std::time::Instant::now();
-    while !condition() {
-        assert!(began.elapsed().as_secs() < 20, "never happened: {what}");
-        thread::sleep(std::time::Duration::from_millis(1));
-    }
 }
 
 #[test]

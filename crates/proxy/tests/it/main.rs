@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod adversary;
 mod caching;
 mod client;
 mod edge;

@@ -75,6 +75,15 @@ impl Observer for Seen {
     }
 }
 
+/// Waits for something that must happen, however slow the machine is.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !condition() {
+        assert!(began.elapsed().as_secs() < 20, "never happened: {what}");
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 impl Rig {
     pub fn forward() -> Rig {
         Rig::forward_with(|_| ())
