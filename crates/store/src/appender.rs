@@ -18,6 +18,7 @@ use crate::areas::Areas;
 use crate::journal::Moment;
 use crate::record::{Place, Record};
 use crate::secret::Secret;
+use crate::size_class::SizeClass;
 use crate::summary::{self, Entry, summary_len};
 
 /// Sealed neighbours are written in one request up to this many bytes.
@@ -115,9 +116,9 @@ impl Appender {
         })
     }
 
-    /// The largest record that an empty cluster takes.
+    /// The largest record that an empty cluster takes and the index can name.
     pub(crate) fn record_max(areas: &Areas) -> usize {
-        areas.cluster_size as usize - summary_len(1)
+        (areas.cluster_size as usize - summary_len(1)).min(SizeClass::MAX_LEN as usize)
     }
 
     /// Opens `cluster`; the one before must have been sealed.

@@ -6,6 +6,7 @@
 
 use device::Extent;
 
+use crate::checkpoint::Checkpoint;
 use crate::cluster_table::ClusterTable;
 use crate::wire::{Decoder, Encoder};
 
@@ -96,20 +97,26 @@ impl Areas {
         let clusters = len.checked_sub(clusters_at)? / u64::from(cluster_size);
         areas.clusters_at = clusters_at;
         areas.clusters = u32::try_from(clusters).ok()?;
-        (clusters >= 16).then_some(areas)
+        (clusters >= 16 && areas.plausible()).then_some(areas)
     }
 
     /// The division after the device grew to `len` bytes: the same clusters and more behind them;
-    /// `None` when positions of the cache's granule cannot address it, or nothing is gained.
+    /// `None` when nothing is gained, because there is no room for it or because positions of the
+    /// cache's granule address no more.
     pub(crate) fn grown(&self, len: u64, index_bytes: u64) -> Option<Areas> {
         let sizes = MetadataSizes::new(len, self.cluster_size, index_bytes);
         let room = len.checked_sub(sizes.total())?.checked_sub(self.clusters_at)?;
-        let clusters = u32::try_from(room / u64::from(self.cluster_size)).ok()?;
+        let addressable = POSITIONS / u64::from(self.granules_per_cluster());
+        let clusters = (room / u64::from(self.cluster_size)).min(addressable);
+        let clusters = u32::try_from(clusters).ok()?;
         let span = u64::from(clusters) * u64::from(self.cluster_size);
-        if clusters <= self.clusters || span / u64::from(self.granule) > POSITIONS {
+        let metadata_at = self.clusters_at + span;
+        // The old areas are whole until the superblocks name the new ones: a crash in between
+        // finds the cache as it was.
+        if clusters <= self.clusters || metadata_at < self.end() {
             return None;
         }
-        let mut areas = Areas::metadata(self.clusters_at + span, &sizes, self.cluster_size);
+        let mut areas = Areas::metadata(metadata_at, &sizes, self.cluster_size);
         areas.clusters_at = self.clusters_at;
         areas.clusters = clusters;
         areas.granule = self.granule;
@@ -136,6 +143,14 @@ impl Areas {
     pub(crate) fn end(&self) -> u64 {
         let clusters = self.clusters_at + u64::from(self.clusters) * u64::from(self.cluster_size);
         clusters.max(self.index_dump.end())
+    }
+
+    /// Digests removed while a recovery is under way that a checkpoint has room for, beside the
+    /// largest cluster table. A little is left for those that come until the recovery has ended.
+    pub(crate) fn removed_max(&self) -> u64 {
+        let dead = u64::from(self.clusters) * DEAD_PER_CLUSTER;
+        let table = ClusterTable::max_encoded_len(self.clusters, dead as usize) as u64;
+        self.checkpoints[0].len.saturating_sub(table + BLOCK) / Checkpoint::REMOVED_LEN
     }
 
     /// Where cluster `number` lies on the device.

@@ -12,16 +12,29 @@ use crate::appender::WriteJob;
 use crate::areas::Areas;
 use crate::core::{EvictPlan, SUMMARY_READ, Task};
 use crate::summary::{self, Decoded, Entry};
-use crate::volume::Volume;
+use crate::volume::{Shared, Volume};
 
 /// Bytes of a large structure (checkpoint, index dump) written or read in one request.
 pub(crate) const STEP: usize = 1 << 20;
-/// A journal write is tried so often before the device is given up.
-const JOURNAL_ATTEMPTS: u32 = 3;
+/// A write of the journal or of a checkpoint is tried so often before the device is given up.
+const WRITE_ATTEMPTS: u32 = 3;
+
+/// The background runs, until this is dropped.
+struct Maintained<'a>(&'a Shared);
+
+impl Drop for Maintained<'_> {
+    fn drop(&mut self) {
+        let mut core = self.0.lock();
+        core.maintained = false;
+        core.wake();
+    }
+}
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Runs until the volume goes offline.
     pub(crate) async fn maintain(&self) {
+        self.shared.lock().maintained = true;
+        let _maintained = Maintained(&self.shared);
         loop {
             let now = self.now();
             let task = self.shared.lock().next_task(now);
@@ -70,7 +83,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let write = self.shared.lock().journal.begin_write(secret);
             let Some(write) = write else { break };
             let mut written = None;
-            for _ in 0..JOURNAL_ATTEMPTS {
+            for _ in 0..WRITE_ATTEMPTS {
                 written = self.write(write.offset, &write.bytes).await;
                 if written.is_some() {
                     break;
@@ -160,7 +173,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.condemn("the cluster table has outgrown its checkpoint").await;
             return;
         }
-        if self.write_steps(slot.offset, &bytes).await.is_none() || self.flush().await.is_none() {
+        let mut written = None;
+        for _ in 0..WRITE_ATTEMPTS {
+            written = self.write_steps(slot.offset, &bytes).await;
+            if written.is_some() {
+                break;
+            }
+        }
+        if written.is_none() || self.flush().await.is_none() {
             self.condemn("a checkpoint cannot be written").await;
             return;
         }

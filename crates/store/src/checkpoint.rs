@@ -26,6 +26,15 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Bytes of a removed digest.
+    pub(crate) const REMOVED_LEN: u64 = 24;
+
+    /// Bytes of a checkpoint with so many bytes of cluster table and removed digests.
+    pub(crate) fn len(clusters: usize, removed: usize) -> usize {
+        let len = HEADER_LEN + clusters + removed * Self::REMOVED_LEN as usize;
+        len.next_multiple_of(BLOCK as usize)
+    }
+
     /// The slot to write this checkpoint to.
     pub(crate) fn slot(&self) -> usize {
         usize::from(!self.number.is_multiple_of(2))

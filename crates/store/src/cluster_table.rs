@@ -12,7 +12,7 @@
 //!
 //! The table is a structure of arrays. Of every 512 clusters it keeps the least score, so that
 //! choosing a victim among 300,000 clusters takes microseconds. It takes at most 40 bytes per
-//! cluster (state 1, pins 2, references 2, score 2, last access 4, incarnation 8, live records 4,
+//! cluster (state 1, pins 4, references 2, score 2, last access 4, incarnation 8, live records 4,
 //! dead bytes 4, dead records 4, the young ones' queue 4), and some 12 bytes per dead record in
 //! clusters in use.
 
@@ -95,7 +95,7 @@ pub(crate) struct ClusterTable {
     size: u32,
     policy: Policy,
     states: Vec<State>,
-    pins: Vec<u16>,
+    pins: Vec<u32>,
     references: Vec<u16>,
     scores: Vec<u16>,
     /// A lower bound of the keys of every block of clusters; the least key itself unless stale.
@@ -232,7 +232,7 @@ impl ClusterTable {
     /// Bytes of memory of the table.
     pub(crate) fn memory_bytes(&self) -> usize {
         // State, pins, references, score, last access, incarnation, live, dead bytes, dead records.
-        let columns = 1 + 2 + 2 + 2 + 4 + 8 + 4 + 4 + 4;
+        let columns = 1 + 4 + 2 + 2 + 4 + 8 + 4 + 4 + 4;
         let queues = (self.young.capacity() + self.quarantine.capacity()) * 16;
         self.states.capacity() * columns + queues + self.free.memory_bytes() + self.dead.len() * 12
     }
@@ -300,7 +300,7 @@ impl ClusterTable {
     /// A reader needs the cluster as it is.
     pub(crate) fn pin(&mut self, cluster: ClusterId) {
         let pins = &mut self.pins[cluster as usize];
-        *pins = pins.checked_add(1).expect("readers are bounded far below 65,536 per cluster");
+        *pins = pins.checked_add(1).expect("readers are fewer than 2^32");
         self.score(cluster);
     }
 
@@ -318,7 +318,7 @@ impl ClusterTable {
     }
 
     /// Readers of the cluster.
-    pub(crate) fn pins(&self, cluster: ClusterId) -> u16 {
+    pub(crate) fn pins(&self, cluster: ClusterId) -> u32 {
         self.pins[cluster as usize]
     }
 
@@ -374,9 +374,11 @@ impl ClusterTable {
     /// When more dead records are known than the policy allows: the cluster on the device with the
     /// most of them, which is to be given up.
     pub(crate) fn most_dead(&self) -> Option<ClusterId> {
-        if self.dead.len() <= self.policy.max_dead {
-            return None;
-        }
+        if self.dead.len() <= self.policy.max_dead { None } else { self.deadest() }
+    }
+
+    /// The cluster on the device with the most dead records, `None` when none has any.
+    pub(crate) fn deadest(&self) -> Option<ClusterId> {
         let on_disk = (0..self.clusters()).filter(|cluster| {
             matches!(self.state(*cluster), State::OnDisk | State::OnDiskAndInMemory)
         });
@@ -479,6 +481,16 @@ impl ClusterTable {
     pub(crate) fn replay_give_up(&mut self, cluster: ClusterId) {
         self.forget(cluster);
         self.set_state(cluster, State::Free);
+    }
+
+    /// What was bad may have become better since, as when a full file system has room again: it
+    /// is tried once more.
+    pub(crate) fn retry_bad(&mut self) {
+        for cluster in 0..self.clusters() {
+            if self.state(cluster) == State::Bad {
+                self.set_state(cluster, State::Free);
+            }
+        }
     }
 
     /// Ends recovery: after this, victims may be asked for. What was replayed may have come in any

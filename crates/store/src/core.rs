@@ -15,7 +15,7 @@ mod prefetch;
 mod removal;
 mod virtual_cluster;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -48,11 +48,28 @@ pub(crate) enum Health {
 }
 
 /// What recovery has not settled yet.
-#[derive(Default)]
 pub(crate) struct Recovering {
     /// Digests touched since the cache was opened, with the sequence number before which their
     /// records are dead; and those that an earlier, unfinished recovery left.
     pub(crate) removed: BTreeMap<Digest, u64>,
+    /// Clusters still to be read with their incarnations, the newest first.
+    pub(crate) left: VecDeque<(ClusterId, u64)>,
+    /// Those that are being read.
+    pub(crate) under_way: Vec<(ClusterId, u64)>,
+    /// How many there were in all.
+    pub(crate) of: u32,
+}
+
+impl Recovering {
+    /// Every cluster in use is to be read.
+    pub(crate) fn new(removed: BTreeMap<Digest, u64>, clusters: &ClusterTable) -> Recovering {
+        let mut left: Vec<(ClusterId, u64)> = (0..clusters.clusters())
+            .filter(|cluster| clusters.state(*cluster).in_use())
+            .map(|cluster| (cluster, clusters.incarnation(cluster)))
+            .collect();
+        left.sort_by_key(|(_, incarnation)| std::cmp::Reverse(*incarnation));
+        Recovering { removed, of: left.len() as u32, left: left.into(), under_way: Vec::new() }
+    }
 }
 
 /// The state of one device's store.
@@ -75,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) sequence: u64,
     /// Bytes of records that may wait to be written.
     pub(crate) unwritten_max: usize,
+    /// How many removed digests a checkpoint has room for.
+    removed_max: u64,
     /// Number of the last checkpoint.
     pub(crate) checkpoint: u64,
     pub(crate) maintenance: maintenance::State,
@@ -88,6 +107,8 @@ pub(crate) struct Core {
     background: Option<Waker>,
     /// Something changed since the background was last told what to do.
     kicked: bool,
+    /// The background runs.
+    pub(crate) maintained: bool,
 }
 
 /// What a core is made of.
@@ -141,6 +162,7 @@ impl Core {
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, Shares::default()),
             unwritten_max: memory.unwritten_max,
+            removed_max: parts.superblock.areas.removed_max(),
             appender: Appender::new(),
             fetches: Fetches::default(),
             counters: Counters::default(),
@@ -153,6 +175,7 @@ impl Core {
             waiters: Vec::new(),
             background: None,
             kicked: false,
+            maintained: false,
             areas: parts.superblock.areas.clone(),
             superblock: parts.superblock,
             secret,

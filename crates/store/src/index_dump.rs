@@ -31,7 +31,7 @@ impl Header {
     /// A header for an index of `buckets` buckets, its checksums still to be entered; `None` when
     /// they do not fit (more than 2 GiB: such an index is rebuilt from summaries).
     pub(crate) fn new(buckets: usize) -> Option<Header> {
-        let bytes = (buckets * Index::BUCKET_BYTES) as u64;
+        let bytes = buckets.checked_mul(Index::BUCKET_BYTES)? as u64;
         let steps = bytes.div_ceil(STEP) as usize;
         let fits = HEADER_LEN + 8 * steps <= BLOCK as usize;
         fits.then(|| Header { buckets: buckets as u64, checksums: vec![0; steps] })

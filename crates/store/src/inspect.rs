@@ -169,7 +169,7 @@ impl<'a, D: Device> Inspector<'a, D> {
         let journal = self.reader.read_steps(areas.journal).await;
         let journal = journal.ok_or_else(|| "the journal cannot be read".to_owned())?;
         let policy = cluster_policy(&Options::default(), areas.clusters);
-        restore_tables(secret, areas, policy, checkpoints, &journal)
+        restore_tables(secret, areas, policy, checkpoints, &journal, 0)
     }
 
     /// What every cluster holds.

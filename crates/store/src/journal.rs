@@ -79,6 +79,8 @@ pub(crate) struct Journal {
     area: Extent,
     pending: Vec<Fact>,
     noted: Moment,
+    /// The moment after the last fact by which something died.
+    last_death: Moment,
     written: Moment,
     durable: Moment,
     /// Sequence number of the next block, from 1.
@@ -98,6 +100,7 @@ impl Journal {
             area,
             pending: Vec::new(),
             noted: 0,
+            last_death: 0,
             written: 0,
             durable: 0,
             next_block,
@@ -112,6 +115,15 @@ impl Journal {
     pub(crate) fn note(&mut self, fact: Fact) {
         self.pending.push(fact);
         self.noted += 1;
+        if !matches!(fact, Fact::Opened { .. }) {
+            self.last_death = self.noted;
+        }
+    }
+
+    /// The moment up to which the journal must be written so that nothing which has died by now is
+    /// found after a kill; `None` when it is.
+    pub(crate) fn unwritten_death(&self) -> Option<Moment> {
+        (self.last_death > self.written).then_some(self.last_death)
     }
 
     /// The moment after everything noted so far.

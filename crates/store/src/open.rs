@@ -167,7 +167,16 @@ pub(crate) fn choose_superblock(
     let decoded = copies.map(|copy| copy.map(Superblock::decode));
     let whole: Vec<&Superblock> =
         decoded.iter().flatten().filter_map(|copy| copy.as_ref().ok()).collect();
-    let newest = whole.iter().max_by_key(|superblock| superblock.generation);
+    // Of two copies of one generation that differ, a crash or a failed write came between them:
+    // the one that promises less counts.
+    let newest = whole.iter().max_by_key(|superblock| {
+        let doubt = match superblock.condition {
+            Condition::Clean => 0,
+            Condition::InUse => 1,
+            Condition::Condemned => 2,
+        };
+        (superblock.generation, doubt)
+    });
     if let Some(newest) = newest {
         return Ok(((*newest).clone(), whole.len() < 2));
     }
@@ -234,6 +243,7 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     if one_bad {
         (options.on_event)(Event::SuperblockRestored { device: number });
     }
+    let second_first = copies[0].as_deref().is_some_and(|copy| Superblock::decode(copy).is_ok());
     let len = device.geometry().len;
     let grown_index = index_bytes(len, superblock.mean_object);
     let grown = superblock.areas.grown(len, grown_index);
@@ -242,25 +252,41 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     if index > memory / 2 {
         return Err(OpenError::IndexTooLarge { index, memory });
     }
-    let opening =
-        Opening { device, clock, options, memory, number, newest_run, superblock, grown, size };
+    let opening = Opening {
+        device,
+        clock,
+        options,
+        memory,
+        number,
+        newest_run,
+        superblock,
+        grown,
+        size,
+        second_first,
+    };
     opening.run().await
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Writes what must be on the device before anything else: a checkpoint from which the
     /// journal goes on, and the superblocks of this opening.
-    async fn start(&self) -> Result<(), OpenError> {
+    async fn start(&self, empty: bool, second_first: bool) -> Result<(), OpenError> {
         self.checkpoint().await;
+        if empty {
+            // What was not believed today must not be believed tomorrow: both slots are new.
+            self.checkpoint().await;
+        }
         let superblock = self.shared.lock().superblock.clone();
-        let written = self.write_superblocks(&superblock).await;
+        let [first, second] = SUPERBLOCKS;
+        let order = if second_first { [second, first] } else { [first, second] };
+        let written = self.write_superblocks(&superblock, order).await;
         let online = self.shared.lock().online();
         (online && written.is_some()).then_some(()).ok_or(OpenError::Unwritable)
     }
 
-    async fn write_superblocks(&self, superblock: &Superblock) -> Option<()> {
+    async fn write_superblocks(&self, superblock: &Superblock, order: [u64; 2]) -> Option<()> {
         let bytes = superblock.encode();
-        for offset in SUPERBLOCKS {
+        for offset in order {
             // One after the other: there is always a whole one.
             self.write(offset, &bytes).await?;
             self.flush().await?;
@@ -280,7 +306,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
             core.go_offline();
             complete
         };
-        if !drained || !self.final_checkpoint().await {
+        // What the background had begun changes index and table when it ends: wait for that.
+        let stopped = || (!self.shared.lock().maintained).then_some(());
+        let stopped = self.until(Some(self.stall_deadline()), stopped).await.is_some();
+        if !stopped || !drained || !self.final_checkpoint().await {
             return false;
         }
         let dumped = complete && self.dump_index().await.is_some();
@@ -288,7 +317,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if dumped {
             superblock.condition = Condition::Clean;
         }
-        self.write_superblocks(&superblock).await.is_some() && dumped
+        self.write_superblocks(&superblock, SUPERBLOCKS).await.is_some() && dumped
     }
 
     async fn final_checkpoint(&self) -> bool {
@@ -347,6 +376,8 @@ struct Opening<D: Device, C: Clock> {
     grown: Option<Areas>,
     /// Bytes that the cache will use.
     size: u64,
+    /// The first superblock copy is whole: the second, which may be bad, is written before it.
+    second_first: bool,
 }
 
 /// What was found on the device.
@@ -364,25 +395,27 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let restored = self.restore().await;
         let mut index =
             Index::with_capacity(expected_objects(self.size, self.superblock.mean_object));
-        let clean = restored.believed
-            && self.superblock.condition == Condition::Clean
-            && self.grown.is_none();
+        let believed = restored.believed;
+        let clean =
+            believed && self.superblock.condition == Condition::Clean && self.grown.is_none();
         let reader = Reader { device: &*self.device };
         let loaded = clean
             && reader.load_index(&self.superblock.secret, &self.superblock.areas, &mut index).await;
         let (mut clusters, mut next_block) = (restored.clusters, restored.next_block);
         if let Some(grown) = self.grown.take() {
             clusters.grow(grown.clusters);
-            next_block = 1;
+            next_block = self.fresh_block();
             self.superblock.areas = grown;
         }
+        clusters.retry_bad();
+        self.give_up_missing(&mut clusters);
         self.superblock.generation += 1;
         self.superblock.run = self.newest_run + 1;
         self.superblock.condition = Condition::InUse;
         // Incarnations of different openings never meet, as sequence numbers do not.
         clusters.skip_incarnations(self.superblock.generation << 32);
-        let scan = (!loaded).then(|| Scan::new(&clusters, self.clock.now()));
-        let recovering = scan.is_some().then_some(Recovering { removed: restored.removed });
+        let scan = (!loaded).then(|| Scan::new(self.clock.now()));
+        let recovering = scan.is_some().then(|| Recovering::new(restored.removed, &clusters));
         let core = Core::new(Parts {
             journal: Journal::new(self.superblock.areas.journal, next_block),
             superblock: self.superblock,
@@ -395,15 +428,33 @@ impl<D: Device, C: Clock> Opening<D, C> {
         });
         let shared = Arc::new(Shared::new(core, self.number));
         let volume = Volume::new(shared, self.device, self.clock, scan);
-        volume.start().await?;
+        volume.start(!believed, self.second_first).await?;
         Ok(volume)
+    }
+
+    /// Clusters beyond the end of a device that has shrunk are not used.
+    fn give_up_missing(&self, clusters: &mut ClusterTable) {
+        let len = self.device.geometry().len;
+        for cluster in (0..clusters.clusters()).rev() {
+            if self.superblock.areas.cluster(cluster).end() <= len {
+                break;
+            }
+            clusters.mark_bad(cluster);
+        }
+    }
+
+    /// The number of a journal block far beyond whatever the ring may hold.
+    fn fresh_block(&self) -> u64 {
+        (self.superblock.generation + 1) << 32
     }
 
     /// Cluster table and journal; an empty table when nothing can be believed.
     async fn restore(&self) -> Restored {
         let areas = &self.superblock.areas;
         let secret = &self.superblock.secret;
-        let policy = cluster_policy(&self.options, areas.clusters);
+        let clusters = self.grown.as_ref().unwrap_or(areas).clusters;
+        let policy = cluster_policy(&self.options, clusters);
+        let now = self.clock.unix_seconds() as u32;
         let reader = Reader { device: &*self.device };
         let checkpoints = [
             reader.read_checkpoint(secret, areas.checkpoints[0]).await,
@@ -416,7 +467,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             Err("the store was in use without this device".to_owned())
         } else {
             match reader.read_steps(areas.journal).await {
-                Some(journal) => restore_tables(secret, areas, policy, checkpoints, &journal),
+                Some(journal) => restore_tables(secret, areas, policy, checkpoints, &journal, now),
                 None => Err("the journal cannot be read".to_owned()),
             }
         };
@@ -438,8 +489,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
                     clusters: ClusterTable::new(areas.clusters, areas.cluster_size, policy),
                     removed: std::collections::BTreeMap::new(),
                     checkpoint: highest,
-                    // Far beyond whatever the ring still holds.
-                    next_block: (self.superblock.generation + 1) << 32,
+                    next_block: self.fresh_block(),
                 }
             }
         }

@@ -10,15 +10,22 @@ use crate::index::Index;
 use crate::index_dump;
 use crate::secret::Secret;
 
+const READ_ATTEMPTS: u32 = 3;
+
 /// Reads extents of any alignment; failures are `None`.
 pub(crate) struct Reader<'a, D: Device> {
     pub(crate) device: &'a D,
 }
 
 impl<D: Device> Reader<'_, D> {
-    /// The bytes of an extent.
+    /// The bytes of an extent. Tried several times: what cannot be read now may cost the cache.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
-        read_aligned(self.device, extent).await.ok()
+        for _ in 0..READ_ATTEMPTS {
+            if let Ok(bytes) = read_aligned(self.device, extent).await {
+                return Some(bytes);
+            }
+        }
+        None
     }
 
     /// Reads checkpoint slot `number`.
@@ -35,6 +42,9 @@ impl<D: Device> Reader<'_, D> {
 
     /// Reads a large structure in steps.
     pub(crate) async fn read_steps(&self, extent: Extent) -> Option<Vec<u8>> {
+        if extent.end() > self.device.geometry().len {
+            return None;
+        }
         let mut bytes = Vec::with_capacity(extent.len as usize);
         while (bytes.len() as u64) < extent.len {
             let at = bytes.len() as u64;
@@ -59,20 +69,32 @@ impl<D: Device> Reader<'_, D> {
         if header.buckets != index.bucket_count() as u64 {
             return false;
         }
-        let positions = areas.clusters.saturating_mul(areas.granules_per_cluster());
         for (number, checksum) in header.checksums.iter().enumerate() {
-            let step = header.step(number);
-            let extent = Extent { offset: area.offset + BLOCK + step.start, len: step.len };
-            let Some(bytes) = self.read_steps(extent).await else { return false };
-            let first = step.start as usize / Index::BUCKET_BYTES;
-            let whole = secret.checksum_at(number as u64, &bytes) == *checksum
-                && index.restore(first, &bytes, positions).is_ok();
-            if !whole {
+            if !self.load_step(secret, areas, index, header.step(number), number, *checksum).await {
                 index.clear();
                 return false;
             }
         }
         true
+    }
+
+    async fn load_step(
+        &self,
+        secret: &Secret,
+        areas: &Areas,
+        index: &mut Index,
+        step: index_dump::Step,
+        number: usize,
+        checksum: u64,
+    ) -> bool {
+        let positions = areas.clusters.saturating_mul(areas.granules_per_cluster());
+        let offset = areas.index_dump.offset + BLOCK + step.start;
+        let Some(bytes) = self.read_steps(Extent { offset, len: step.len }).await else {
+            return false;
+        };
+        let first = step.start as usize / Index::BUCKET_BYTES;
+        secret.checksum_at(number as u64, &bytes) == checksum
+            && index.restore(first, &bytes, positions).is_ok()
     }
 }
 

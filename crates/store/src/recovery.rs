@@ -10,7 +10,6 @@
 //! that is found.
 
 use std::collections::BTreeMap;
-use std::collections::VecDeque;
 
 use device::{Clock, Device, Extent, Nanos};
 
@@ -41,13 +40,15 @@ pub(crate) struct Tables {
 }
 
 /// Applies the newest whole checkpoint of `checkpoints` and the journal. `Err` says why nothing
-/// on the device can be believed.
+/// on the device can be believed. Clusters opened since the checkpoint count as used at `now`, in
+/// unix seconds.
 pub(crate) fn restore_tables(
     secret: &Secret,
     areas: &Areas,
     policy: Policy,
     checkpoints: [Option<Checkpoint>; 2],
     journal: &[u8],
+    now: u32,
 ) -> Result<Tables, String> {
     let newest = checkpoints.into_iter().flatten().max_by_key(|checkpoint| checkpoint.number);
     let Some(checkpoint) = newest else {
@@ -61,7 +62,7 @@ pub(crate) fn restore_tables(
         Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
         Replay::Facts { facts, next_block } => {
             for fact in facts {
-                apply(fact, areas, &mut clusters, &mut removed)?;
+                apply(fact, areas, &mut clusters, &mut removed, now)?;
             }
             next_block
         }
@@ -75,6 +76,7 @@ fn apply(
     areas: &Areas,
     clusters: &mut ClusterTable,
     removed: &mut BTreeMap<Digest, u64>,
+    now: u32,
 ) -> Result<(), String> {
     let known = |cluster: ClusterId| {
         let found = cluster < areas.clusters;
@@ -83,7 +85,7 @@ fn apply(
     match fact {
         Fact::Opened { cluster, incarnation } => {
             known(cluster)?;
-            clusters.replay_open(cluster, incarnation, 0);
+            clusters.replay_open(cluster, incarnation, now);
         }
         Fact::Dropped { cluster, incarnation } => {
             known(cluster)?;
@@ -108,10 +110,7 @@ fn apply(
 
 /// What is left to be read.
 pub(crate) struct Scan {
-    /// Clusters with their incarnations, the newest first.
-    left: VecDeque<(ClusterId, u64)>,
     done: u32,
-    of: u32,
     /// Metadata records met so far whose object has not been.
     metas: BTreeMap<Digest, FoundMeta>,
     told_at: Nanos,
@@ -122,23 +121,15 @@ struct FoundMeta {
     slot: Slot,
     target: u32,
     target_sequence: u64,
+    /// Where it was found.
+    cluster: ClusterId,
+    incarnation: u64,
 }
 
 impl Scan {
-    /// A scan of all clusters in use.
-    pub(crate) fn new(clusters: &ClusterTable, now: Nanos) -> Scan {
-        let mut left: Vec<(ClusterId, u64)> = (0..clusters.clusters())
-            .filter(|cluster| clusters.state(*cluster).in_use())
-            .map(|cluster| (cluster, clusters.incarnation(cluster)))
-            .collect();
-        left.sort_by_key(|(_, incarnation)| std::cmp::Reverse(*incarnation));
-        Scan {
-            done: 0,
-            of: left.len() as u32,
-            left: left.into(),
-            metas: BTreeMap::new(),
-            told_at: now,
-        }
+    /// A scan that has read nothing yet.
+    pub(crate) fn new(now: Nanos) -> Scan {
+        Scan { done: 0, metas: BTreeMap::new(), told_at: now }
     }
 
     /// What the cluster holds cannot be known.
@@ -152,9 +143,7 @@ impl Scan {
 
     /// Takes in what a cluster holds, the newest record first.
     fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        let unchanged = core.clusters.incarnation(cluster) == incarnation
-            && core.clusters.state(cluster).in_use();
-        if !unchanged {
+        if !core.still(cluster, incarnation) {
             return;
         }
         for entry in entries.iter().rev() {
@@ -166,22 +155,26 @@ impl Scan {
             }
             let position = core.areas.position(cluster, entry.granule);
             let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
-            self.apply_record(core, entry, slot);
+            self.apply_record(core, entry, slot, incarnation);
         }
     }
 
-    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
+    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot, incarnation: u64) {
         match entry.kind {
             RecordKind::Piece => {
                 if let Ok(inserted) = core.index.insert_if_absent(&entry.digest, slot) {
                     core.bury(inserted);
                 }
             }
+            // Metadata are newer than their object: what has been found is not theirs.
+            RecordKind::Meta if core.index.get(&entry.digest).is_some() => {}
             RecordKind::Meta => {
                 let found = FoundMeta {
                     slot,
                     target: entry.target,
                     target_sequence: entry.target_sequence,
+                    cluster: core.areas.locate(slot.position).0,
+                    incarnation,
                 };
                 self.metas.entry(entry.digest).or_insert(found);
             }
@@ -199,9 +192,15 @@ impl Scan {
             .metas
             .remove(&entry.digest)
             .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
+        // Evicted meanwhile: the object would fall back to metadata that are no longer true.
+        if meta.as_ref().is_some_and(|meta| !core.still(meta.cluster, meta.incarnation)) {
+            core.kill(slot);
+            return;
+        }
         let slot = Slot { refreshed: meta.is_some(), ..slot };
         match core.index.insert_if_absent(&entry.digest, slot) {
-            // A newer record of the key was met before (or one with an equal tag).
+            // It is known already, or a newer record of the key (or of an equal tag) was met before.
+            Err(known) if known.position == slot.position => {}
             Err(_) => core.kill(slot),
             Ok(inserted) => {
                 core.bury(inserted);
@@ -218,7 +217,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Scans until everything is read, the volume goes offline or `deadline` passes.
     pub(crate) async fn recover(&self, deadline: Option<Nanos>) {
         let Some(mut scan) = self.scan.take() else { return };
-        while !scan.left.is_empty() {
+        while !self.read_all() {
             let Some(batch) = self.next_batch(&mut scan) else { return };
             // Read side by side, taken in one after the other: the newest first.
             let reads = batch.iter().map(|(cluster, incarnation)| {
@@ -229,12 +228,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.take_in(&mut scan, &batch, &found);
             self.tell_progress(&mut scan);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
-            if late && !scan.left.is_empty() {
+            if late && !self.read_all() {
                 self.scan.replace(Some(scan));
                 return;
             }
         }
         self.recovered();
+    }
+
+    /// Whether no cluster is left to be read.
+    fn read_all(&self) -> bool {
+        self.shared.lock().recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
     }
 
     /// The next clusters to read, pinned: they stay what they are meanwhile. `None` when the
@@ -244,15 +248,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if !core.online() {
             return None;
         }
-        let mut batch: Vec<(ClusterId, u64)> =
-            scan.left.drain(..scan.left.len().min(BATCH)).collect();
+        let left = &mut core.recovering.as_mut()?.left;
+        let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(BATCH)).collect();
         scan.done += batch.len() as u32;
         // Some may have been given up since the scan was planned.
-        batch.retain(|(cluster, incarnation)| {
-            core.clusters.incarnation(*cluster) == *incarnation
-                && core.clusters.state(*cluster).in_use()
-        });
+        batch.retain(|(cluster, incarnation)| core.still(*cluster, *incarnation));
         batch.iter().for_each(|(cluster, _)| core.clusters.pin(*cluster));
+        core.recovering.as_mut()?.under_way.clone_from(&batch);
         Some(batch)
     }
 
@@ -266,7 +268,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
             if core.clusters.unpin(*cluster) {
                 core.wake();
             }
-            core.scanned = (scan.done, scan.of);
+            if let Some(recovering) = &mut core.recovering {
+                recovering.under_way.retain(|(other, _)| other != cluster);
+                let of = recovering.of;
+                core.scanned = (scan.done, of);
+            }
         }
     }
 
@@ -283,7 +289,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let now = self.clock.now();
         if now.saturating_sub(scan.told_at) >= 2_000_000_000 {
             scan.told_at = now;
-            let (done, of) = (scan.done, scan.of);
+            let (done, of) = self.shared.lock().scanned;
             self.shared.tell(Event::Recovering { device: self.shared.number, done, of });
         }
     }

@@ -70,15 +70,16 @@ impl<D: Device, C: Clock> Store<D, C> {
             let memory = (u128::from(options.memory) * len / u128::from(total.max(1))) as u64;
             let share = Share { number, memory, newest_run };
             match open_volume(device, clock.clone(), Arc::clone(&options), share).await {
-                Ok(volume) => {
-                    volume.recover(Some(deadline)).await;
-                    volumes.push(Rc::new(volume));
-                }
+                Ok(volume) => volumes.push(Rc::new(volume)),
                 Err(error) => failures.push((number, error)),
             }
         }
         if let (true, Some(failure)) = (volumes.is_empty(), failures.first()) {
             return Err(failure.clone());
+        }
+        // Only now: a kill between the openings of two devices leaves one a run behind the other.
+        for volume in &volumes {
+            volume.recover(Some(deadline)).await;
         }
         for (device, error) in failures {
             (options.on_event)(Event::Offline { device, reason: error.to_string() });
@@ -261,8 +262,9 @@ impl<D: Device, C: Clock> Store<D, C> {
 
 /// The weighted rendezvous score of a volume for a key's group.
 fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
-    let mixed = key.locality().group ^ (volume.shared.number as u64).wrapping_mul(0x9e37_79b9);
-    let hash = xxhash_rust::xxh3::xxh3_64(&mixed.to_le_bytes());
+    // By the cache's identity, not its number: devices may be given in another order, or without
+    // one that is lost, and the others keep their shares.
+    let hash = xxhash_rust::xxh3::xxh3_64_with_seed(&volume.shared.uuid, key.locality().group);
     let uniform = (hash >> 11) as f64 / (1_u64 << 53) as f64;
     -(volume.shared.weight as f64) / uniform.max(f64::MIN_POSITIVE).ln()
 }
@@ -284,8 +286,8 @@ impl StoreShare {
 
 /// Proof that a fetch began at a certain time. `Send`, cheap.
 pub struct FetchToken {
-    shared: Arc<Shared>,
-    digest: Digest,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) digest: Digest,
     pub(crate) flag: Overtaken,
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     core: Mutex<Core>,
     /// Number of the device, for events.
     pub(crate) number: usize,
+    /// Identity of the cache on it.
+    pub(crate) uuid: [u8; 16],
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
@@ -60,6 +62,7 @@ impl Shared {
         let weight = u64::from(core.areas.clusters) * u64::from(cluster_size);
         Shared {
             number,
+            uuid: core.superblock.uuid,
             options: Arc::clone(&core.options),
             secret: Arc::clone(&core.secret),
             digester: core.digester.clone(),

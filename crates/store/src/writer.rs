@@ -25,6 +25,8 @@ pub struct Writer<D: Device, C: Clock> {
     key: Key,
     meta: Bytes,
     hint: Hint,
+    /// Of the fetch: where its flag is kept, under which digest, and the flag.
+    fetch: (Arc<Shared>, Digest),
     overtaken: Overtaken,
     /// Names this version; its pieces carry it.
     object_id: u64,
@@ -78,6 +80,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             key,
             meta,
             hint,
+            fetch: (Arc::clone(&token.shared), token.digest),
             overtaken: Arc::clone(&token.flag),
             object_id,
             collected: VecDeque::new(),
@@ -127,15 +130,19 @@ impl<D: Device, C: Clock> Writer<D, C> {
     /// The object is not stored; what was there before is there still, unless it was removed.
     pub async fn commit(mut self) -> Result<(), Refusal> {
         let result = self.try_commit().await;
-        match result {
-            Ok(()) => self.progress.committed.store(true, Ordering::Release),
-            Err(_) => self.volume.shared.lock().counters.refusals += 1,
+        if result.is_err() {
+            self.volume.shared.lock().counters.refusals += 1;
         }
         result
     }
 
     async fn try_commit(&mut self) -> Result<(), Refusal> {
         if self.hint.size.is_some_and(|size| self.len != size) {
+            return Err(Refusal::WrongLength);
+        }
+        // A chunk was refused, or its future dropped: there is a hole.
+        let placed = self.progress.placed.load(Ordering::Acquire);
+        if placed + self.collected_len as u64 != self.len {
             return Err(Refusal::WrongLength);
         }
         let rest = self.take(self.collected_len);
@@ -153,12 +160,13 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let overtaken = Some(Arc::clone(&self.overtaken));
         // The head of a large object is worth little without its pieces: both go out now.
         let new = NewObject { record, overtaken, write_now: piece_size > 0 };
-        if let Some(moment) = self.volume.insert(new).await?
-            && !self.volume.synced(moment, false).await
-        {
-            return Err(Refusal::Offline);
+        let moment = self.volume.insert(new).await?;
+        // It is visible, and its pieces with it, even if nobody waits for the rest.
+        self.progress.committed.store(true, Ordering::Release);
+        match moment {
+            Some(moment) if !self.volume.synced(moment, false).await => Err(Refusal::Offline),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn fits_one_record(&self, body: usize) -> bool {
@@ -182,18 +190,10 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
     }
 
-    /// The first `len` collected bytes as one run.
+    /// The first `len` collected bytes as one run, which is a copy: a chunk may be a small part of
+    /// a large buffer, and would keep all of it in memory, where only its own bytes are counted.
     fn take(&mut self, len: usize) -> Bytes {
         self.collected_len -= len;
-        if let Some(first) = self.collected.front_mut()
-            && first.len() >= len
-        {
-            let taken = first.split_to(len);
-            if first.is_empty() {
-                self.collected.pop_front();
-            }
-            return taken;
-        }
         let mut run = BytesMut::with_capacity(len);
         while run.len() < len {
             let Some(mut chunk) = self.collected.pop_front() else { break };
@@ -224,6 +224,9 @@ impl<D: Device, C: Clock> Writer<D, C> {
 
 impl<D: Device, C: Clock> Drop for Writer<D, C> {
     fn drop(&mut self) {
+        // The token may be gone: then nobody else would.
+        let (shared, digest) = &self.fetch;
+        shared.lock().fetches.end(digest, &self.overtaken);
         if self.progress.committed.load(Ordering::Acquire) {
             return;
         }

@@ -11,7 +11,7 @@ const SIZE: u32 = 1_000;
 struct Plain {
     state: State,
     after: u64,
-    pins: u16,
+    pins: u32,
     references: u16,
     last_access: u32,
     incarnation: u64,

@@ -32,8 +32,9 @@ pub(crate) struct NewObject {
 
 /// What became of an insertion.
 pub(crate) enum TryInsert {
-    /// Visible. When it made something on the device dead, the journal must be written up to the
-    /// moment before the insertion counts as done.
+    /// Visible. The journal must be written up to the moment before the insertion counts as done:
+    /// something on the device died with it, or shortly before (an eviction, a damaged record),
+    /// and may be the version that it takes the place of.
     Done(Option<Moment>),
     /// No room now: wait for a change and try again.
     Wait(NewObject),
@@ -65,19 +66,20 @@ impl Core {
         if late {
             let object = Arc::new(Object::from_record(&new.record, None));
             if self.worth_keeping(&object) {
-                let before = self.journal.now();
                 self.supersede(&new.record);
+                let done = self.journal.unwritten_death();
                 self.tier.insert(digest, self.resident(&object, true, false, None, 1));
                 self.shrink_tier(now);
-                return TryInsert::Done(self.noted_since(before));
+                return TryInsert::Done(done);
             }
         }
         if !self.make_room(new.record.len(), now) {
             return TryInsert::Wait(new);
         }
-        let before = self.journal.now();
+        let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
-        let done = self.noted_since(before);
+        // Pieces are new by name: nothing older can come back in their place.
+        let done = self.journal.unwritten_death().filter(|_| is_object);
         let object = self.place(new.record, now);
         if self.worth_keeping(&object) {
             let cluster = object.place.map(|place| self.areas.locate(place.position).0);
@@ -96,12 +98,6 @@ impl Core {
         }
         let bytes = record.key.len() + record.meta.len() + record.body.len();
         self.counters.inserted_bytes += bytes as u64;
-    }
-
-    /// The journal's present moment, when something was noted since `before`.
-    pub(super) fn noted_since(&self, before: Moment) -> Option<Moment> {
-        let after = self.journal.now();
-        (after > before).then_some(after)
     }
 
     /// Makes sure that a record of `len` bytes has a place in the open cluster; false when it has

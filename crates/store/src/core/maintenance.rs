@@ -33,6 +33,8 @@ pub(crate) struct State {
     facts_since: Option<Nanos>,
     /// Everything is to be written now: an orderly stop.
     pub(crate) draining: bool,
+    /// The last step was for those who wait for the journal.
+    synced: bool,
     /// Somebody waits for the journal to be written up to here.
     pub(crate) write_wanted: Moment,
     /// Somebody waits for the journal to be durable up to here.
@@ -73,11 +75,12 @@ impl Core {
         if self.journal.checkpoint_due() {
             return Task::Checkpoint;
         }
-        if self.journal.durable() < self.maintenance.flush_wanted {
-            return Task::Sync { durable: true };
-        }
-        if self.journal.written() < self.maintenance.write_wanted {
-            return Task::Sync { durable: false };
+        // Those who wait for the journal come first, but not again and again before all else.
+        let wanted = self.wanted_sync();
+        let first = !std::mem::take(&mut self.maintenance.synced);
+        if let Some(sync) = wanted.filter(|_| first) {
+            self.maintenance.synced = true;
+            return sync;
         }
         if let Some(task) = self.next_write(now.monotonic) {
             return task;
@@ -85,12 +88,22 @@ impl Core {
         if let Some(plan) = self.next_eviction(now) {
             return Task::Evict(plan);
         }
+        if let Some(sync) = self.wanted_sync() {
+            return sync;
+        }
         if self.clusters.count(ClusterState::Quarantined) > 0
             && self.clusters.count(ClusterState::Free) < self.reserve().0
         {
             return Task::Sync { durable: true };
         }
         self.next_sync(now.monotonic)
+    }
+
+    /// The journal as somebody waits for it.
+    fn wanted_sync(&self) -> Option<Task> {
+        let durable = self.journal.durable() < self.maintenance.flush_wanted;
+        let wanted = durable || self.journal.written() < self.maintenance.write_wanted;
+        wanted.then_some(Task::Sync { durable })
     }
 
     /// Seals the open cluster, however full it is, so that it gets its summary.
@@ -186,13 +199,16 @@ impl Core {
     /// searched for entries that lead into it.
     pub(crate) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
-        self.clusters.unpin(cluster);
+        if self.clusters.unpin(cluster) {
+            self.wake();
+        }
         let unchanged = self.clusters.incarnation(cluster) == plan.incarnation
             && matches!(
                 self.clusters.state(cluster),
                 ClusterState::OnDisk | ClusterState::OnDiskAndInMemory
             );
-        if !unchanged {
+        // Once offline nothing is noted down any more, so nothing may change.
+        if !unchanged || !self.online() {
             return;
         }
         match entries {
@@ -201,7 +217,10 @@ impl Core {
         }
         self.counters.evicted_clusters += 1;
         self.dissolve_virtual(cluster);
-        self.drop_cluster(cluster);
+        // It may have been a virtual cluster that went with one of its members.
+        if self.clusters.state(cluster).in_use() {
+            self.drop_cluster(cluster);
+        }
     }
 
     /// Declares a cluster given up; it becomes free when the journal is durable up to here.
@@ -223,6 +242,10 @@ impl Core {
                     return;
                 };
                 self.index.remove(&digest);
+                if entry.kind == RecordKind::Object {
+                    // An older version may still turn up: its death may have been lost with power.
+                    self.note_touched(&digest);
+                }
                 if slot.refreshed
                     && let Some(meta) = self.index.remove(&digest.derive_meta())
                 {
@@ -304,10 +327,24 @@ impl Core {
     }
 
     /// The next checkpoint, as of now.
+    /// Where dead records have come faster than the background could give clusters up, those with
+    /// the most of them go now, so that it fits its slot.
     pub(crate) fn make_checkpoint(&mut self) -> Checkpoint {
         self.checkpoint += 1;
+        let room = self.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();
-        self.clusters.encode(&mut clusters);
+        loop {
+            self.clusters.encode(&mut clusters);
+            let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
+            if Checkpoint::len(clusters.len(), removed) <= room {
+                break;
+            }
+            let Some(deadest) = self.clusters.deadest() else { break };
+            self.sweep(deadest);
+            self.dissolve_virtual(deadest);
+            self.drop_cluster(deadest);
+            clusters.clear();
+        }
         let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {
             recovering.removed.iter().map(|(digest, sequence)| (*digest, *sequence)).collect()
         });

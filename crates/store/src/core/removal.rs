@@ -1,6 +1,7 @@
 //! Removal: records die, in memory at once and for recovery through the journal.
 
 use super::Core;
+use crate::cluster_table::ClusterId;
 use crate::digest::Digest;
 use crate::index::Slot;
 use crate::journal::{Fact, Moment};
@@ -14,6 +15,10 @@ impl Core {
     /// up to which the journal must be written before the removal counts as done.
     pub(crate) fn remove(&mut self, digest: &Digest) -> (bool, Moment) {
         self.fetches.overtake(digest);
+        // The journal takes nothing down any more: index and device must go on saying the same.
+        if !self.online() {
+            return (false, Moment::MAX);
+        }
         let removed = self.forget_version(digest);
         self.counters.removals += u64::from(removed);
         self.wake();
@@ -47,13 +52,15 @@ impl Core {
         resident.is_some() || slot.is_some()
     }
 
-    /// Pieces of a version that nobody can ask for any more: no journal is needed, because only
-    /// the head of that version names them.
+    /// Pieces of a version that nobody can ask for any more. They are dead like any record that
+    /// the index lets go: their bytes count as dead, and what had an equal tag does not come back.
     pub(crate) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
             self.tier.remove(&digest);
-            self.index.remove(&digest);
+            if let Some(slot) = self.index.remove(&digest) {
+                self.kill(slot);
+            }
         }
     }
 
@@ -69,6 +76,11 @@ impl Core {
     /// A version that lost a piece is of no use to anybody: it goes, if it still is the present
     /// one, so that the next request is a miss and not another answer cut short.
     pub(crate) fn forget_incomplete(&mut self, digest: &Digest, object: &Object) {
+        // Recovery may still find the piece, in a cluster older than its head's; and a device that
+        // was given up answers nothing.
+        if self.recovering.is_some() || !self.online() {
+            return;
+        }
         let id = object.header.object_id;
         let present = match self.tier.peek(digest) {
             Some(resident) => resident.object.header.object_id == id,
@@ -94,6 +106,7 @@ impl Core {
         if self.clusters.kill(cluster, granule, slot.class.len()) {
             let incarnation = self.clusters.incarnation(cluster);
             self.journal.note(Fact::Dead { cluster, incarnation, granule });
+            self.kick();
         }
     }
 
@@ -101,18 +114,41 @@ impl Core {
     /// older than what happens now.
     pub(super) fn note_touched(&mut self, digest: &Digest) {
         let sequence = self.sequence + 1;
-        if let Some(recovering) = &mut self.recovering {
-            recovering.removed.insert(*digest, sequence);
-            self.journal.note(Fact::Removed { digest: *digest, sequence });
+        let Some(recovering) = &mut self.recovering else { return };
+        recovering.removed.insert(*digest, sequence);
+        let full = recovering.removed.len() as u64 > self.removed_max;
+        self.journal.note(Fact::Removed { digest: *digest, sequence });
+        self.kick();
+        if full {
+            self.abandon_recovery();
         }
+    }
+
+    /// More was removed than a checkpoint takes: the clusters that recovery has not read are given
+    /// up, and with them all that the removals speak of.
+    fn abandon_recovery(&mut self) {
+        let Some(recovering) = &mut self.recovering else { return };
+        recovering.removed.clear();
+        let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();
+        unread.append(&mut recovering.under_way);
+        for (cluster, incarnation) in unread {
+            if self.still(cluster, incarnation) {
+                self.counters.evicted_clusters += 1;
+                self.drop_cluster(cluster);
+            }
+        }
+    }
+
+    /// Whether the cluster is in use with this incarnation.
+    pub(crate) fn still(&self, cluster: ClusterId, incarnation: u64) -> bool {
+        self.clusters.incarnation(cluster) == incarnation && self.clusters.state(cluster).in_use()
     }
 
     /// The record at `position` was found damaged: it is dead. True when the index led to it.
     pub(crate) fn damaged(&mut self, digest: &Digest, position: u32) -> bool {
         self.counters.damaged_records += 1;
-        let Some(slot) = self.index.get(digest).filter(|slot| slot.position == position) else {
-            return false;
-        };
+        let slot = self.index.get(digest).filter(|slot| slot.position == position);
+        let Some(slot) = slot.filter(|_| self.online()) else { return false };
         self.index.remove(digest);
         self.kill(slot);
         if slot.refreshed

@@ -155,3 +155,23 @@ fn a_stalled_device_is_passed_by_and_used_again_when_it_answers() {
         assert!(is_there(store, 1).await);
     });
 }
+
+#[test]
+fn devices_keep_their_shares_in_any_order() {
+    let [a, b, c] = [formatted(), formatted(), formatted()];
+    let there = async |store: &Several, _: &ManualClock| {
+        let mut there = 0;
+        for number in 0..OBJECTS {
+            there += u32::from(is_there(store, number).await);
+        }
+        there
+    };
+    with_store(&[a.clone(), b.clone(), c.clone()], async |store, _| {
+        for number in 0..OBJECTS {
+            insert(store, number).await;
+        }
+    });
+    assert_eq!(with_store(&[c.clone(), a.clone(), b.clone()], there), OBJECTS as u32);
+    let two = with_store(&[c, a], there);
+    assert!(two > 20 && two < OBJECTS as u32, "{two} found on two of three devices");
+}

@@ -1,0 +1,252 @@
+//! What comes between two steps of the store: a kill, a future that is dropped, an eviction or an
+//! orderly stop just while something else is under way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use device::{Extent, Operation};
+use store::{Hint, Inspector, Options, Refusal};
+
+use crate::content::{State, key};
+use crate::rig::{Rig, Seen, formatted, product, ucfs};
+
+const MIB: u64 = 1 << 20;
+
+/// Where the record of an object is.
+fn record_of(rig: &mut Rig, number: u32) -> Extent {
+    let memory = rig.probe.memory.clone();
+    let found = rig.run(async {
+        let inspector = Inspector::open(&memory).await.unwrap();
+        inspector.find(key(number).as_bytes()).await.unwrap().unwrap()
+    });
+    Extent { offset: found.offset, len: found.record_len }
+}
+
+#[test]
+fn what_was_damaged_and_stored_anew_does_not_come_back_after_a_kill() {
+    for options in [product(), ucfs()] {
+        let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options.clone());
+        let old = rig.insert(1, 5_000).unwrap();
+        rig = rig.reopen();
+        let record = record_of(&mut rig, 1);
+        rig.probe.memory.damage_reads(record, 0xFF);
+        assert_eq!(rig.look(1), Seen::Nothing);
+        rig.probe.memory.heal();
+        let new = rig.insert(1, 6_000).unwrap();
+        assert_eq!(rig.look(1), Seen::Whole(new));
+        let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
+        assert_ne!(rig.look(1), Seen::Whole(old), "superseded before the kill");
+    }
+}
+
+#[test]
+fn the_death_of_a_damaged_record_is_written_within_the_bound() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    rig.insert(1, 5_000).unwrap();
+    rig = rig.reopen();
+    rig.settle_durably();
+    let record = record_of(&mut rig, 1);
+    rig.probe.memory.damage_reads(record, 0xFF);
+    assert_eq!(rig.look(1), Seen::Nothing);
+    rig.probe.memory.heal();
+    rig.settle();
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
+    assert_eq!(rig.look(1), Seen::Nothing);
+}
+
+#[test]
+fn a_commit_that_nobody_waits_for_leaves_the_object_whole() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    rig.insert(1, 5_000).unwrap();
+    rig.settle();
+    let (store, state) = (rig.store.clone(), rig.next_state(1, 300_000));
+    let token = store.begin_fetch(&key(1));
+    let hint = Hint::default();
+    let mut writer = rig.run(store.insert(&token, &key(1), state.meta_bytes(), hint)).unwrap();
+    rig.run(writer.write(state.body())).unwrap();
+    rig.probe.memory.hold();
+    {
+        // It waits for the journal, which has to say that the older version is dead.
+        let mut commit = pin!(writer.commit());
+        assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    rig.probe.memory.release_all();
+    assert_eq!(rig.look(1), Seen::Whole(state));
+    rig.settle();
+    assert_eq!(rig.look(1), Seen::Whole(state));
+}
+
+#[test]
+fn a_body_with_a_hole_is_not_committed() {
+    let options = Options { object_max: Some(100_000), ..product() };
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options);
+    let (store, state) = (rig.store.clone(), rig.next_state(1, 90_000));
+    let token = store.begin_fetch(&key(1));
+    let result = rig.run(async {
+        let meta = state.meta_bytes();
+        let mut writer = store.insert(&token, &key(1), meta, Hint::default()).await?;
+        writer.write(state.body()).await?;
+        assert_eq!(writer.write(Bytes::from(vec![0; 20_000])).await, Err(Refusal::TooLarge));
+        writer.commit().await
+    });
+    assert_eq!(result, Err(Refusal::WrongLength));
+    assert_eq!(rig.look(1), Seen::Nothing);
+}
+
+#[test]
+fn metadata_longer_than_any_record_are_refused() {
+    let mut rig = Rig::open(formatted(128 * MIB, 4 << 20), product());
+    let store = rig.store.clone();
+    let token = store.begin_fetch(&key(1));
+    for len in [3_900_000, 4_000_000, 4_190_000, 5_000_000] {
+        let meta = Bytes::from(vec![b'm'; len]);
+        let result = rig.run(async {
+            let mut writer = store.insert(&token, &key(1), meta, Hint::default()).await?;
+            writer.write(Bytes::from_static(b"body")).await?;
+            writer.commit().await
+        });
+        assert_eq!(result.is_ok(), len == 3_900_000, "{len}: {result:?}");
+    }
+}
+
+/// Ends the store in order while an eviction has not ended; the eviction ends just before the last
+/// checkpoint is written. Returns false when the store did not evict.
+fn stop_during_an_eviction(rig: &mut Rig) -> bool {
+    let memory = rig.probe.memory.clone();
+    memory.hold();
+    let read = (0..40).find_map(|number| {
+        rig.insert(5_000 + number, 20_000).unwrap();
+        for _ in 0..20 {
+            rig.pass(Duration::from_millis(100));
+            let held = memory.held();
+            // Writes may go on, reads may not.
+            held.iter().filter(|held| held.operation != Operation::Read).for_each(|held| {
+                memory.release(held.id);
+            });
+            if let Some(read) = held.iter().find(|held| held.operation == Operation::Read) {
+                return Some(read.id);
+            }
+        }
+        None
+    });
+    let Some(read) = read else { return false };
+    let store = rig.store.clone();
+    let mut stop = pin!(store.shutdown());
+    for _ in 0..200 {
+        if let Poll::Ready(ended) = stop.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            assert!(ended, "an orderly stop");
+            return true;
+        }
+        rig.pass(Duration::ZERO);
+        let held = memory.held();
+        let others: Vec<_> = held.iter().filter(|held| held.id != read).collect();
+        // The last checkpoint is a write that the background did not begin.
+        let checkpoint = others.iter().any(|held| held.operation == Operation::Write);
+        if checkpoint && !rig.store.stats()[0].online || others.is_empty() {
+            memory.release(read);
+            rig.pass(Duration::ZERO);
+        }
+        others.iter().for_each(|held| _ = memory.release(held.id));
+    }
+    panic!("the stop does not end");
+}
+
+#[test]
+fn an_eviction_that_ends_during_a_stop_brings_nothing_back() {
+    let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
+    let old: Vec<State> = (0..330).map(|number| rig.insert(number, 20_000).unwrap()).collect();
+    rig.settle_durably();
+    assert!(stop_during_an_eviction(&mut rig), "the store was not full");
+    rig.probe.memory.release_all();
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
+    let gone: Vec<_> = old.iter().filter(|old| rig.entry(old.key).is_none()).collect();
+    let kept = old.len() - gone.len();
+    assert!(kept > 50 && !gone.is_empty(), "{kept} kept");
+    for old in &gone {
+        rig.history.version += 1_000;
+        rig.insert(old.key, 10).unwrap();
+    }
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
+    for old in gone {
+        assert_ne!(rig.look(old.key), Seen::Whole(*old), "superseded before the kill");
+    }
+}
+
+#[test]
+fn one_timers_are_no_older_after_a_kill() {
+    let options = Options { one_timer_age: Some(Duration::from_secs(3_600)), ..product() };
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options.clone());
+    let state = rig.insert(1, 5_000).unwrap();
+    rig.settle();
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
+    rig.settle();
+    assert_eq!(rig.look(1), Seen::Whole(state));
+    rig.pass(Duration::from_secs(4_000));
+    assert_eq!(rig.store.stats()[0].counters.one_timer_clusters, 1);
+}
+
+#[test]
+fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    for number in 0..400 {
+        rig.insert(number, 20_000).unwrap();
+    }
+    rig.settle();
+    let options = Options { recovery_wait: Duration::ZERO, ..product() };
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
+    rig.probe.memory.hold();
+    let store = rig.store.clone();
+    for number in 0..20_000 {
+        rig.drop_after(1, store.remove(&key(number)));
+    }
+    rig.probe.memory.release_all();
+    rig.settle_durably();
+    assert!(rig.store.stats()[0].online, "the device is well");
+    let states: Vec<State> = (0..50).map(|number| rig.insert(number, 9_000).unwrap()).collect();
+    rig.settle();
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
+    for number in 0..400 {
+        let expected = states.get(number as usize).map_or(Seen::Nothing, |s| Seen::Whole(*s));
+        assert_eq!(rig.look(number), expected);
+    }
+}
+
+#[test]
+fn a_large_object_is_a_miss_while_its_pieces_are_not_recovered_and_a_hit_afterwards() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    // More clusters than recovery reads at a time.
+    let state = rig.insert(1, 2_000_000).unwrap();
+    rig.settle();
+    let options = Options { recovery_wait: Duration::ZERO, ..product() };
+    let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
+    let early = rig.look(1);
+    assert!(early == Seen::Nothing || early == Seen::Whole(state), "{early:?}");
+    rig.settle();
+    assert_eq!(rig.look(1), Seen::Whole(state));
+}
+
+#[test]
+fn pieces_of_a_version_that_is_gone_count_as_dead() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    rig.insert(1, 500_000).unwrap();
+    rig.settle();
+    rig.remove(1);
+    let dead = rig.store.stats()[0].dead_records;
+    assert!(dead > 15, "only {dead} dead records");
+}
+
+#[test]
+fn a_writer_that_outlives_its_token_is_overtaken() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    let (store, state) = (rig.store.clone(), rig.next_state(1, 100));
+    let token = store.begin_fetch(&key(1));
+    let hint = Hint::default();
+    let mut writer = rig.run(store.insert(&token, &key(1), state.meta_bytes(), hint)).unwrap();
+    drop(token);
+    rig.run(writer.write(state.body())).unwrap();
+    rig.remove(1);
+    assert_eq!(rig.run(writer.commit()), Err(Refusal::Overtaken));
+}
