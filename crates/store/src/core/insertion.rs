@@ -66,6 +66,12 @@ impl Core {
         if late {
             let object = Arc::new(Object::from_record(&new.record, None));
             if self.worth_keeping(&object) {
+                // Memory gives up no faster than the device takes. Half of the room is more than
+                // the open cluster, so something waits that is about to be written.
+                if self.appender.unwritten_bytes() > self.unwritten_max / 2 {
+                    self.kick();
+                    return TryInsert::Wait(new);
+                }
                 self.supersede(&new.record);
                 let done = self.journal.unwritten_death();
                 self.tier.insert(digest, self.resident(&object, true, false, None, 1));

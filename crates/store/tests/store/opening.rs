@@ -158,7 +158,7 @@ fn a_device_that_has_shrunk_serves_what_is_left() {
         let mut again = Rig::open(grown, product());
         assert_eq!(again.store.stats()[0].clusters_bad, 0);
         for number in 0..700 {
-            assert_eq!(again.entry(number).is_some(), rest.entry(number).is_some());
+            assert!(again.entry(number).is_none() || rest.entry(number).is_some(), "{number}");
         }
     }
 }
