@@ -233,6 +233,8 @@ fn granule_for(len: u64) -> u32 {
 mod tests {
     use super::*;
 
+    use crate::test_seed::seeds;
+
     const GIB: u64 = 1 << 30;
 
     #[test]
@@ -261,6 +263,48 @@ mod tests {
         assert!(large.end() <= 4 * GIB);
         assert!(large.journal.offset >= large.cluster(large.clusters - 1).end());
         assert!(small.grown(GIB, 1 << 20).is_none());
+    }
+
+    #[test]
+    fn growth_writes_over_nothing_that_an_opening_after_a_crash_reads() {
+        for seed in seeds("areas::growth_writes_over_nothing", 300) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut len = random.u64(8 << 20..64 << 20);
+            let Some(mut areas) = Areas::new(len, 32 << 10, 100_000) else { continue };
+            for _ in 0..6 {
+                let most = if random.bool() { 1 << 20 } else { 32 << 20 };
+                len += random.u64(..most);
+                let Some(grown) = areas.grown(len, 100_000) else { continue };
+                let metadata = |areas: &Areas| {
+                    [areas.journal, areas.checkpoints[0], areas.checkpoints[1], areas.index_dump]
+                };
+                for new in metadata(&grown) {
+                    let used = Extent { offset: 0, len: areas.cluster(areas.clusters - 1).end() };
+                    for old in metadata(&areas).into_iter().chain([used]) {
+                        assert!(new.offset >= old.end() || new.end() <= old.offset);
+                    }
+                }
+                assert!(grown.end() <= len && grown.plausible());
+                areas = grown;
+            }
+        }
+    }
+
+    #[test]
+    fn a_cache_grows_as_far_as_its_positions_reach() {
+        let small = Areas::new(200 * GIB, 4 << 20, GIB).expect("room");
+        assert_eq!(small.granule, 64);
+        let large = small.grown(400 * GIB, 2 * GIB).expect("room");
+        assert_eq!(u64::from(large.clusters) * (4 << 20), 256 * GIB);
+        let last = large.position(large.clusters - 1, large.granules_per_cluster() - 1);
+        assert_eq!((last, large.locate(last).0), (u32::MAX, large.clusters - 1));
+    }
+
+    #[test]
+    fn a_device_too_large_for_its_clusters_is_refused_when_the_cache_is_created() {
+        let len = 8 << 40;
+        assert!(Areas::new(len, 4 << 20, GIB).is_some_and(|areas| areas.plausible()));
+        assert!(Areas::new(len, 32 << 10, GIB).is_none());
     }
 
     #[test]

@@ -54,6 +54,8 @@ mod superblock;
 mod wire;
 
 #[cfg(test)]
+mod decoder_fuzz;
+#[cfg(test)]
 mod test_seed;
 
 pub use api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};

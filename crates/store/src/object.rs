@@ -44,10 +44,10 @@ impl Object {
         }
     }
 
-    /// The object that was found in `bytes`, which it keeps alive; or copies out of them when
-    /// they are much more than it needs.
-    pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes) -> Object {
-        let wasteful = bytes.len() > found.len() + found.len() / 2 + 4096;
+    /// The object that was found in `bytes`. It keeps the buffer of `buffer` bytes alive that they
+    /// are a part of, or copies out of it when that is much more than it needs.
+    pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes, buffer: usize) -> Object {
+        let wasteful = buffer > found.len() + found.len() / 4;
         let own;
         let bytes = if wasteful {
             own = Bytes::copy_from_slice(&bytes[..found.len()]);
@@ -62,7 +62,7 @@ impl Object {
             meta: part(&found.meta),
             body: part(&found.body),
             place: Some(place),
-            backing: bytes.len(),
+            backing: if wasteful { found.len() } else { buffer },
             attachment: Attachment::new(),
         }
     }
@@ -99,5 +99,45 @@ impl Weighed for Arc<Object> {
     fn weight(&self) -> usize {
         let parts = self.key.len() + self.meta.len() + self.body.len();
         OVERHEAD + self.meta.len() + parts.max(self.backing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+    use crate::record::RecordKind;
+    use crate::secret::Secret;
+
+    #[test]
+    fn the_weight_is_no_less_than_the_memory_that_is_kept() {
+        let secret = Secret::new([1; 32]);
+        let place = Place { position: 0, incarnation: 1 };
+        let header = Header {
+            kind: RecordKind::Object,
+            html: false,
+            digest: Digest([1; 16]),
+            sequence: 1,
+            object_id: 1,
+            object_len: 0,
+            piece_size: 0,
+            stored_at: 0,
+            site: 0,
+            group: 0,
+        };
+        for (len, buffer) in [(100, 8192), (3_000, 4096), (100_000, 106_496), (3_000, 1 << 20)] {
+            let body = Bytes::from(vec![7; len]);
+            let record = Record::new(&secret, header.clone(), Bytes::new(), Bytes::new(), body);
+            // The record is the end of a larger buffer.
+            let mut bytes = vec![0; buffer];
+            let start = buffer - record.len();
+            record.write_to(&secret, place, &mut bytes[start..]);
+            let bytes = Bytes::from(bytes);
+            let found = Found::decode(&secret, place, &bytes[start..]).unwrap();
+            let object = Object::from_found(&found, place, &bytes.slice(start..), buffer);
+            let whole = bytes.as_ptr_range();
+            let kept = if whole.contains(&object.body.as_ptr()) { buffer } else { len };
+            assert!(Arc::new(object).weight() >= kept, "{len} of {buffer}");
+        }
     }
 }

@@ -495,3 +495,26 @@ impl<D: Device, C: Clock> Opening<D, C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::superblock::tests::sample;
+
+    #[test]
+    fn of_two_copies_the_newer_counts_and_of_equals_the_more_doubtful() {
+        let conditions = [Condition::Clean, Condition::InUse, Condition::Condemned];
+        for (first, one) in conditions.into_iter().enumerate() {
+            for (second, other) in conditions.into_iter().enumerate() {
+                for newer in [0, 1] {
+                    let a = Superblock { condition: one, generation: 3, ..sample() }.encode();
+                    let b = Superblock { condition: other, generation: 3 + newer, ..sample() };
+                    let (chosen, bad) = choose_superblock([Some(&a), Some(&b.encode())]).unwrap();
+                    let expected = if newer > 0 { second } else { first.max(second) };
+                    assert_eq!(chosen.condition, conditions[expected]);
+                    assert!(!bad);
+                }
+            }
+        }
+    }
+}

@@ -97,7 +97,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn bound(self) -> u64 {
+    /// The place as a number for a checksum.
+    pub(crate) fn bound(self) -> u64 {
         // Incarnations count up from one boot to the next; spreading keeps the sum unambiguous
         // enough for a checksum seed.
         self.incarnation.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(self.position))

@@ -199,7 +199,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
             Some(MetaPlan::Read { extent, .. }) => Some(self.read(*extent).await?),
             _ => None,
         };
-        let object = match examine(&self.shared.secret, plan, &bytes, meta.as_ref()) {
+        let buffer = plan.extent.aligned(self.device.geometry().block).len as usize;
+        let object = match examine(&self.shared.secret, plan, &bytes, buffer, meta.as_ref()) {
             Ok(object) => Arc::new(object),
             Err(problem) => {
                 pinned.failed(problem);
@@ -330,11 +331,12 @@ pub(crate) enum Problem {
     Damaged,
 }
 
-/// The object that the bytes of a plan hold.
+/// The object that the bytes of a plan hold, which are a part of a buffer of `buffer` bytes.
 fn examine(
     secret: &Secret,
     plan: &ReadPlan,
     bytes: &Bytes,
+    buffer: usize,
     meta: Option<&Bytes>,
 ) -> Result<Object, Problem> {
     let start = plan.start_in_extent();
@@ -346,7 +348,7 @@ fn examine(
     if !found.verify_body(secret, &record) {
         return Err(Problem::Damaged);
     }
-    let object = Object::from_found(&found, plan.place, &record);
+    let object = Object::from_found(&found, plan.place, &record, buffer);
     match &plan.meta {
         None => Ok(object),
         Some(MetaPlan::Ready { meta, target, .. }) if *target == object.header.sequence => {

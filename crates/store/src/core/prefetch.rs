@@ -71,7 +71,7 @@ impl Core {
             });
             let Some(found) = found else { return Taken::Left };
             let own = Bytes::copy_from_slice(&record[..found.len()]);
-            let object = Arc::new(Object::from_found(&found, place, &own));
+            let object = Arc::new(Object::from_found(&found, place, &own, own.len()));
             self.keep(digest, &object, None, true);
         }
         match self.tier.peek(&digest) {
