@@ -338,6 +338,7 @@ fn one_round(seed: u64) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "it says how long to go on, nothing else")]
 fn fuzz_every_decoder() {
     let variable = |name| std::env::var(name).ok().map(|value: String| value.parse().unwrap());
     let seconds: u64 = variable("LARDER_FUZZ_SECONDS").unwrap_or(2);

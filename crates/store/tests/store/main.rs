@@ -12,6 +12,7 @@ mod crash;
 mod damage;
 mod devices;
 mod faults;
+mod fixtures;
 mod history;
 mod opening;
 mod probe;
