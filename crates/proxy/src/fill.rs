@@ -39,6 +39,8 @@ struct State {
     end: Option<End>,
     /// What lagging readers read from; `None` when the fill is not stored.
     partial: Option<Partial>,
+    /// The store takes no more of it.
+    refused: bool,
     /// One place for each client, from when it joins.
     readers: Vec<Option<Place>>,
     /// Places in use.
@@ -138,7 +140,7 @@ impl Fill {
     /// the begin of the body is no longer to be had.
     pub fn join(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.lock();
-        if state.base > 0 && state.partial.is_none() {
+        if state.base > 0 && (state.refused || state.partial.is_none()) {
             return None;
         }
         state.interested += 1;
@@ -193,9 +195,17 @@ impl Fill {
         }
     }
 
-    /// The store took no more: lagging readers cannot be served from it any longer.
-    pub fn unstored(&self) {
-        self.lock().partial = None;
+    /// The store takes no more: ready when no reader lags so far that it needs what the store has.
+    /// Nobody who would joins from now on.
+    pub fn poll_unstored(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        state.refused = true;
+        if state.slowest().is_none_or(|at| at >= state.base) {
+            state.partial = None;
+            return Poll::Ready(());
+        }
+        state.filler = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// Ends the body; once.

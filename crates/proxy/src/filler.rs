@@ -343,8 +343,8 @@ impl Filler {
         let mut trailers = None;
         let mut alone_since = None;
         loop {
+            self.let_go(&mut sink).await;
             if matches!(sink, Sink::Nowhere) {
-                self.fill.unstored();
                 poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
             }
             let stored = !matches!(sink, Sink::Nowhere);
@@ -378,7 +378,7 @@ impl Filler {
             if body.is_end_stream() {
                 // Whoever has the last byte and asks again finds the object in the store.
                 sink.write(piece.clone()).await;
-                sink.commit().await;
+                self.commit(&mut sink).await;
                 self.fill.push(piece);
             } else {
                 self.fill.push(piece.clone());
@@ -388,12 +388,31 @@ impl Filler {
                 }
             }
         }
-        sink.commit().await;
+        self.commit(&mut sink).await;
         let counted = match sink {
             Sink::Committed => Event::FillStored,
-            Sink::Open(_) | Sink::Nowhere => Event::FillUnstored,
+            Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
         };
         (End::Whole(trailers), counted)
+    }
+
+    async fn commit(&self, sink: &mut Sink) {
+        if self.fill.token().overtaken() {
+            sink.refused(Refusal::Overtaken);
+            self.let_go(sink).await;
+        }
+        sink.commit().await;
+    }
+
+    /// Gives up what the store took of a body that it refused in the end, once no reader needs it.
+    async fn let_go(&self, sink: &mut Sink) {
+        match std::mem::replace(sink, Sink::Nowhere) {
+            Sink::Refused(writer) => {
+                poll_fn(|cx| self.fill.poll_unstored(cx)).await;
+                drop(writer);
+            }
+            other => *sink = other,
+        }
     }
 
     /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or
@@ -440,6 +459,8 @@ fn next_frame(body: &mut UpstreamBody, cx: &mut TaskContext<'_>) -> Poll<Step> {
 enum Sink {
     /// Into the store.
     Open(Writer),
+    /// The store takes no more, but readers that lag may need what it took.
+    Refused(Writer),
     /// It is in the store.
     Committed,
     /// The answer is not for the store, or the store refused it.
@@ -452,8 +473,15 @@ impl Sink {
         if let Sink::Open(writer) = self
             && let Err(refusal) = writer.write(piece).await
         {
-            log::debug!("no longer stored: {refusal}");
-            *self = Sink::Nowhere;
+            self.refused(refusal);
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) {
+        log::debug!("no longer stored: {refusal}");
+        match std::mem::replace(self, Sink::Nowhere) {
+            Sink::Open(writer) => *self = Sink::Refused(writer),
+            other => *self = other,
         }
     }
 

@@ -478,3 +478,30 @@ fn a_post_on_a_dying_connection_is_not_sent_twice() {
         assert_eq!(origin.count() - before, 1, "{body:?}");
     }
 }
+
+#[test]
+fn a_slow_client_gets_the_whole_of_what_the_store_gives_up_half_way() {
+    // Larger than a quarter of the cache, which nobody knows before it is there.
+    let body: Vec<u8> = (0..40_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
+    let mut answer =
+        format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n").into_bytes();
+    for piece in body.chunks(50_000) {
+        answer.extend([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat());
+    }
+    answer.extend(b"0\r\n\r\n");
+    let origin = Origin::always(answer);
+    let rig = Rig::forward();
+    let (mut slow, mut fast) = (rig.client(), rig.client());
+    slow.send(request("GET", &origin.url("/"), ""));
+    slow.head();
+    fast.send(request("GET", &origin.url("/"), ""));
+    fast.head();
+    // Nearly as much as the store takes.
+    let mut read = Vec::new();
+    assert!(fast.exactly(16_300_000, &mut read));
+    drop(fast);
+    let answer =
+        slow.rest("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "GET");
+    assert!(answer.complete && answer.body == body, "{} bytes", answer.body.len());
+    assert_eq!(origin.count(), 1);
+}
