@@ -159,7 +159,7 @@ impl Scan {
         }
     }
 
-    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot, incarnation: u64) {
+    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot, opened: u64) {
         match entry.kind {
             RecordKind::Piece => {
                 if let Ok(inserted) = core.index.insert_if_absent(&entry.digest, slot) {
@@ -174,7 +174,7 @@ impl Scan {
                     target: entry.target,
                     target_sequence: entry.target_sequence,
                     cluster: core.areas.locate(slot.position).0,
-                    incarnation,
+                    incarnation: opened,
                 };
                 self.metas.entry(entry.digest).or_insert(found);
             }
@@ -361,3 +361,6 @@ pub(crate) fn close_open_clusters(clusters: &mut ClusterTable) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

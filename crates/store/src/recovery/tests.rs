@@ -1,0 +1,107 @@
+//! Recovery beside eviction, step by step on a core alone.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::core::{EvictPlan, Parts, Recovering, cluster_policy};
+use crate::index::Index;
+use crate::journal::Journal;
+use crate::options::Options;
+use crate::superblock::tests::sample;
+
+/// A core with `used` clusters on the device that recovery has not read.
+fn core_with(used: u32) -> Core {
+    let superblock = sample();
+    let options = Arc::new(Options::default());
+    let areas = &superblock.areas;
+    let policy = cluster_policy(&options, areas.clusters);
+    let mut clusters = ClusterTable::new(areas.clusters, areas.cluster_size, policy);
+    for cluster in clusters.take_free_run(used, 1).unwrap() {
+        clusters.written(cluster);
+    }
+    Core::new(Parts {
+        journal: Journal::new(areas.journal, 1),
+        recovering: Some(Recovering::new(BTreeMap::new(), &clusters)),
+        superblock,
+        options,
+        clusters,
+        index: Index::with_capacity(1_000),
+        memory: 16 << 20,
+        checkpoint: 2,
+    })
+}
+
+const DIGEST: Digest = Digest([0x3C; 16]);
+
+fn object(sequence: u64) -> Entry {
+    Entry {
+        kind: RecordKind::Object,
+        digest: DIGEST,
+        sequence,
+        granule: 0,
+        len: 600,
+        target: 0,
+        target_sequence: 0,
+    }
+}
+
+fn evict(core: &mut Core, cluster: ClusterId, entries: &[Entry]) {
+    let incarnation = core.clusters.incarnation(cluster);
+    let extent = core.areas.cluster(cluster);
+    core.clusters.pin(cluster);
+    core.evict(&EvictPlan { cluster, incarnation, extent }, Some(entries));
+}
+
+fn apply(core: &mut Core, scan: &mut Scan, cluster: ClusterId, entries: &[Entry]) {
+    let incarnation = core.clusters.incarnation(cluster);
+    scan.apply(core, cluster, incarnation, entries);
+}
+
+#[test]
+fn an_object_whose_metadata_were_evicted_before_it_was_found_is_dead() {
+    let (mut core, mut scan) = (core_with(2), Scan::new(0));
+    let target = core.areas.position(0, 0);
+    let meta = Entry { kind: RecordKind::Meta, target, target_sequence: 5, ..object(9) };
+    apply(&mut core, &mut scan, 1, &[meta]);
+    evict(&mut core, 1, &[meta]);
+    apply(&mut core, &mut scan, 0, &[object(5)]);
+    assert_eq!(core.index.get(&DIGEST), None);
+    assert!(core.clusters.is_dead(0, 0));
+}
+
+#[test]
+fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
+    let (mut core, mut scan) = (core_with(2), Scan::new(0));
+    apply(&mut core, &mut scan, 1, &[object(9)]);
+    assert!(core.index.get(&DIGEST).is_some());
+    evict(&mut core, 1, &[object(9)]);
+    apply(&mut core, &mut scan, 0, &[object(5)]);
+    assert_eq!(core.index.get(&DIGEST), None);
+    assert!(core.clusters.is_dead(0, 0));
+}
+
+#[test]
+fn what_is_in_the_index_already_is_not_dead() {
+    let (mut core, mut scan) = (core_with(1), Scan::new(0));
+    apply(&mut core, &mut scan, 0, &[object(5)]);
+    apply(&mut core, &mut scan, 0, &[object(5)]);
+    assert!(core.index.get(&DIGEST).is_some() && !core.clusters.is_dead(0, 0));
+}
+
+#[test]
+fn a_checkpoint_fits_its_slot_however_much_is_dead() {
+    let mut core = core_with(500);
+    let room = core.areas.checkpoints[0].len as usize;
+    let class = SizeClass::for_len(600);
+    for cluster in 0..500 {
+        for granule in 0..200 {
+            let position = core.areas.position(cluster, granule);
+            core.kill(Slot { position, class, refreshed: false });
+        }
+    }
+    assert!(core.clusters.total_dead() * 4 > room, "more than a checkpoint takes");
+    let secret = Arc::clone(&core.secret);
+    let checkpoint = core.make_checkpoint();
+    assert!(checkpoint.encode(&secret).len() <= room);
+    assert!(core.clusters.count(State::OnDisk) > 100, "no more went than had to");
+}
