@@ -455,7 +455,6 @@ fn next_frame(body: &mut UpstreamBody, cx: &mut TaskContext<'_>) -> Poll<Step> {
 }
 
 /// Where a body goes besides its readers.
-#[expect(clippy::large_enum_variant, reason = "there is one for each fill, and it is mostly this")]
 enum Sink {
     /// Into the store.
     Open(Writer),
