@@ -112,8 +112,7 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
     let parts = http.into_parts();
     let socket = parts.io.into_inner().into_inner();
     if state.open_ended() {
-        // A plain end would pass for the end of the body: only a reset tells. If it cannot be had
-        // nothing better can.
+        // A plain end would pass for the end of the body: only a reset, if it can be had, tells.
         let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
         if let HttpEnd::Done(Err(error)) = &end {
             refused(&connection, error);

@@ -74,8 +74,8 @@ pub fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything is
-/// concluded from a field: what the origin never sees must not choose among its answers.
+/// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything
+/// is concluded from a field: what the origin never sees must not choose among its answers.
 pub fn strip_named(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {

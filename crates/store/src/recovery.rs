@@ -199,7 +199,7 @@ impl Scan {
         }
         let slot = Slot { refreshed: meta.is_some(), ..slot };
         match core.index.insert_if_absent(&entry.digest, slot) {
-            // It is known already, or a newer record of the key (or of an equal tag) was met before.
+            // Known already, or a newer record of the key (or of an equal tag) was met before.
             Err(known) if known.position == slot.position => {}
             Err(_) => core.kill(slot),
             Ok(inserted) => {
