@@ -14,6 +14,9 @@ use crate::workspace;
 /// The crates whose tests draw by chance without real sockets or processes.
 const CRATES: &[&str] = &["device", "semantics", "store"];
 
+/// Tests that can go on for any time (they read `LARDER_FUZZ_SECONDS`) end a round after this.
+const ROUND_SECONDS_MAX: u64 = 10;
+
 /// How long and from which seed.
 #[derive(Args)]
 pub struct Options {
@@ -61,6 +64,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         println!("round with seed {seed}");
         let mut command = workspace::cargo(&words);
         command.env("LARDER_SEED", seed.to_string()).env("DEVICE_SEED", seed.to_string());
+        let seconds = options.seconds.clamp(1, ROUND_SECONDS_MAX);
+        command.env("LARDER_FUZZ_SECONDS", seconds.to_string());
         workspace::succeed(command).map_err(|why| {
             format!("{why}\nto run this round again: cargo xtask fuzz --seconds 0 --seed {seed}")
         })?;

@@ -337,6 +337,8 @@ fn one_round(seed: u64) {
     (subject.decode)(&noise, false);
 }
 
+// How long it goes on is real time; what it does follows from the seed alone.
+#[allow(clippy::disallowed_methods)]
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it says how long to go on, nothing else")]
 fn fuzz_every_decoder() {
