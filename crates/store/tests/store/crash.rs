@@ -150,7 +150,7 @@ fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
             rig.insert(number, 500).unwrap();
         }
         rig.purge(0).unwrap();
-        let wrecks = collect_wrecks(&rig, seed, 40);
+        let wrecks = collect_wrecks(&rig, seed, 20);
         // Each removal is a block of the journal, which has some sixty.
         for _ in 0..300 {
             let number = random.u32(..30);
