@@ -349,25 +349,3 @@ fn the_table_takes_at_most_forty_bytes_per_cluster() {
     while table.take_free_run(1_000, 0).is_some() {}
     assert!(table.memory_bytes() <= 4_000_000, "{}", table.memory_bytes());
 }
-
-/// Prints microseconds per victim; run with `--release -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures"]
-#[allow(clippy::disallowed_methods)]
-fn speed_with_300_000_clusters() {
-    let mut random = fastrand::Rng::with_seed(1);
-    let mut table = ClusterTable::new(300_000, SIZE, Policy::default());
-    while let Some(run) = table.take_free_run(64, 0) {
-        run.for_each(|cluster| table.written(cluster));
-    }
-    (0..1_000_000).for_each(|now| table.touch(random.u32(..300_000), now));
-    let start = std::time::Instant::now();
-    for after in 0..10_000 {
-        let victim = table.victim(|_| false).unwrap();
-        table.give_up(victim, after);
-        table.journal_durable(after);
-        let run = table.take_free_run(1, 2_000_000).unwrap();
-        table.written(run.start);
-    }
-    eprintln!("replace a cluster: {:?}", start.elapsed() / 10_000);
-}

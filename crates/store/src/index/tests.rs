@@ -186,35 +186,3 @@ fn dumps_that_are_none_are_refused() {
     assert_eq!(index.restore(1, &bucket(&[]), 100), Ok(()));
     assert_eq!(index.len(), 0);
 }
-
-/// Prints nanoseconds per operation; run with `--release -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures and takes a while"]
-#[allow(clippy::disallowed_methods)]
-fn speed_of_ten_million() {
-    let objects = 10_000_000;
-    let mut index = Index::with_capacity(objects);
-    let named = |number: usize| {
-        let number = number as u64;
-        Digest::from_halves(
-            number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            number.wrapping_mul(0xd1b5_4a32_d192_ed03).rotate_left(17),
-        )
-    };
-    let empty = Slot { position: 0, class: SizeClass::for_len(0), refreshed: false };
-    let measure = |what: &str, from: usize, work: &mut dyn FnMut(usize) -> bool| {
-        let start = std::time::Instant::now();
-        let count = (from..from + objects).filter(|number| work(*number)).count();
-        let each = start.elapsed().as_nanos() as f64 / objects as f64;
-        eprintln!("{what}: {each:.1} ns each, {count} of {objects} found");
-    };
-    measure("insert", 0, &mut |number| {
-        let position = number as u32;
-        index.insert(&named(number), Slot { position, ..empty }).old.is_some()
-    });
-    // A stride, so that consecutive lookups share no cache line.
-    let hit = |number: usize| number * 7_919 % objects;
-    measure("hit", 0, &mut |number| index.get(&named(hit(number))).is_some());
-    measure("miss", objects, &mut |number| index.get(&named(number)).is_some());
-    eprintln!("load {:.3}, {} bytes per object", index.load(), index.memory_bytes() / objects);
-}
