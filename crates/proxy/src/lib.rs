@@ -3,8 +3,9 @@
 //! [`run()`] is the way in. Each worker is a thread with a tokio `current_thread` runtime; it
 //! accepts (`listener`), runs hyper's server on each connection (`connection`, over the socket
 //! wrapper `client_io`), checks what a request means (`request`) and decides what becomes of it
-//! (`serve`). What goes to an upstream is an `errand` through the pool (`upstream`); what the
-//! cache takes no part in is passed on by `forward`.
+//! (`serve`). What goes to an upstream is an `errand` through the pool (`upstream`), and what
+//! comes back is made to say one thing about its body (`framing`); what the cache takes no part in
+//! is passed on by `forward`.
 
 pub mod access;
 pub mod access_log;

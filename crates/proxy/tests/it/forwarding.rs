@@ -346,3 +346,10 @@ fn running_answers_end_before_the_proxy_does() {
     assert!(busy.closed() && idle.closed());
     assert!(std::net::TcpStream::connect(rig.address).is_err());
 }
+
+#[test]
+fn a_proxy_that_is_told_to_end_while_it_starts_ends() {
+    for _ in 0..10 {
+        Rig::forward().stop();
+    }
+}
