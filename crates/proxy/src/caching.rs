@@ -188,7 +188,10 @@ impl Round<'_> {
         let unshareable = fills.unshareable(key.as_bytes());
         let alone = unshareable.is_some_and(|why| why.concerns(visit.facts.authorized))
             || (visit.facts.directives.no_cache && fills.running(key.as_bytes()).is_some());
-        let new = || Fill::new(self.store.begin_fetch(self.primary));
+        if visit.worker().shared.windows.full() && fills.running(key.as_bytes()).is_none() {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
+        }
+        let new = || self.new_fill();
         let (fill, began) =
             if alone { (Arc::new(new()), true) } else { fills.join_or_begin(key.as_bytes(), new) };
         let Some(reader) = fill.join() else { return Turn::Again(account) };
@@ -206,10 +209,15 @@ impl Round<'_> {
         follow.answer(reader, account).await
     }
 
+    fn new_fill(&self) -> Fill {
+        let windows = self.visit.worker().shared.windows.clone();
+        Fill::new(self.store.begin_fetch(self.primary), windows)
+    }
+
     /// Validates behind an answer that may be stale, unless that is under way.
     fn refresh_behind(&self, answer: &Rc<Answer>) {
         let fills = &self.visit.worker().shared.fills;
-        let new = || Fill::new(self.store.begin_fetch(self.primary));
+        let new = || self.new_fill();
         let (fill, began) = fills.join_or_begin(answer.key.as_bytes(), new);
         if !began {
             return;

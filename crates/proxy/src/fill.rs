@@ -21,12 +21,15 @@ use semantics::StoredHead;
 use store::{FetchToken, Key, Partial};
 
 use crate::outcome::{Denied, Error};
+use crate::windows::Windows;
 
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {
     state: Mutex<State>,
     /// Proof of when the fetch began: what was purged since must not be joined.
     token: FetchToken,
+    /// Where the bytes of the window are counted.
+    windows: Arc<Windows>,
 }
 
 #[derive(Default)]
@@ -122,8 +125,8 @@ pub(crate) enum Next {
 }
 
 impl Fill {
-    pub fn new(token: FetchToken) -> Fill {
-        Fill { state: Mutex::default(), token }
+    pub fn new(token: FetchToken, windows: Arc<Windows>) -> Fill {
+        Fill { state: Mutex::default(), token, windows }
     }
 
     pub fn token(&self) -> &FetchToken {
@@ -176,6 +179,7 @@ impl Fill {
         }
         let mut state = self.lock();
         state.window_bytes += piece.len() as u64;
+        self.windows.add(piece.len() as u64);
         state.window.push_back(piece);
         state.wake_readers();
     }
@@ -191,7 +195,7 @@ impl Fill {
             if end > readable || (needed && state.window_bytes <= keep) {
                 return;
             }
-            state.drop_first();
+            state.drop_first(&self.windows);
         }
     }
 
@@ -226,7 +230,7 @@ impl Fill {
             if state.base + first > slowest {
                 break;
             }
-            state.drop_first();
+            state.drop_first(&self.windows);
         }
         if state.window_bytes <= keep || state.interested == 0 {
             return Poll::Ready(());
@@ -250,14 +254,21 @@ impl Fill {
     }
 }
 
+impl Drop for Fill {
+    fn drop(&mut self) {
+        self.windows.subtract(self.lock().window_bytes);
+    }
+}
+
 impl State {
     /// The place of the slowest client.
     fn slowest(&self) -> Option<u64> {
         self.readers.iter().flatten().map(|place| place.at).min()
     }
 
-    fn drop_first(&mut self) {
+    fn drop_first(&mut self, windows: &Windows) {
         if let Some(first) = self.window.pop_front() {
+            windows.subtract(first.len() as u64);
             self.base += first.len() as u64;
             self.window_bytes -= first.len() as u64;
         }

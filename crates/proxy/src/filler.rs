@@ -337,8 +337,6 @@ impl Filler {
         length: Option<u64>,
     ) -> (End, Event) {
         let limits = &self.context.options.fill;
-        // The store reads back only whole pieces.
-        let keep = (limits.window as u64).max(u64::from(PIECE_MAX));
         let mut produced = 0;
         let mut trailers = None;
         let mut alone_since = None;
@@ -384,6 +382,9 @@ impl Filler {
                 self.fill.push(piece.clone());
                 sink.write(piece).await;
                 if !matches!(sink, Sink::Nowhere) {
+                    // The store reads back only whole pieces.
+                    let windows = &self.worker.shared.windows;
+                    let keep = windows.keep(u64::from(PIECE_MAX), limits.window as u64);
                     self.fill.trim(keep, produced.saturating_sub(u64::from(PIECE_MAX)));
                 }
             }

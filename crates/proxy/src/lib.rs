@@ -48,6 +48,7 @@ mod serve;
 pub mod tunnel;
 mod upstream;
 mod visit;
+mod windows;
 mod worker;
 
 pub use account::{Finished, Observer, Texts, Unobserved};

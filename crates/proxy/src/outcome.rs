@@ -63,6 +63,8 @@ reasons! {
         NotShareable = "not-shareable",
         /// The running fill is of another variant.
         Variant = "variant",
+        /// The fetches that run hold all the memory that there is for them.
+        Memory = "memory",
         /// The request carries `Authorization` that the stored answer does not allow.
         Authorization = "authorization",
         /// The request says `no-store`.

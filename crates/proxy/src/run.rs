@@ -23,6 +23,7 @@ use crate::headers::Via;
 use crate::listener::{self, Accepted};
 use crate::operator::{AdminSetup, Operator};
 use crate::outcome::Outcome;
+use crate::windows::Windows;
 use crate::worker::{Shared, Worker};
 
 /// Everything a proxy needs to run.
@@ -86,6 +87,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         pseudonym: options.pseudonym.clone(),
         hit_ram,
         fills: Fills::new(),
+        windows: Arc::new(Windows::new(cache.as_ref().map_or(0, |cache| cache.options.memory / 8))),
         running: AtomicUsize::new(workers),
     });
     let (peers, inboxes): (Vec<_>, Vec<_>) =

@@ -22,6 +22,7 @@ use crate::fills::Fills;
 use crate::headers::Via;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
+use crate::windows::Windows;
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     /// Our `Cache-Status` of a hit from memory.
     pub hit_ram: HeaderValue,
     pub fills: Fills,
+    pub windows: Arc<Windows>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
 }
