@@ -107,7 +107,7 @@ fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
 async fn run(directory: &Path, body_len: usize, read_unit: ReadUnit) {
     let path = directory.join("engine_speed.larder");
     let _ = std::fs::remove_file(&path);
-    let options = device::OpenOptions { create: Some(2 << 30), ..device::OpenOptions::default() };
+    let options = device::OpenOptions { create: Some(10 << 30), ..device::OpenOptions::default() };
     let file = CacheFile::open(&path, &options).unwrap();
     let ring = Ring::new(256).unwrap();
     tokio::task::spawn_local(device::drive(ring.clone()));
