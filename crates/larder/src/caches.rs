@@ -103,6 +103,9 @@ fn open(config: &Config, path: &Path, create: Option<u64>) -> Result<Cache, Stri
 /// The size of a cache that does not exist: as told, or chosen and said.
 fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     let at = path.display();
+    if is_device_name(path) {
+        return Err(format!("{at}: there is no such device; nothing is created in /dev"));
+    }
     if let Some(size) = config.cache_size {
         return Ok(size);
     }
@@ -118,6 +121,11 @@ fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     let (chosen_text, free) = (size(chosen), about(free));
     log::info!("{at}: creating a cache of {chosen_text} ({free} free; --cache-size chooses)");
     Ok(chosen)
+}
+
+/// A file made in /dev would lie in memory, where a device was meant that is not there (yet).
+fn is_device_name(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists()
 }
 
 /// Refuses to take more than there is. The device would find out as well, but only when it has
@@ -221,7 +229,9 @@ fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), String> {
 /// The refusal of something that is not a cache.
 pub fn foreign(path: &Path, contents: Contents) -> String {
     let what = match contents {
-        Contents::Blank => "it is not empty".to_owned(),
+        Contents::Blank => "it is not empty, though it holds zeros (if a creation that was cut \
+                            short left it behind, it can be removed)"
+            .to_owned(),
         Contents::Known(name) => format!("it holds {name}"),
         Contents::Unknown => "it holds something else".to_owned(),
     };

@@ -80,7 +80,7 @@ async fn overview(inspector: &Looking<'_>) -> Result<Report, String> {
         about(size),
         clusters.len(),
         about(u64::from(superblock.cluster_size)),
-        condition(superblock.condition),
+        condition(superblock.condition, superblock.generation),
         openings(superblock.generation),
     );
     let json = json!({
@@ -108,8 +108,9 @@ fn condition_name(condition: Condition) -> &'static str {
     }
 }
 
-fn condition(condition: Condition) -> &'static str {
+fn condition(condition: Condition, generation: u64) -> &'static str {
     match condition {
+        Condition::InUse if openings(generation) == 0 => "new, not used yet",
         Condition::InUse => "in use, or not stopped in order",
         Condition::Clean => "stopped in order",
         Condition::Condemned => "condemned: the device failed, the next start begins empty",
@@ -126,7 +127,7 @@ fn superblock(report: &SuperblockReport) -> Report {
         store::FORMAT_VERSION,
         date(report.created_at),
         openings(report.generation),
-        condition(report.condition),
+        condition(report.condition, report.generation),
         about(u64::from(report.mean_object)),
         about(u64::from(report.cluster_size)),
         report.clusters,

@@ -50,10 +50,16 @@ pub fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "larder: warning: {text}");
 }
 
-/// Prints the result of a command on standard output.
+/// Prints the result of a command on standard output. A reader that has seen enough (`head`) is no
+/// error.
 pub fn answer(text: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{text}");
-    written.map_err(|error| Failure::runtime(format!("cannot write to standard output: {error}")))
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::runtime(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Messages {

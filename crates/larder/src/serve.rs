@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
@@ -25,7 +24,7 @@ use store::StoreShare;
 use crate::caches::{self, Cache};
 use crate::config::{Config, Layer, LogFormat};
 use crate::figures::Figures;
-use crate::listeners::{Bound, bind};
+use crate::listeners::{Bound, bind_all};
 use crate::messages::Failure;
 use crate::process::{self, Identity};
 use crate::reload::Reloader;
@@ -46,8 +45,9 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
     let identity = process::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
 
-    let bound: Vec<Bound> = bind_all(&config.listen).map_err(Failure::runtime)?;
-    let admin = config.admin.map(bind).transpose().map_err(Failure::runtime)?;
+    let admin_address = config.admin.as_slice();
+    let bound = bind_all(&config.listen, admin_address).map_err(Failure::runtime)?;
+    let admin = bind_all(admin_address, &config.listen).map_err(Failure::runtime)?.pop();
     let own = bound.iter().chain(&admin).map(Bound::address).collect();
     let around = Surroundings { own, descriptors };
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
@@ -180,10 +180,6 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::runtime(format!("cannot {what}: {error}"))
 }
 
-fn bind_all(addresses: &[SocketAddr]) -> Result<Vec<Bound>, String> {
-    addresses.iter().map(|address| bind(*address)).collect()
-}
-
 /// Who may use the admin interface.
 fn guard(config: &Config) -> Result<Guard, String> {
     let token = match (&config.admin_token, &config.admin_token_file) {
@@ -223,7 +219,10 @@ fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
         LogFormat::Json => Format::Json,
     };
     let log = AccessLog::open(path, format);
-    log.map(|log| Some(Arc::new(log))).map_err(|error| cannot("open the access log", &error))
+    log.map(|log| Some(Arc::new(log))).map_err(|error| {
+        let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
+        Failure::runtime(format!("{error}{}", who.unwrap_or_default()))
+    })
 }
 
 fn listen_to_signals(control: &Control, mut reloader: Reloader) -> Result<(), Failure> {

@@ -177,11 +177,11 @@ mod tests {
             [
                 format!(
                     "    12 192.0.2.7 TCP_MISS/200 1000 GET http://a.example/x?y - \
-                     {hierarchy}/a.example:80 text/html"
+                     {hierarchy}/a.example text/html"
                 ),
                 format!(
                     "    12 192.0.2.7 TCP_MISS_ABORTED/200 1000 GET http://a.example/x?y - \
-                     {hierarchy}/a.example:80 text/html"
+                     {hierarchy}/a.example text/html"
                 ),
                 "    12 192.0.2.7 TCP_DENIED_ABORTED/403 1000 GET http://a.example/x?y - \
                  HIER_NONE/- text/html"

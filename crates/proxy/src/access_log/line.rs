@@ -152,11 +152,11 @@ impl Record<'_> {
             Hierarchy::None => out.extend_from_slice(b"HIER_NONE/-"),
             Hierarchy::Direct(origin) => {
                 out.extend_from_slice(b"HIER_DIRECT/");
-                percent(origin.as_bytes(), out);
+                percent(without_port(origin).as_bytes(), out);
             }
             Hierarchy::Parent(peer) => {
                 out.extend_from_slice(b"FIRSTUP_PARENT/");
-                percent(peer.as_bytes(), out);
+                percent(without_port(peer).as_bytes(), out);
             }
         }
         out.push(b' ');
@@ -227,6 +227,15 @@ fn calendar(time: SystemTime, with: impl FnOnce(&str, &str)) {
         }
         with(iso, clf);
     });
+}
+
+/// The host of `authority`, as Squid names the server: analysers count by it.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, _)) if host.starts_with('[') && host.ends_with(']') => &host[1..host.len() - 1],
+        Some((host, _)) if !host.contains(':') => host,
+        _ => authority,
+    }
 }
 
 /// The URL without its user information, as what stands before and behind it.

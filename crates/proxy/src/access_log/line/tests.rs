@@ -213,3 +213,18 @@ fn json_of(line: &str, agent: &[u8]) -> String {
     assert_eq!(value["user_agent"], *String::from_utf8_lossy(agent));
     value["outcome"].as_str().unwrap().to_owned()
 }
+
+#[test]
+fn squid_names_the_server_without_its_port() {
+    for (origin, named) in [
+        ("192.0.2.1:8080", "192.0.2.1"),
+        ("origin.example:80", "origin.example"),
+        ("[2001:db8::1]:8080", "2001:db8::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("origin.example", "origin.example"),
+    ] {
+        let record = Record { hierarchy: Hierarchy::Direct(origin), ..record() };
+        let text = line(Format::Squid, &record);
+        assert!(text.contains(&format!(" HIER_DIRECT/{named} ")), "{text}");
+    }
+}
