@@ -103,9 +103,6 @@ fn open(config: &Config, path: &Path, create: Option<u64>) -> Result<Cache, Stri
 /// The size of a cache that does not exist: as told, or chosen and said.
 fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     let at = path.display();
-    if is_device_name(path) {
-        return Err(format!("{at}: there is no such device; nothing is created in /dev"));
-    }
     if let Some(size) = config.cache_size {
         return Ok(size);
     }
@@ -142,7 +139,12 @@ pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
     ))
 }
 
+/// Bytes that a file at `path` could take.
 fn free(path: &Path) -> Result<u64, String> {
+    if is_device_name(path) {
+        let at = path.display();
+        return Err(format!("{at}: there is no such device; nothing is created in /dev"));
+    }
     sizing::free_space(path).map_err(|error| {
         let at = path.display();
         format!("{at}: cannot ask for the free space of its directory: {error}")
@@ -250,4 +252,15 @@ fn other_version(path: &Path, found: u32) -> String {
 
 fn way_out(path: &Path) -> String {
     format!("To give up what is there: larder format --force {} --cache-size SIZE", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_stands_in_for_a_missing_device() {
+        let why = check_room(Path::new("/dev/no-such-device"), 1).expect_err("not there");
+        assert_eq!(why, "/dev/no-such-device: there is no such device; nothing is created in /dev");
+    }
 }

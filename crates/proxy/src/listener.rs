@@ -2,7 +2,8 @@
 //! on to the worker that has the fewest: with SO_REUSEPORT the kernel's hash leaves workers idle
 //! when connections are few, and a second process could bind our address unnoticed.
 //!
-//! Running out of descriptors pauses accepting: one line in the log, no spin.
+//! Running out of descriptors pauses accepting, and so does the limit of connections: one line in
+//! the log, no spin.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::connection;
-use crate::worker::Worker;
+use crate::worker::{Shared, Worker};
 
 /// Pause after an accept that failed for want of a resource.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -28,6 +29,27 @@ pub(crate) struct Accepted {
     room: OwnedSemaphorePermit,
 }
 
+/// The permit for one more connection, waited for when there are as many as may be.
+async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
+    let Shared { room, crowded, .. } = &*worker.shared;
+    if let Ok(permit) = room.clone().try_acquire_owned() {
+        // Said anew only after a real pause: not for each connection that comes and goes.
+        if crowded.load(Ordering::Relaxed)
+            && room.available_permits() >= worker.shared.loads.len() * 4
+        {
+            crowded.store(false, Ordering::Relaxed);
+        }
+        return Some(permit);
+    }
+    if !crowded.swap(true, Ordering::Relaxed) {
+        log::warn!(
+            "as many client connections are open as may be: further clients wait (raise \
+             client.connections, or the limit of open files)"
+        );
+    }
+    room.clone().acquire_owned().await.ok()
+}
+
 /// Accepts from one listener for ever. The future is dropped to stop.
 pub(crate) async fn accept(
     worker: Rc<Worker>,
@@ -36,7 +58,7 @@ pub(crate) async fn accept(
 ) {
     let short = &worker.shared.short_of_descriptors;
     loop {
-        let Ok(room) = worker.shared.room.clone().acquire_owned().await else { return };
+        let Some(room) = room(&worker).await else { return };
         match listener.accept().await {
             Ok((stream, client)) => {
                 if short.load(Ordering::Relaxed) && short.swap(false, Ordering::Relaxed) {

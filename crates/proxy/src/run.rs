@@ -23,7 +23,7 @@ use crate::headers::Via;
 use crate::listener::{self, Accepted};
 use crate::operator::{AdminSetup, Operator};
 use crate::outcome::Outcome;
-use crate::windows::Windows;
+use crate::windows::{WindowFigures, Windows};
 use crate::worker::{Shared, Worker};
 
 /// Everything a proxy needs to run.
@@ -82,6 +82,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         observer,
         room: Arc::new(Semaphore::new(options.client.connections.max(1))),
         short_of_descriptors: AtomicBool::new(false),
+        crowded: AtomicBool::new(false),
         loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
         via: Via::new(&options.pseudonym),
         pseudonym: options.pseudonym.clone(),
@@ -90,6 +91,9 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         windows: Arc::new(Windows::new(cache.as_ref().map_or(0, |cache| cache.options.memory / 8))),
         running: AtomicUsize::new(workers),
     });
+    if let Some(admin) = &admin {
+        admin.metrics.add_source(Box::new(WindowFigures(shared.windows.clone())));
+    }
     let (peers, inboxes): (Vec<_>, Vec<_>) =
         (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
     for listener in &listeners {

@@ -4,7 +4,10 @@
 //! half of the limit a window keeps only what the store cannot give back yet; past the limit
 //! requests that would begin a further fetch for the cache go past it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::metrics::{Samples, Source};
 
 /// Bytes in windows, shared by all workers.
 pub(crate) struct Windows {
@@ -38,6 +41,17 @@ impl Windows {
     /// Bytes left a window.
     pub fn subtract(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The windows as the metrics see them.
+pub(crate) struct WindowFigures(pub Arc<Windows>);
+
+impl Source for WindowFigures {
+    fn samples(&self, out: &mut Samples) {
+        let bytes = self.0.bytes.load(Ordering::Relaxed);
+        let help = "Bytes of bodies in the windows of running fetches, part of `memory`.";
+        out.gauge("larder_fill_window_bytes", help, &[], bytes);
     }
 }
 

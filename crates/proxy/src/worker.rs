@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
     /// One permit for each connection that may be open.
     pub room: Arc<Semaphore>,
+    /// All permits are taken, and it was said.
+    pub crowded: AtomicBool,
     /// Descriptors have run out, and it was said.
     pub short_of_descriptors: AtomicBool,
     /// Open connections of each worker.
