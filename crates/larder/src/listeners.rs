@@ -18,8 +18,8 @@ pub struct Bound {
     address: SocketAddr,
 }
 
-/// Binds to all of `addresses`. `[::]` takes IPv4 clients too, except where another of the addresses
-/// or of `others` is an IPv4 one with the same port: then each serves its own.
+/// Binds to all of `addresses`. `[::]` takes IPv4 clients too, except where another of the
+/// addresses or of `others` is an IPv4 one with the same port: then each serves its own.
 pub fn bind_all(addresses: &[SocketAddr], others: &[SocketAddr]) -> Result<Vec<Bound>, String> {
     let has_ipv4 = |port| {
         let mut all = addresses.iter().chain(others);
