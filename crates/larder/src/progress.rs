@@ -50,6 +50,13 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
             Event::SuperblockRestored { device } => {
                 log::warn!("{}: one superblock was damaged; the other is used", path(device));
             }
+            Event::Shrunken { device, len, expected } => {
+                log::warn!(
+                    "{}: only {len} of its {expected} bytes are left, the rest of the cache is \
+                     lost; `--cache-size` makes it longer again",
+                    path(device)
+                );
+            }
             Event::StartedEmpty { device, reason } => {
                 log::warn!("{}: the cache starts empty: {reason}", path(device));
             }

@@ -33,6 +33,15 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// The device is shorter than the cache on it: what lay beyond its end is lost.
+    Shrunken {
+        /// Number of the device.
+        device: usize,
+        /// Bytes that it has.
+        len: u64,
+        /// Bytes that the cache was made for.
+        expected: u64,
+    },
     /// Recovery has read this many of all clusters.
     Recovering {
         /// Number of the device.
@@ -66,6 +75,9 @@ impl fmt::Display for Event {
             ),
             Event::StartedEmpty { device, reason } => {
                 write!(f, "cache device {device} starts empty: {reason}")
+            }
+            Event::Shrunken { device, len, expected } => {
+                write!(f, "cache device {device} has only {len} of the cache's {expected} bytes")
             }
             Event::Recovering { device, done, of } => {
                 write!(f, "cache device {device}: recovery has read {done} of {of} clusters")

@@ -435,6 +435,10 @@ impl<D: Device, C: Clock> Opening<D, C> {
     /// Clusters beyond the end of a device that has shrunk are not used.
     fn give_up_missing(&self, clusters: &mut ClusterTable) {
         let len = self.device.geometry().len;
+        let expected = self.superblock.areas.end();
+        if len < expected {
+            (self.options.on_event)(Event::Shrunken { device: self.number, len, expected });
+        }
         for cluster in (0..clusters.clusters()).rev() {
             if self.superblock.areas.cluster(cluster).end() <= len {
                 break;

@@ -2,9 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use device::{Device, Extent, Fault, MemoryDevice, Operation};
-use store::{FormatOptions, Inspector, Options, SUPERBLOCK_EXTENTS};
+use store::{Event, FormatOptions, Inspector, Options, SUPERBLOCK_EXTENTS};
 
 use crate::content::State;
 use crate::probe::Probe;
@@ -142,7 +144,15 @@ fn a_device_that_has_shrunk_serves_what_is_left() {
         let whole = rig.probe.memory.crash_process();
         let short = MemoryDevice::new(8 * MIB, whole.geometry().block);
         short.poke(0, &whole.peek(Extent { offset: 0, len: 8 * MIB }));
-        let mut rest = Rig::open(short, product());
+        let told = Arc::new(AtomicBool::new(false));
+        let shrunken = Arc::clone(&told);
+        let on_event = move |event| {
+            let told = matches!(event, Event::Shrunken { len, .. } if len == 8 * MIB);
+            shrunken.fetch_or(told, Ordering::Relaxed);
+        };
+        let options = Options { on_event: Arc::new(on_event), ..product() };
+        let mut rest = Rig::open(short, options);
+        assert!(told.load(Ordering::Relaxed), "the operator is told");
         let found = states.iter().filter(|s| rest.look(s.key) == Seen::Whole(**s)).count();
         assert!(found > 100, "{found} found");
         for number in 1_000..2_000 {
