@@ -10,31 +10,15 @@
 // A benchmark reads the clock; the crate's ban is for the engine.
 #![allow(clippy::disallowed_methods)]
 
+mod support;
+
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit, Store};
+use store::{Hint, Key, Locality, Lookup, Options, ReadUnit};
+use support::Engine;
 use tokio::task::{JoinSet, LocalSet};
-
-#[derive(Clone)]
-struct TokioClock(Instant);
-
-impl Clock for TokioClock {
-    fn now(&self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
-    }
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000 + self.0.elapsed().as_secs()
-    }
-    async fn sleep_until(&self, deadline: Nanos) {
-        tokio::time::sleep_until((self.0 + Duration::from_nanos(deadline)).into()).await;
-    }
-}
-
-type Engine = Store<AnyDevice, TokioClock>;
 
 /// User and system seconds of this process so far.
 fn cpu() -> f64 {
@@ -107,18 +91,8 @@ fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
 async fn run(directory: &Path, body_len: usize, read_unit: ReadUnit) {
     let path = directory.join("engine_speed.larder");
     let _ = std::fs::remove_file(&path);
-    let options = device::OpenOptions { create: Some(10 << 30), ..device::OpenOptions::default() };
-    let file = CacheFile::open(&path, &options).unwrap();
-    let ring = Ring::new(256).unwrap();
-    tokio::task::spawn_local(device::drive(ring.clone()));
-    let device = Rc::new(file.attach(Some(&ring)).unwrap());
-    let format = FormatOptions { mean_object: 3000, ..FormatOptions::default() };
-    store::format(&*device, &format, [7; 48], 0).await.unwrap();
     let options = Options { memory: 64 << 20, read_unit, ..Options::default() };
-    let store =
-        Store::open(vec![Rc::clone(&device)], TokioClock(Instant::now()), options).await.unwrap();
-    let background = store.clone();
-    tokio::task::spawn_local(async move { background.run_background().await });
+    let (store, device) = support::open(&path, 10 << 30, 3000, options).await;
 
     let count = 100_000;
     let body = Bytes::from(vec![42; body_len]);

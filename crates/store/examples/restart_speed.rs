@@ -10,31 +10,15 @@
 // A benchmark reads the clock; the crate's ban is for the engine.
 #![allow(clippy::disallowed_methods)]
 
+mod support;
+
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+use store::{Hint, Key, Locality, Lookup, Options};
+use support::Engine;
 use tokio::task::LocalSet;
-
-#[derive(Clone)]
-struct TokioClock(Instant);
-
-impl Clock for TokioClock {
-    fn now(&self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
-    }
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000 + self.0.elapsed().as_secs()
-    }
-    async fn sleep_until(&self, deadline: Nanos) {
-        tokio::time::sleep_until((self.0 + Duration::from_nanos(deadline)).into()).await;
-    }
-}
-
-type Engine = Store<AnyDevice, TokioClock>;
 
 /// What a run works with.
 struct Plan {
@@ -55,21 +39,9 @@ fn life<T>(plan: &Plan, orderly: bool, body: impl AsyncFnOnce(&Engine, Instant) 
     LocalSet::new().block_on(&runtime, async {
         let started = Instant::now();
         let size = (plan.objects * (plan.body_len + 500)) as u64 * 5 / 4 + (64 << 20);
-        let options = device::OpenOptions { create: Some(size), ..Default::default() };
-        let file = CacheFile::open(Path::new(&plan.path), &options).unwrap();
-        let ring = Ring::new(256).unwrap();
-        tokio::task::spawn_local(device::drive(ring.clone()));
-        let device = Rc::new(file.attach(Some(&ring)).unwrap());
-        if file.was_created() {
-            let mean_object = (plan.body_len + 400) as u32;
-            let format = FormatOptions { mean_object, ..FormatOptions::default() };
-            store::format(&*device, &format, [7; 48], 0).await.unwrap();
-        }
         let options = Options { memory: 512 << 20, ..Options::default() };
-        let clock = TokioClock(Instant::now());
-        let store = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();
-        let background = store.clone();
-        tokio::task::spawn_local(async move { background.run_background().await });
+        let mean_object = (plan.body_len + 400) as u32;
+        let (store, _) = support::open(Path::new(&plan.path), size, mean_object, options).await;
         let value = body(&store, started).await;
         if orderly {
             assert!(store.shutdown().await, "the cache stopped in order");

@@ -1,0 +1,50 @@
+//! What the benchmarks of the engine share: a clock, and the engine on a real file.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
+use store::{FormatOptions, Options, Store};
+
+/// Real time, through tokio's timer.
+#[derive(Clone)]
+pub struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000 + self.0.elapsed().as_secs()
+    }
+    async fn sleep_until(&self, deadline: Nanos) {
+        tokio::time::sleep_until((self.0 + Duration::from_nanos(deadline)).into()).await;
+    }
+}
+
+pub type Engine = Store<AnyDevice, TokioClock>;
+
+/// Opens the cache on `path`, creating one of `size` bytes for objects of `mean_object` bytes where
+/// there is none, with its background running.
+pub async fn open(
+    path: &Path,
+    size: u64,
+    mean_object: u32,
+    options: Options,
+) -> (Engine, Rc<AnyDevice>) {
+    let create = device::OpenOptions { create: Some(size), ..device::OpenOptions::default() };
+    let file = CacheFile::open(path, &create).unwrap();
+    let ring = Ring::new(256).unwrap();
+    tokio::task::spawn_local(device::drive(ring.clone()));
+    let device = Rc::new(file.attach(Some(&ring)).unwrap());
+    if file.was_created() {
+        let format = FormatOptions { mean_object, ..FormatOptions::default() };
+        store::format(&*device, &format, [7; 48], 0).await.unwrap();
+    }
+    let clock = TokioClock(Instant::now());
+    let engine = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();
+    let background = engine.clone();
+    tokio::task::spawn_local(async move { background.run_background().await });
+    (engine, device)
+}
