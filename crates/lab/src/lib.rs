@@ -1,0 +1,4 @@
+//! The lab: the product's engine, and models of everyone else's systems, driven in virtual time.
+//!
+//! It exists so that a reader of the papers sees their figures again, that an operator tries his
+//! own log before he chooses, and that the engine meets every fault before a user does.
