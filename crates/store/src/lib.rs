@@ -39,6 +39,7 @@ mod fetches;
 mod grouping;
 mod index;
 mod object;
+pub mod policy;
 mod size_class;
 mod tier;
 

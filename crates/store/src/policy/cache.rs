@@ -1,0 +1,117 @@
+//! A cache that is nothing but a policy and a capacity: for simulation.
+//!
+//! Its rules: what is larger than the cache is a miss and not admitted; on a miss, objects are
+//! given up until the new one fits; an object has the size that it had when it entered, and nothing
+//! else takes room.
+
+use super::{Entry, Id, Policy};
+
+/// What the capacity of a [`PolicyCache`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of objects.
+    Bytes,
+    /// Objects, whatever their size.
+    Objects,
+}
+
+/// A simulated cache. Ids are the caller's, one per object of the trace, dense.
+pub struct PolicyCache<P> {
+    policy: P,
+    unit: Unit,
+    capacity: u64,
+    used: u64,
+    /// By id, of what is inside; empty when the unit is objects.
+    sizes: Vec<u64>,
+}
+
+impl<P: Policy> PolicyCache<P> {
+    /// An empty cache of `capacity` bytes or objects, managed by `policy`, which is empty too.
+    pub fn new(policy: P, unit: Unit, capacity: u64) -> PolicyCache<P> {
+        PolicyCache { policy, unit, capacity, used: 0, sizes: Vec::new() }
+    }
+
+    /// A request for the object `id` of `bytes` bytes with this hash. True when it is a hit.
+    #[inline]
+    pub fn request(&mut self, id: Id, hash: u64, bytes: u64) -> bool {
+        if self.policy.contains(id) {
+            self.policy.touch(id);
+            return true;
+        }
+        let size = if self.unit == Unit::Objects { 1 } else { bytes };
+        if size <= self.capacity {
+            self.make_room(size);
+            self.enter(id, Entry { hash, size });
+        }
+        false
+    }
+
+    /// Bytes or objects inside.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// Bytes of memory of the policy and of the cache's own column.
+    pub fn memory_bytes(&self) -> usize {
+        self.policy.memory_bytes() + self.sizes.capacity() * size_of::<u64>()
+    }
+
+    #[inline]
+    fn make_room(&mut self, size: u64) {
+        while self.used + size > self.capacity {
+            let victim = self.policy.victim(|_| false).expect("what takes room can be given up");
+            self.used -= match self.unit {
+                Unit::Objects => 1,
+                Unit::Bytes => self.sizes[victim as usize],
+            };
+            self.policy.evict(victim);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, id: Id, entry: Entry) {
+        if self.unit == Unit::Bytes {
+            let at = id as usize;
+            if at >= self.sizes.len() {
+                self.sizes.resize(at + 1, 0);
+            }
+            self.sizes[at] = entry.size;
+        }
+        self.used += entry.size;
+        self.policy.insert(id, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Lru;
+    use super::*;
+
+    fn hits(cache: &mut PolicyCache<Lru>, requests: &[(Id, u64)]) -> Vec<bool> {
+        requests.iter().map(|(id, bytes)| cache.request(*id, 0, *bytes)).collect()
+    }
+
+    #[test]
+    fn room_is_made_until_the_new_object_fits() {
+        let mut cache = PolicyCache::new(Lru::new(), Unit::Bytes, 10);
+        let requests = [(0, 4), (1, 4), (0, 4), (2, 6), (0, 4), (1, 4)];
+        assert_eq!(hits(&mut cache, &requests), [false, false, true, false, true, false]);
+        assert_eq!(cache.used(), 8);
+    }
+
+    #[test]
+    fn what_is_larger_than_the_cache_is_not_admitted() {
+        let mut cache = PolicyCache::new(Lru::new(), Unit::Bytes, 10);
+        let requests = [(0, 10), (1, 11), (0, 10), (1, 11)];
+        assert_eq!(hits(&mut cache, &requests), [false, false, true, false]);
+        assert_eq!(cache.used(), 10);
+        let mut cache = PolicyCache::new(Lru::new(), Unit::Objects, 1);
+        assert_eq!(hits(&mut cache, &requests), [false; 4]);
+        assert_eq!(cache.used(), 1);
+    }
+}
