@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::config::{Layer, Problem, add_flag};
+use crate::lab;
 use crate::settings::{SETTINGS, Setting};
 use crate::units;
 use crate::value::Kind;
@@ -45,6 +46,8 @@ pub enum Invocation {
         /// Print JSON instead of text.
         json: bool,
     },
+    /// Work of the lab, see [`crate::lab`].
+    Lab(ArgMatches),
 }
 
 /// What `larder inspect` shows.
@@ -95,6 +98,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
             what: inspection(matches),
             json: matches.get_flag("json"),
         }),
+        Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         // clap requires a subcommand and knows no other.
         _ => Err(Vec::new()),
     }
@@ -143,6 +147,7 @@ pub fn command() -> Command {
         .subcommand(serve())
         .subcommand(inspect())
         .subcommand(format())
+        .subcommand(lab::command())
         .subcommand(
             Command::new("check-config")
                 .about("Validate a configuration file and name everything wrong with it")

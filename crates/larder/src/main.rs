@@ -12,6 +12,7 @@ mod field;
 mod figures;
 mod format;
 mod inspect;
+mod lab;
 mod listeners;
 #[cfg(test)]
 mod manual;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Ok(Invocation::CheckConfig { file }) => check::run(&file),
         Ok(Invocation::Format { path, size, force }) => format::run(&path, size, force),
         Ok(Invocation::Inspect { path, what, json }) => inspect::run(&path, &what, json),
+        Ok(Invocation::Lab(matches)) => lab::run(&matches),
         Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
     };
     match outcome {

@@ -8,3 +8,4 @@
 //! It promises: nothing here reads a real clock or a source of randomness that was not seeded.
 
 pub mod drive;
+pub mod drives;

@@ -1,0 +1,42 @@
+//! `larder lab`: what the lab can be asked from the command line.
+//!
+//! Every command is a module of its own with its arguments and its run; [`COMMANDS`] lists them,
+//! so that adding one is a line here.
+
+mod disk;
+
+use clap::{ArgMatches, Command};
+
+use crate::messages::Failure;
+
+/// A command of the lab: its arguments, and what it does with them.
+struct LabCommand {
+    arguments: fn() -> Command,
+    run: fn(&ArgMatches) -> Result<(), Failure>,
+}
+
+/// In the order of the help.
+const COMMANDS: &[LabCommand] = &[LabCommand { arguments: disk::command, run: disk::run }];
+
+/// The arguments of `larder lab`.
+pub fn command() -> Command {
+    Command::new("lab")
+        .about("Simulated disks, workloads and the experiments of the papers")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(COMMANDS.iter().map(|command| (command.arguments)()))
+}
+
+/// Runs the command that was asked for.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let asked = matches.subcommand();
+    let command = asked.and_then(|(name, matches)| {
+        let found = COMMANDS.iter().find(|command| (command.arguments)().get_name() == name)?;
+        Some((found, matches))
+    });
+    match command {
+        Some((command, matches)) => (command.run)(matches),
+        // clap requires a command and knows no other.
+        None => Err(Failure::usage("lab: no such command")),
+    }
+}
