@@ -38,6 +38,7 @@ mod digest;
 mod fetches;
 mod grouping;
 mod index;
+mod layout;
 mod object;
 pub mod policy;
 mod size_class;
@@ -75,3 +76,9 @@ pub use store::{FetchToken, Lookup, Store, StoreShare};
 pub use superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use volume::PIECE_MAX;
 pub use writer::{Partial, Writer};
+
+/// The allocators alone, for their benchmark and for drawings; not part of the interface.
+#[doc(hidden)]
+pub mod layouts {
+    pub use crate::layout::*;
+}

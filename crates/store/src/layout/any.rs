@@ -1,0 +1,72 @@
+//! One of the layouts, chosen when the cache is made, with static dispatch.
+
+use super::{Layout, Run, SlotMap, Space, Stream};
+
+/// Which layout, with its parameters. They belong to the cache: they say where objects may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutKind {
+    /// Round and round over the free slots.
+    Stream {
+        /// Runs in which an object may lie, at least one; one is next fit, `u32::MAX` leaves no
+        /// free slot behind.
+        runs_max: u32,
+    },
+}
+
+/// A layout of any kind.
+pub enum AnyLayout {
+    /// See [`Stream`].
+    Stream(Stream),
+}
+
+impl AnyLayout {
+    /// An empty space with a layout of this kind.
+    pub fn new(kind: LayoutKind, space: Space) -> AnyLayout {
+        match kind {
+            LayoutKind::Stream { runs_max } => AnyLayout::Stream(Stream::new(space, runs_max)),
+        }
+    }
+}
+
+/// Calls a method of whichever layout it is.
+macro_rules! dispatch {
+    ($any:expr, $layout:ident => $call:expr) => {
+        match $any {
+            AnyLayout::Stream($layout) => $call,
+        }
+    };
+}
+
+impl Layout for AnyLayout {
+    fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool {
+        dispatch!(self, layout => layout.place(bytes, runs))
+    }
+
+    fn release(&mut self, run: Run) {
+        dispatch!(self, layout => layout.release(run));
+    }
+
+    fn occupy(&mut self, run: Run) -> bool {
+        dispatch!(self, layout => layout.occupy(run))
+    }
+
+    fn resume_at(&mut self, slot: u32) {
+        dispatch!(self, layout => layout.resume_at(slot));
+    }
+
+    fn grow(&mut self, slots: u32) {
+        dispatch!(self, layout => layout.grow(slots));
+    }
+
+    fn map(&self) -> &SlotMap {
+        dispatch!(self, layout => layout.map())
+    }
+
+    fn lost_slots(&self) -> u32 {
+        dispatch!(self, layout => layout.lost_slots())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        dispatch!(self, layout => layout.memory_bytes())
+    }
+}

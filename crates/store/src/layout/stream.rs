@@ -1,0 +1,173 @@
+//! STREAM (systems M6): writes go on where the last one ended, to the end of the space, then round
+//! again from its beginning over the slots that have become free.
+//!
+//! The rule, precisely. The free slots after the position, in order, going round once, form runs.
+//! An object takes the first of them as they come, the last only as far as it needs: contiguous if
+//! they happen to be, else in several runs. It may lie in at most `runs_max` of them: the first
+//! `runs_max` runs that hold it together are taken, and smaller ones before them stay free for the
+//! next time round. So `runs_max` = 1 is next fit, and a very large one is the paper's rule to the
+//! letter, which leaves no slot behind. When nothing is found up to the position, all runs are
+//! looked at once more from slot 0, because the position may divide one that would do.
+//!
+//! The run that contains the end of the space does not go on at its beginning: the two are not
+//! adjacent on the device.
+//!
+//! A search looks at [`SEARCH_MAX`] runs at most, so that an object that is too large for a
+//! fragmented space costs little before it is refused; the next search then goes on where this one
+//! ended. Nobody waits longer for that: what is asked for after a refusal comes after an eviction.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use super::{Layout, Run, SlotMap, Space};
+
+/// Runs that one search looks at before it refuses.
+pub const SEARCH_MAX: u32 = 16_384;
+
+/// The allocator. See the head of the file.
+pub struct Stream {
+    space: Space,
+    map: SlotMap,
+    /// Where the next search begins; less than the number of slots.
+    position: u32,
+    runs_max: usize,
+    /// The runs that are looked at; kept for its memory.
+    window: VecDeque<Run>,
+}
+
+/// How a search ended.
+enum Search {
+    Found,
+    Nothing,
+    /// After [`SEARCH_MAX`] runs.
+    GivenUp,
+}
+
+impl Stream {
+    /// An empty space in which an object may lie in up to `runs_max` runs (at least one).
+    pub fn new(space: Space, runs_max: u32) -> Stream {
+        space.check();
+        assert!(runs_max > 0, "an object has a run");
+        let map = SlotMap::new(space.slots);
+        let window = VecDeque::new();
+        Stream { space, map, position: 0, runs_max: runs_max as usize, window }
+    }
+
+    /// The slot at which the next search begins.
+    pub fn position(&self) -> u32 {
+        self.position
+    }
+
+    /// Looks for the first `runs_max` successive runs that hold `bytes`, from `from` up to
+    /// `from` when that is the position, and for all there are when it is 0. They are in the
+    /// window then, the last of them at its full length.
+    fn search(&mut self, from: u32, bytes: u64, needed: u32) -> Search {
+        self.window.clear();
+        let (mut at, mut round, mut slots) = (from, false, 0_u64);
+        for _ in 0..SEARCH_MAX {
+            let first = match self.map.next_free(at) {
+                Some(first) => first,
+                None if round => return Search::Nothing,
+                None => {
+                    round = true;
+                    match self.map.next_free(0) {
+                        Some(first) => first,
+                        None => return Search::Nothing,
+                    }
+                }
+            };
+            let mut limit = first.saturating_add(needed);
+            if round {
+                // From slot 0 every run is whole, so that runs may go round until they meet.
+                let front = self.window.front().map_or(0, |run| run.first);
+                let stop = if from == 0 { front } else { from };
+                if first >= stop {
+                    return Search::Nothing;
+                }
+                limit = limit.min(stop);
+            }
+            at = self.map.end_of_free(first, limit);
+            self.window.push_back(Run { first, len: at - first });
+            slots += u64::from(at - first);
+            if self.window.len() > self.runs_max {
+                slots -= self.window.pop_front().map_or(0, |run| u64::from(run.len));
+            }
+            if self.space.capacity(slots, self.window.len()) >= bytes {
+                return Search::Found;
+            }
+        }
+        Search::GivenUp
+    }
+
+    /// Takes what is in the window, of the last run no more than `bytes` need.
+    fn take_window(&mut self, bytes: u64, runs: &mut Vec<Run>) {
+        let Some(mut last) = self.window.pop_back() else { return };
+        let count = self.window.len();
+        let before: u64 = self.window.iter().map(|run| u64::from(run.len)).sum();
+        let headers = count as u64 * u64::from(self.space.run_header);
+        let rest = bytes + headers - before * u64::from(self.space.slot_bytes);
+        last.len = rest.div_ceil(u64::from(self.space.slot_bytes)) as u32;
+        self.window.push_back(last);
+        for run in self.window.drain(..) {
+            self.map.take(run);
+            runs.push(run);
+        }
+        self.resume_at(last.end());
+    }
+}
+
+impl Layout for Stream {
+    fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool {
+        assert!(bytes > 0, "an object has bytes");
+        let Some(needed) = self.space.slots_for(bytes) else { return false };
+        if needed > self.map.free() {
+            return false;
+        }
+        let mut search = self.search(self.position, bytes, needed);
+        if matches!(search, Search::Nothing) && self.position != 0 {
+            search = self.search(0, bytes, needed);
+        }
+        match search {
+            Search::Found => {
+                self.take_window(bytes, runs);
+                true
+            }
+            Search::Nothing => false,
+            Search::GivenUp => {
+                self.position = self.window.front().map_or(0, |run| run.first);
+                false
+            }
+        }
+    }
+
+    fn release(&mut self, run: Run) {
+        self.map.give(run);
+    }
+
+    fn occupy(&mut self, run: Run) -> bool {
+        let free = self.map.is_free_run(run);
+        if free {
+            self.map.take(run);
+        }
+        free
+    }
+
+    fn resume_at(&mut self, slot: u32) {
+        self.position = if slot < self.map.slots() { slot } else { 0 };
+    }
+
+    fn grow(&mut self, slots: u32) {
+        self.map.grow(slots);
+        self.space.slots = slots;
+    }
+
+    fn map(&self) -> &SlotMap {
+        &self.map
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.map.memory_bytes() + self.window.capacity() * size_of::<Run>()
+    }
+}

@@ -1,0 +1,122 @@
+//! The allocator against its rule, applied to a plain vector.
+
+use super::*;
+use crate::layout::naive::{Naive, fill};
+use crate::test_seed::seeds;
+
+const SPACE: Space = Space { slots: 100, slot_bytes: 512, run_header: 32 };
+
+/// The rule: the first `runs_max` successive free runs that hold the bytes, from the position up
+/// to the position, else of all free runs going round from slot 0.
+fn place(naive: &Naive, stream: &Stream, bytes: u64) -> Option<Vec<Run>> {
+    let (position, slots) = (stream.position(), naive.used.len() as u32);
+    let mut round = naive.free_runs(position, slots);
+    round.extend(naive.free_runs(0, position));
+    let all = naive.free_runs(0, slots);
+    let straight = (0..round.len())
+        .map(|start| round[start..].iter().copied().take(stream.runs_max).collect::<Vec<_>>());
+    let circular = (0..all.len()).map(|start| {
+        let turned = all[start..].iter().chain(&all[..start]);
+        turned.copied().take(stream.runs_max).collect::<Vec<_>>()
+    });
+    straight.chain(circular).find_map(|window| fill(stream.space, &window, bytes))
+}
+
+#[test]
+fn places_are_those_of_the_rule() {
+    for seed in seeds("stream::places_are_those_of_the_rule", 150) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let slots = random.u32(1..400);
+        let space = Space {
+            slots,
+            slot_bytes: random.u32(40..700),
+            run_header: *random.choice(&[0, 1, 32]).unwrap(),
+        };
+        let runs_max = *random.choice(&[1, 2, 3, 8, u32::MAX]).unwrap();
+        let mut stream = Stream::new(space, runs_max);
+        let mut naive = Naive::new(slots);
+        let mut objects: Vec<Vec<Run>> = Vec::new();
+        let largest = u64::from(slots) * u64::from(space.slot_bytes) / random.u64(1..20) + 1;
+        for _ in 0..400 {
+            if random.u8(..5) < 3 {
+                let bytes = random.u64(1..=largest);
+                let expected = place(&naive, &stream, bytes);
+                let mut runs = Vec::new();
+                assert_eq!(stream.place(bytes, &mut runs), expected.is_some());
+                assert_eq!(runs, expected.unwrap_or_default());
+                if let Some(last) = runs.last() {
+                    assert_eq!(stream.position(), last.end() % stream.space.slots);
+                    runs.iter().for_each(|run| naive.set(*run, true));
+                    objects.push(runs);
+                }
+            } else if !objects.is_empty() {
+                for run in objects.swap_remove(random.usize(..objects.len())) {
+                    stream.release(run);
+                    naive.set(run, false);
+                }
+            }
+            if random.u8(..50) == 0 {
+                let more = stream.space.slots + random.u32(..30);
+                stream.grow(more);
+                naive.used.resize(more as usize, false);
+            }
+            naive.check(&stream);
+        }
+    }
+}
+
+#[test]
+fn what_is_occupied_at_recovery_is_not_given_out() {
+    for seed in seeds("stream::what_is_occupied_at_recovery_is_not_given_out", 50) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut stream = Stream::new(SPACE, 3);
+        let mut naive = Naive::new(SPACE.slots);
+        for _ in 0..40 {
+            let run = Run { first: random.u32(..110), len: random.u32(..9) };
+            let free = naive.is_free(run);
+            assert_eq!(stream.occupy(run), free);
+            if free {
+                naive.set(run, true);
+            }
+            naive.check(&stream);
+        }
+        stream.resume_at(random.u32(..=SPACE.slots));
+        let expected = place(&naive, &stream, 3000);
+        let mut runs = Vec::new();
+        assert_eq!(stream.place(3000, &mut runs), expected.is_some());
+        assert_eq!(runs, expected.unwrap_or_default());
+    }
+}
+
+#[test]
+fn writes_append_to_the_end_and_go_round_over_what_is_free() {
+    let mut stream = Stream::new(SPACE, 4);
+    let mut runs = Vec::new();
+    assert!(stream.place(40 * 512, &mut runs));
+    assert!(stream.place(50 * 512, &mut runs));
+    assert_eq!(runs, [Run { first: 0, len: 40 }, Run { first: 40, len: 50 }]);
+    stream.release(Run { first: 0, len: 40 });
+    // Ten slots are left at the end; nothing goes back before they are used.
+    runs.clear();
+    assert!(stream.place(5 * 512, &mut runs));
+    assert!(stream.place(6 * 512, &mut runs));
+    let split = [Run { first: 95, len: 5 }, Run { first: 0, len: 2 }];
+    assert_eq!(runs[0], Run { first: 90, len: 5 });
+    assert_eq!(runs[1..], split, "a further run loses its header");
+    assert_eq!(stream.position(), 2);
+}
+
+#[test]
+fn a_search_in_small_pieces_is_bounded_and_the_next_one_goes_on() {
+    let slots = 4 * SEARCH_MAX;
+    let mut stream = Stream::new(Space { slots, ..SPACE }, 1);
+    // Single free slots everywhere but in the last place.
+    for first in (0..slots - 2).step_by(2) {
+        assert!(stream.occupy(Run { first, len: 1 }));
+    }
+    let mut runs = Vec::new();
+    assert!(!stream.place(1024, &mut runs));
+    assert!(stream.position() > SEARCH_MAX, "the position has moved on");
+    assert!(stream.place(1024, &mut runs));
+    assert_eq!(runs, [Run { first: slots - 3, len: 2 }]);
+}
