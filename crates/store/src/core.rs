@@ -19,9 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::appender::Appender;
 use crate::areas::{Areas, DEAD_PER_CLUSTER};
-use crate::cluster_table::{ClusterId, ClusterTable, Policy, State};
+use crate::cluster_table::{ClusterId, ClusterTable, Policy};
 use crate::counters::Counters;
 use crate::digest::{Digest, Digester};
 use crate::fetches::Fetches;
@@ -31,6 +30,7 @@ use crate::object::Object;
 use crate::options::Options;
 use crate::record::Place;
 use crate::secret::Secret;
+use crate::space::Space;
 use crate::superblock::{Condition, Superblock};
 use crate::tier::{Shares, Tier};
 
@@ -81,9 +81,8 @@ pub(crate) struct Core {
     pub(crate) digester: Digester,
     pub(crate) index: Index,
     pub(crate) tier: Tier<Arc<Object>>,
-    pub(crate) clusters: ClusterTable,
+    pub(crate) space: Space,
     pub(crate) journal: Journal,
-    pub(crate) appender: Appender,
     pub(crate) fetches: Fetches,
     pub(crate) counters: Counters,
     pub(crate) recovering: Option<Recovering>,
@@ -97,8 +96,6 @@ pub(crate) struct Core {
     /// Number of the last checkpoint.
     pub(crate) checkpoint: u64,
     pub(crate) maintenance: maintenance::State,
-    /// Clusters that are on the device and whole in memory, with what lives in them (C5).
-    pub(crate) virtual_clusters: BTreeMap<ClusterId, Vec<Digest>>,
     /// Clusters that recovery has read, and how many there are.
     pub(crate) scanned: (u32, u32),
     /// Tasks that wait for a change (room, a write, a flush).
@@ -116,7 +113,7 @@ pub(crate) struct Parts {
     /// As written for this opening of the cache.
     pub(crate) superblock: Superblock,
     pub(crate) options: Arc<Options>,
-    pub(crate) clusters: ClusterTable,
+    pub(crate) space: Space,
     pub(crate) journal: Journal,
     pub(crate) index: Index,
     /// Bytes of memory for everything.
@@ -155,7 +152,7 @@ pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Core {
-        let tables = parts.index.memory_bytes() + parts.clusters.memory_bytes();
+        let tables = parts.index.memory_bytes() + parts.space.memory_bytes();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
         let secret = Arc::new(parts.superblock.secret.clone());
         Core {
@@ -163,14 +160,12 @@ impl Core {
             tier: Tier::new(memory.tier, Shares::default()),
             unwritten_max: memory.unwritten_max,
             removed_max: parts.superblock.areas.removed_max(),
-            appender: Appender::new(),
             fetches: Fetches::default(),
             counters: Counters::default(),
             health: Health::Online,
             // Sequence numbers of different openings never meet: 2^40 each.
             sequence: parts.superblock.generation << 40,
             maintenance: maintenance::State::default(),
-            virtual_clusters: BTreeMap::new(),
             scanned: (0, 0),
             waiters: Vec::new(),
             background: None,
@@ -181,7 +176,7 @@ impl Core {
             secret,
             options: parts.options,
             index: parts.index,
-            clusters: parts.clusters,
+            space: parts.space,
             journal: parts.journal,
             recovering: parts.recovering,
             checkpoint: parts.checkpoint,
@@ -236,23 +231,13 @@ impl Core {
         first
     }
 
-    /// The place that a record at `position` has now.
-    fn place_at(&self, position: u32) -> Place {
-        let (cluster, _) = self.areas.locate(position);
-        Place { position, incarnation: self.clusters.incarnation(cluster) }
+    /// The place that a record at `position` has now; `None` when nothing lives there.
+    fn place_at(&self, position: u32) -> Option<Place> {
+        self.space.place_at(&self.areas, position)
     }
 
-    /// The state of the cluster that `position` lies in.
-    fn cluster_in_use(&self, position: u32) -> Option<u32> {
-        let (cluster, _) = self.areas.locate(position);
-        (cluster < self.clusters.clusters() && self.clusters.state(cluster).in_use())
-            .then_some(cluster)
-    }
-
-    /// Free clusters, those that wait to become free included.
-    pub(crate) fn nearly_free(&self) -> u32 {
-        self.clusters.count(State::Free)
-            + self.clusters.count(State::Quarantined)
-            + self.clusters.count(State::Draining)
+    /// Whether the record at `position` is the one that has, or had, `place`.
+    fn is_at(&self, position: u32, place: Option<Place>) -> bool {
+        place.is_some() && self.place_at(position) == place
     }
 }

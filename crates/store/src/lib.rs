@@ -19,6 +19,7 @@ mod inspect;
 mod key;
 mod open;
 mod options;
+mod space;
 mod stats;
 mod store;
 mod writer;

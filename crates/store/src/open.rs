@@ -18,6 +18,8 @@ use crate::options::{FormatOptions, Options};
 use crate::reader::Reader;
 use crate::recovery::{Scan, close_open_clusters, restore_tables};
 use crate::secret::Secret;
+use crate::space::Space;
+use crate::space::clusters::ClusterSpace;
 use crate::superblock::{Condition, SUPERBLOCK_LEN, Superblock, SuperblockError};
 use crate::volume::{Shared, Volume};
 
@@ -340,7 +342,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             core.seal_open();
             core.kick();
             let written = core.journal.written() == core.journal.now();
-            (placed && core.appender.unwritten_bytes() == 0 && written && !core.appender.busy())
+            (placed && core.space.unwritten_bytes() == 0 && written && !core.space.busy())
                 .then_some(true)
         };
         self.until(Some(deadline), step).await.unwrap_or(false)
@@ -420,7 +422,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             journal: Journal::new(self.superblock.areas.journal, next_block),
             superblock: self.superblock,
             options: self.options,
-            clusters,
+            space: Space::Clusters(ClusterSpace::new(clusters)),
             index,
             memory: self.memory,
             checkpoint: restored.checkpoint,

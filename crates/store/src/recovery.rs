@@ -134,8 +134,8 @@ impl Scan {
 
     /// What the cluster holds cannot be known.
     fn give_up(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
-        let unchanged = core.clusters.incarnation(cluster) == incarnation
-            && core.clusters.state(cluster) == State::OnDisk;
+        let unchanged = core.space.table().incarnation(cluster) == incarnation
+            && core.space.table().state(cluster) == State::OnDisk;
         if unchanged {
             core.drop_cluster(cluster);
         }
@@ -149,7 +149,7 @@ impl Scan {
         for entry in entries.iter().rev() {
             if entry.granule >= core.areas.granules_per_cluster()
                 || entry.len > SizeClass::MAX_LEN
-                || core.clusters.is_dead(cluster, entry.granule)
+                || core.space.table().is_dead(cluster, entry.granule)
             {
                 continue;
             }
@@ -253,7 +253,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         scan.done += batch.len() as u32;
         // Some may have been given up since the scan was planned.
         batch.retain(|(cluster, incarnation)| core.still(*cluster, *incarnation));
-        batch.iter().for_each(|(cluster, _)| core.clusters.pin(*cluster));
+        batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
         core.recovering.as_mut()?.under_way.clone_from(&batch);
         Some(batch)
     }
@@ -265,7 +265,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Some(entries) => scan.apply(&mut core, *cluster, *incarnation, entries),
                 None => scan.give_up(&mut core, *cluster, *incarnation),
             }
-            if core.clusters.unpin(*cluster) {
+            if core.space.table_mut().unpin(*cluster) {
                 core.wake();
             }
             if let Some(recovering) = &mut core.recovering {

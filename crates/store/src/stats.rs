@@ -55,7 +55,7 @@ pub struct Stats {
 impl Stats {
     pub(crate) fn of(shared: &Shared) -> Stats {
         let core = shared.lock();
-        let clusters = &core.clusters;
+        let clusters = core.space.table();
         let mut counters = core.counters;
         counters.prefetched = core.tier.counters().prefetched;
         counters.prefetch_hits = core.tier.counters().prefetch_hits;
@@ -74,14 +74,14 @@ impl Stats {
             tier_objects: core.tier.len(),
             tier_overhead_bytes: core.tier.overhead_bytes(),
             dirty_bytes: core.tier.dirty_bytes(),
-            unwritten_bytes: core.appender.unwritten_bytes(),
+            unwritten_bytes: core.space.unwritten_bytes(),
             cluster_size: core.areas.cluster_size,
             clusters: clusters.clusters(),
             clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]
                 .iter()
                 .map(|state| clusters.count(*state))
                 .sum(),
-            clusters_free: core.nearly_free(),
+            clusters_free: core.space.nearly_free(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
             generation: core.superblock.generation,

@@ -68,7 +68,7 @@ impl Core {
             if self.worth_keeping(&object) {
                 // Memory gives up no faster than the device takes. Half of the room is more than
                 // the open cluster, so something waits that is about to be written.
-                if self.appender.unwritten_bytes() > self.unwritten_max / 2 {
+                if self.space.unwritten_bytes() > self.unwritten_max / 2 {
                     self.kick();
                     return TryInsert::Wait(new);
                 }
@@ -109,25 +109,25 @@ impl Core {
     /// Makes sure that a record of `len` bytes has a place in the open cluster; false when it has
     /// to wait for writes or for a free cluster.
     pub(super) fn make_room(&mut self, len: usize, now: Now) -> bool {
-        if self.appender.unwritten_bytes() > 0
-            && self.appender.unwritten_bytes() + len > self.unwritten_max
+        if self.space.unwritten_bytes() > 0
+            && self.space.unwritten_bytes() + len > self.unwritten_max
         {
             self.kick();
             return false;
         }
-        if self.appender.has_room(&self.areas, len) {
+        if self.space.appender().has_room(&self.areas, len) {
             return true;
         }
-        if let Some(full) = self.appender.seal() {
-            self.clusters.start_writing(full);
+        if let Some(full) = self.space.appender_mut().seal() {
+            self.space.table_mut().start_writing(full);
         }
-        let Some(run) = self.clusters.take_free_run(1, now.unix) else {
+        let Some(run) = self.space.table_mut().take_free_run(1, now.unix) else {
             self.kick();
             return false;
         };
-        let (cluster, incarnation) = (run.start, self.clusters.incarnation(run.start));
+        let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
-        self.appender.open(cluster, incarnation, self.journal.now());
+        self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.kick();
         true
     }
@@ -143,7 +143,7 @@ impl Core {
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
         self.bury(inserted);
-        Arc::new(Object::from_record(&record, Some(self.place_at(position))))
+        Arc::new(Object::from_record(&record, self.place_at(position)))
     }
 
     fn append(&mut self, record: &Arc<Record>, target: u32, target_sequence: u64, now: Now) -> u32 {
@@ -157,8 +157,9 @@ impl Core {
             target,
             target_sequence,
         };
-        let position = self.appender.append(&self.areas, Arc::clone(record), entry, now.monotonic);
-        self.clusters.add_record(self.areas.locate(position).0);
+        let position =
+            self.space.appender_mut().append(&self.areas, Arc::clone(record), entry, now.monotonic);
+        self.space.table_mut().add_record(self.areas.locate(position).0);
         position
     }
 
@@ -187,7 +188,7 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let slot = self.index.get(&digest);
-        let slot = slot.filter(|slot| Some(self.place_at(slot.position)) == of.place);
+        let slot = slot.filter(|slot| self.is_at(slot.position, of.place));
         let resident = self.tier.peek(&digest);
         let in_memory = resident.is_some_and(|resident| {
             // Versions that have no place yet have no sequence number either.

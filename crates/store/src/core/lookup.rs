@@ -7,7 +7,6 @@ use device::Extent;
 
 use super::{Core, Health, Now};
 use crate::api::Source;
-use crate::cluster_table::State;
 use crate::digest::Digest;
 use crate::index::Slot;
 use crate::object::Object;
@@ -89,10 +88,8 @@ impl Core {
             return Finding::Nothing;
         }
         if let Some(resident) = self.tier.get(&digest) {
-            let (object, cluster) = (Arc::clone(&resident.object), resident.cluster);
-            if let Some(cluster) = cluster {
-                self.clusters.touch(cluster, now);
-            }
+            let object = Arc::clone(&resident.object);
+            self.space.touch_resident(object.place, resident.cluster, now);
             return if expected.is(&object) {
                 Finding::Object(object, Source::Ram)
             } else {
@@ -110,36 +107,37 @@ impl Core {
     /// The object of `slot` when its record still waits to be written. Its replaced metadata, if
     /// any, came later and wait as well.
     fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
-        let record = self.appender.get(slot.position)?;
-        let object = Object::from_record(record, Some(self.place_at(slot.position)));
+        let record = self.space.unwritten(slot.position)?;
+        let object = Object::from_record(record, self.place_at(slot.position));
         if !slot.refreshed {
             return Some(Arc::new(object));
         }
         let meta = self.index.get(&digest.derive_meta())?;
-        let meta = self.appender.get(meta.position)?;
+        let meta = self.space.unwritten(meta.position)?;
         (meta.header.object_id == object.header.sequence)
             .then(|| Arc::new(object.with_meta(meta.meta.clone())))
     }
 
     fn plan_read(&mut self, digest: Digest, slot: Slot, now: u32) -> Option<ReadPlan> {
-        let cluster = self.cluster_in_use(slot.position)?;
+        let place = self.place_at(slot.position)?;
         let meta = if slot.refreshed { Some(self.plan_meta(&digest)?) } else { None };
         if let Some(MetaPlan::Read { position, .. }) = &meta {
-            let (meta_cluster, _) = self.areas.locate(*position);
-            self.clusters.pin(meta_cluster);
+            self.space.pin(&self.areas, *position);
         }
-        self.clusters.touch(cluster, now);
-        self.clusters.pin(cluster);
-        let whole_cluster = self.options.read_unit == ReadUnit::Cluster
-            && self.clusters.state(cluster) == State::OnDisk;
-        let (place, record) = self.locate_record(slot);
-        let extent = if whole_cluster { self.areas.cluster(cluster) } else { record };
+        self.space.touch(&self.areas, slot.position, now);
+        self.space.pin(&self.areas, slot.position);
+        let record = self.space.extent(&self.areas, slot);
+        let cluster = match self.options.read_unit {
+            ReadUnit::Cluster => self.space.whole_cluster(&self.areas, slot.position),
+            ReadUnit::Object => None,
+        };
+        let extent = cluster.unwrap_or(record);
         Some(ReadPlan {
             digest,
             position: slot.position,
             place,
             extent,
-            whole_cluster,
+            whole_cluster: cluster.is_some(),
             record_offset: (record.offset - extent.offset) as u32,
             meta,
         })
@@ -147,26 +145,16 @@ impl Core {
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
         let slot = self.index.get(&digest.derive_meta())?;
-        if let Some(record) = self.appender.get(slot.position) {
+        if let Some(record) = self.space.unwritten(slot.position) {
             return Some(MetaPlan::Ready {
                 position: slot.position,
                 meta: record.meta.clone(),
                 target: record.header.object_id,
             });
         }
-        self.cluster_in_use(slot.position)?;
-        let (place, extent) = self.locate_record(slot);
+        let place = self.place_at(slot.position)?;
+        let extent = self.space.extent(&self.areas, slot);
         Some(MetaPlan::Read { position: slot.position, place, extent })
-    }
-
-    /// Place and extent of the record of `slot`; the extent ends with its cluster at the latest.
-    fn locate_record(&self, slot: Slot) -> (Place, Extent) {
-        let (cluster, _) = self.areas.locate(slot.position);
-        let offset = self.areas.offset(slot.position);
-        let end = self.areas.cluster(cluster).end().min(offset + u64::from(slot.class.len()));
-        let place =
-            Place { position: slot.position, incarnation: self.clusters.incarnation(cluster) };
-        (place, Extent { offset, len: end - offset })
     }
 
     /// The plan's record was read and is what was wanted: it enters memory unless it was removed
@@ -189,7 +177,7 @@ impl Core {
     ) {
         let Some(slot) = self.index.get(&digest) else { return };
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
-        let current = Some(self.place_at(slot.position)) == object.place
+        let current = self.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
         if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
             return;
@@ -239,11 +227,9 @@ impl Core {
     }
 
     fn unpin(&mut self, plan: &ReadPlan) {
-        let (cluster, _) = self.areas.locate(plan.position);
-        let mut freed = self.clusters.unpin(cluster);
+        let mut freed = self.space.unpin(&self.areas, plan.position);
         if let Some(MetaPlan::Read { position, .. }) = &plan.meta {
-            let (cluster, _) = self.areas.locate(*position);
-            freed |= self.clusters.unpin(cluster);
+            freed |= self.space.unpin(&self.areas, *position);
         }
         if freed {
             self.wake();

@@ -91,8 +91,8 @@ impl Core {
         if let Some(sync) = self.wanted_sync() {
             return sync;
         }
-        if self.clusters.count(ClusterState::Quarantined) > 0
-            && self.clusters.count(ClusterState::Free) < self.reserve().0
+        if self.space.table().count(ClusterState::Quarantined) > 0
+            && self.space.table().count(ClusterState::Free) < self.reserve().0
         {
             return Task::Sync { durable: true };
         }
@@ -108,8 +108,8 @@ impl Core {
 
     /// Seals the open cluster, however full it is, so that it gets its summary.
     pub(crate) fn seal_open(&mut self) {
-        if let Some(cluster) = self.appender.seal() {
-            self.clusters.start_writing(cluster);
+        if let Some(cluster) = self.space.appender_mut().seal() {
+            self.space.table_mut().start_writing(cluster);
         }
     }
 
@@ -121,12 +121,12 @@ impl Core {
         } else {
             None
         };
-        let opened_at = self.appender.ready(overdue)?;
+        let opened_at = self.space.appender().ready(overdue)?;
         if self.journal.written() < opened_at {
             return Some(Task::Sync { durable: false });
         }
         let written = self.journal.written();
-        self.appender.begin_write(&self.areas, &self.secret, written).map(Task::Write)
+        self.space.appender_mut().begin_write(&self.areas, &self.secret, written).map(Task::Write)
     }
 
     fn next_sync(&mut self, now: Nanos) -> Task {
@@ -146,7 +146,7 @@ impl Core {
             return Task::Sync { durable: true };
         }
         let write_due = (self.options.write_policy == WritePolicy::OnInsert)
-            .then(|| self.appender.deadline(self.bound()))
+            .then(|| self.space.appender().deadline(self.bound()))
             .flatten();
         Task::Idle([facts_due, flush_due, write_due].into_iter().flatten().min())
     }
@@ -164,24 +164,24 @@ impl Core {
 
     fn next_eviction(&mut self, now: Now) -> Option<EvictPlan> {
         let cluster = self.cluster_to_evict(now)?;
-        self.clusters.pin(cluster);
+        self.space.table_mut().pin(cluster);
         Some(EvictPlan {
             cluster,
-            incarnation: self.clusters.incarnation(cluster),
+            incarnation: self.space.table().incarnation(cluster),
             extent: self.areas.cluster(cluster),
         })
     }
 
     fn cluster_to_evict(&mut self, now: Now) -> Option<ClusterId> {
-        if let Some(cluster) = self.clusters.most_dead() {
+        if let Some(cluster) = self.space.table().most_dead() {
             return Some(cluster);
         }
-        if let Some(cluster) = self.clusters.one_timer(now.unix) {
+        if let Some(cluster) = self.space.table_mut().one_timer(now.unix) {
             self.counters.one_timer_clusters += 1;
             return Some(cluster);
         }
         let (low, high) = self.reserve();
-        let free = self.nearly_free();
+        let free = self.space.nearly_free();
         if free < low {
             self.maintenance.refilling = true;
         } else if free >= high {
@@ -192,19 +192,19 @@ impl Core {
         if !self.maintenance.refilling && self.index.load() < INDEX_LOAD_MAX {
             return None;
         }
-        self.clusters.victim(|_| false)
+        self.space.table_mut().victim(|_| false)
     }
 
     /// Gives the plan's cluster up. `entries` is its summary; without one the whole index is
     /// searched for entries that lead into it.
     pub(crate) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
-        if self.clusters.unpin(cluster) {
+        if self.space.table_mut().unpin(cluster) {
             self.wake();
         }
-        let unchanged = self.clusters.incarnation(cluster) == plan.incarnation
+        let unchanged = self.space.table().incarnation(cluster) == plan.incarnation
             && matches!(
-                self.clusters.state(cluster),
+                self.space.table().state(cluster),
                 ClusterState::OnDisk | ClusterState::OnDiskAndInMemory
             );
         // Once offline nothing is noted down any more, so nothing may change.
@@ -218,16 +218,16 @@ impl Core {
         self.counters.evicted_clusters += 1;
         self.dissolve_virtual(cluster);
         // It may have been a virtual cluster that went with one of its members.
-        if self.clusters.state(cluster).in_use() {
+        if self.space.table().state(cluster).in_use() {
             self.drop_cluster(cluster);
         }
     }
 
     /// Declares a cluster given up; it becomes free when the journal is durable up to here.
     pub(crate) fn drop_cluster(&mut self, cluster: ClusterId) {
-        let incarnation = self.clusters.incarnation(cluster);
+        let incarnation = self.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
-        self.clusters.give_up(cluster, self.journal.now());
+        self.space.table_mut().give_up(cluster, self.journal.now());
         self.kick();
     }
 
@@ -291,23 +291,23 @@ impl Core {
     /// The job reached the device.
     pub(crate) fn written(&mut self, job: &WriteJob, requests: Requests) {
         for cluster in Appender::completes(job) {
-            self.clusters.written(cluster);
+            self.space.table_mut().written(cluster);
         }
         self.counters.record_bytes_written += job.record_bytes() as u64;
-        self.appender.end_write(&self.areas, job, requests);
+        self.space.appender_mut().end_write(&self.areas, job, requests);
         self.maintenance.unflushed = true;
         self.wake();
     }
 
     /// The job failed: the records of its clusters are lost, the clusters not used again.
     pub(crate) fn write_failed(&mut self, job: &WriteJob) {
-        for (cluster, lost) in self.appender.fail_write(&self.areas, job) {
+        for (cluster, lost) in self.space.appender_mut().fail_write(&self.areas, job) {
             for record in &lost {
                 self.lose(cluster, record);
             }
-            let incarnation = self.clusters.incarnation(cluster);
+            let incarnation = self.space.table().incarnation(cluster);
             self.journal.note(Fact::Dropped { cluster, incarnation });
-            self.clusters.mark_bad(cluster);
+            self.space.table_mut().mark_bad(cluster);
         }
         self.wake();
     }
@@ -320,7 +320,7 @@ impl Core {
 
     /// The journal is durable up to its mark: quarantined clusters may become free.
     pub(crate) fn flushed(&mut self, now: Nanos) {
-        self.clusters.journal_durable(self.journal.durable());
+        self.space.table_mut().journal_durable(self.journal.durable());
         self.maintenance.last_flush = now;
         self.wake();
         self.kick();
@@ -334,12 +334,12 @@ impl Core {
         let room = self.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();
         loop {
-            self.clusters.encode(&mut clusters);
+            self.space.table().encode(&mut clusters);
             let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
             if Checkpoint::len(clusters.len(), removed) <= room {
                 break;
             }
-            let Some(deadest) = self.clusters.deadest() else { break };
+            let Some(deadest) = self.space.table().deadest() else { break };
             self.sweep(deadest);
             self.dissolve_virtual(deadest);
             self.drop_cluster(deadest);

@@ -25,7 +25,7 @@ impl Core {
     /// cluster as read. When all that lives there is in memory then, it is a virtual cluster.
     pub(crate) fn prefetch(&mut self, position: u32, bytes: &Bytes, now: Now) {
         let (cluster, _) = self.areas.locate(position);
-        let incarnation = self.clusters.incarnation(cluster);
+        let incarnation = self.space.table().incarnation(cluster);
         let summary = summary::decode(&self.secret, cluster, incarnation, bytes);
         let Decoded::Whole(entries) = summary else { return };
         let mut members = Vec::with_capacity(entries.len());

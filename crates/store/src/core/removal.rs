@@ -86,7 +86,7 @@ impl Core {
             Some(resident) => resident.object.header.object_id == id,
             None => {
                 let slot = self.index.get(digest);
-                slot.is_some_and(|slot| Some(self.place_at(slot.position)) == object.place)
+                slot.is_some_and(|slot| self.is_at(slot.position, object.place))
             }
         };
         if present {
@@ -99,12 +99,12 @@ impl Core {
     /// The record of `slot`, which the index has just let go, is dead.
     pub(crate) fn kill(&mut self, slot: Slot) {
         let (cluster, granule) = self.areas.locate(slot.position);
-        if self.virtual_clusters.contains_key(&cluster) {
+        if self.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
             return;
         }
-        if self.clusters.kill(cluster, granule, slot.class.len()) {
-            let incarnation = self.clusters.incarnation(cluster);
+        if self.space.table_mut().kill(cluster, granule, slot.class.len()) {
+            let incarnation = self.space.table().incarnation(cluster);
             self.journal.note(Fact::Dead { cluster, incarnation, granule });
             self.kick();
         }
@@ -141,7 +141,8 @@ impl Core {
 
     /// Whether the cluster is in use with this incarnation.
     pub(crate) fn still(&self, cluster: ClusterId, incarnation: u64) -> bool {
-        self.clusters.incarnation(cluster) == incarnation && self.clusters.state(cluster).in_use()
+        self.space.table().incarnation(cluster) == incarnation
+            && self.space.table().state(cluster).in_use()
     }
 
     /// The record at `position` was found damaged: it is dead. True when the index led to it.

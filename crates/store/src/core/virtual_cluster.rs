@@ -19,20 +19,20 @@ impl Core {
         if self.options.write_policy != WritePolicy::OnEvict {
             return;
         }
-        if self.clusters.state(cluster) != State::OnDisk || members.is_empty() {
+        if self.space.table().state(cluster) != State::OnDisk || members.is_empty() {
             return;
         }
         for member in &members {
             self.tier.set_dirty(member, true);
         }
-        self.clusters.set_in_memory(cluster, true);
-        self.virtual_clusters.insert(cluster, members);
+        self.space.table_mut().set_in_memory(cluster, true);
+        self.space.virtual_clusters_mut().insert(cluster, members);
     }
 
     /// One of the cluster's objects changes: the cluster on the device becomes free at once, the
     /// others live in memory only. Nothing happens when it is no virtual cluster.
     pub(super) fn free_virtual(&mut self, cluster: ClusterId) {
-        let Some(members) = self.virtual_clusters.remove(&cluster) else { return };
+        let Some(members) = self.space.virtual_clusters_mut().remove(&cluster) else { return };
         let granules = self.areas.granules_per_cluster();
         let first = self.areas.position(cluster, 0);
         for member in &members {
@@ -50,11 +50,11 @@ impl Core {
 
     /// The cluster stays on the device, its objects become ordinary copies of what is there.
     pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
-        for member in self.virtual_clusters.remove(&cluster).unwrap_or_default() {
+        for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
             self.tier.set_dirty(&member, false);
         }
-        if self.clusters.state(cluster) == State::OnDiskAndInMemory {
-            self.clusters.set_in_memory(cluster, false);
+        if self.space.table().state(cluster) == State::OnDiskAndInMemory {
+            self.space.table_mut().set_in_memory(cluster, false);
         }
     }
 
@@ -62,14 +62,14 @@ impl Core {
     /// a write when all of it is cold. True when it did.
     pub(super) fn leave_memory(&mut self, cluster: ClusterId) -> bool {
         let cold = |core: &Core, member: &Digest| core.tier.level(member) == Some(Level::Cold);
-        let Some(members) = self.virtual_clusters.get(&cluster) else { return false };
+        let Some(members) = self.space.virtual_clusters().get(&cluster) else { return false };
         if !members.iter().all(|member| cold(self, member)) {
             return false;
         }
-        for member in self.virtual_clusters.remove(&cluster).unwrap_or_default() {
+        for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
             self.tier.remove(&member);
         }
-        self.clusters.set_in_memory(cluster, false);
+        self.space.table_mut().set_in_memory(cluster, false);
         true
     }
 

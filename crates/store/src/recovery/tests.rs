@@ -7,6 +7,8 @@ use crate::core::{EvictPlan, Parts, Recovering, cluster_policy};
 use crate::index::Index;
 use crate::journal::Journal;
 use crate::options::Options;
+use crate::space::Space;
+use crate::space::clusters::ClusterSpace;
 use crate::superblock::tests::sample;
 
 /// A core with `used` clusters on the device that recovery has not read.
@@ -24,7 +26,7 @@ fn core_with(used: u32) -> Core {
         recovering: Some(Recovering::new(BTreeMap::new(), &clusters)),
         superblock,
         options,
-        clusters,
+        space: Space::Clusters(ClusterSpace::new(clusters)),
         index: Index::with_capacity(1_000),
         memory: 16 << 20,
         checkpoint: 2,
@@ -46,14 +48,14 @@ fn object(sequence: u64) -> Entry {
 }
 
 fn evict(core: &mut Core, cluster: ClusterId, entries: &[Entry]) {
-    let incarnation = core.clusters.incarnation(cluster);
+    let incarnation = core.space.table().incarnation(cluster);
     let extent = core.areas.cluster(cluster);
-    core.clusters.pin(cluster);
+    core.space.table_mut().pin(cluster);
     core.evict(&EvictPlan { cluster, incarnation, extent }, Some(entries));
 }
 
 fn apply(core: &mut Core, scan: &mut Scan, cluster: ClusterId, entries: &[Entry]) {
-    let incarnation = core.clusters.incarnation(cluster);
+    let incarnation = core.space.table().incarnation(cluster);
     scan.apply(core, cluster, incarnation, entries);
 }
 
@@ -66,7 +68,7 @@ fn an_object_whose_metadata_were_evicted_before_it_was_found_is_dead() {
     evict(&mut core, 1, &[meta]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
     assert_eq!(core.index.get(&DIGEST), None);
-    assert!(core.clusters.is_dead(0, 0));
+    assert!(core.space.table().is_dead(0, 0));
 }
 
 #[test]
@@ -77,7 +79,7 @@ fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
     evict(&mut core, 1, &[object(9)]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
     assert_eq!(core.index.get(&DIGEST), None);
-    assert!(core.clusters.is_dead(0, 0));
+    assert!(core.space.table().is_dead(0, 0));
 }
 
 #[test]
@@ -85,7 +87,7 @@ fn what_is_in_the_index_already_is_not_dead() {
     let (mut core, mut scan) = (core_with(1), Scan::new(0));
     apply(&mut core, &mut scan, 0, &[object(5)]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
-    assert!(core.index.get(&DIGEST).is_some() && !core.clusters.is_dead(0, 0));
+    assert!(core.index.get(&DIGEST).is_some() && !core.space.table().is_dead(0, 0));
 }
 
 #[test]
@@ -99,9 +101,9 @@ fn a_checkpoint_fits_its_slot_however_much_is_dead() {
             core.kill(Slot { position, class, refreshed: false });
         }
     }
-    assert!(core.clusters.total_dead() * 4 > room, "more than a checkpoint takes");
+    assert!(core.space.table().total_dead() * 4 > room, "more than a checkpoint takes");
     let secret = Arc::clone(&core.secret);
     let checkpoint = core.make_checkpoint();
     assert!(checkpoint.encode(&secret).len() <= room);
-    assert!(core.clusters.count(State::OnDisk) > 100, "no more went than had to");
+    assert!(core.space.table().count(State::OnDisk) > 100, "no more went than had to");
 }

@@ -1,0 +1,56 @@
+//! The space of the layout `cluster` (CFS): one cluster is open and takes records one behind
+//! another; the cluster table says which are free and which to give up next.
+
+use std::collections::BTreeMap;
+
+use device::Extent;
+
+use crate::appender::Appender;
+use crate::areas::Areas;
+use crate::cluster_table::{ClusterId, ClusterTable, State};
+use crate::digest::Digest;
+use crate::index::Slot;
+use crate::record::Place;
+
+/// Clusters, and what is on its way into them.
+pub(crate) struct ClusterSpace {
+    pub(crate) table: ClusterTable,
+    pub(crate) appender: Appender,
+    /// Clusters that are on the device and whole in memory, with what lives in them (C5).
+    pub(crate) virtual_clusters: BTreeMap<ClusterId, Vec<Digest>>,
+}
+
+impl ClusterSpace {
+    /// The space that `table` describes.
+    pub(crate) fn new(table: ClusterTable) -> ClusterSpace {
+        ClusterSpace { table, appender: Appender::new(), virtual_clusters: BTreeMap::new() }
+    }
+
+    /// See [`super::Space::place_at`].
+    pub(crate) fn place_at(&self, areas: &Areas, position: u32) -> Option<Place> {
+        let (cluster, _) = areas.locate(position);
+        let in_use = cluster < self.table.clusters() && self.table.state(cluster).in_use();
+        in_use.then(|| Place { position, incarnation: self.table.incarnation(cluster) })
+    }
+
+    /// The cluster of `position`, when it is on the device whole and not in memory.
+    pub(crate) fn whole(&self, areas: &Areas, position: u32) -> Option<Extent> {
+        let (cluster, _) = areas.locate(position);
+        (self.table.state(cluster) == State::OnDisk).then(|| areas.cluster(cluster))
+    }
+
+    /// Free clusters, those that wait to become free included.
+    pub(crate) fn nearly_free(&self) -> u32 {
+        self.table.count(State::Free)
+            + self.table.count(State::Quarantined)
+            + self.table.count(State::Draining)
+    }
+}
+
+/// The record of `slot`; the extent ends with its cluster at the latest.
+pub(crate) fn extent(areas: &Areas, slot: Slot) -> Extent {
+    let (cluster, _) = areas.locate(slot.position);
+    let offset = areas.offset(slot.position);
+    let end = areas.cluster(cluster).end().min(offset + u64::from(slot.class.len()));
+    Extent { offset, len: end - offset }
+}
