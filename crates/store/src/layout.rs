@@ -6,7 +6,8 @@
 //! told when slots are free again; what lies in them, when a reader is done and what is on the
 //! device is the engine's. The rules are those of the papers:
 //!
-//! - [`Stream`]: round and round over the free slots (systems M6).
+//! - [`Stream`]: round and round over the free slots (systems M6);
+//! - [`Unified`]: the largest free piece, contiguous (systems U2 to U5).
 //!
 //! All are plain `&mut self` code without clock and randomness: the same calls give the same runs.
 //! They promise that no slot is in two runs, that what was released is free at once and merged
@@ -17,10 +18,12 @@ mod any;
 mod naive;
 mod slot_map;
 mod stream;
+mod unified;
 
 pub use any::{AnyLayout, LayoutKind};
 pub use slot_map::SlotMap;
 pub use stream::Stream;
+pub use unified::Unified;
 
 /// Adjacent slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! One of the layouts, chosen when the cache is made, with static dispatch.
 
-use super::{Layout, Run, SlotMap, Space, Stream};
+use super::{Layout, Run, SlotMap, Space, Stream, Unified};
 
 /// Which layout, with its parameters. They belong to the cache: they say where objects may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +11,16 @@ pub enum LayoutKind {
         /// free slot behind.
         runs_max: u32,
     },
+    /// The largest free piece, contiguous.
+    Unified,
 }
 
 /// A layout of any kind.
 pub enum AnyLayout {
     /// See [`Stream`].
     Stream(Stream),
+    /// See [`Unified`].
+    Unified(Unified),
 }
 
 impl AnyLayout {
@@ -24,6 +28,7 @@ impl AnyLayout {
     pub fn new(kind: LayoutKind, space: Space) -> AnyLayout {
         match kind {
             LayoutKind::Stream { runs_max } => AnyLayout::Stream(Stream::new(space, runs_max)),
+            LayoutKind::Unified => AnyLayout::Unified(Unified::new(space)),
         }
     }
 }
@@ -33,6 +38,7 @@ macro_rules! dispatch {
     ($any:expr, $layout:ident => $call:expr) => {
         match $any {
             AnyLayout::Stream($layout) => $call,
+            AnyLayout::Unified($layout) => $call,
         }
     };
 }
