@@ -7,5 +7,22 @@
 //!
 //! It promises: nothing here reads a real clock or a source of randomness that was not seeded.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod clock;
+mod contents;
 pub mod drive;
 pub mod drives;
+mod executor;
+mod fault_plan;
+mod host_queue;
+mod sim_disk;
+mod timetable;
+mod uniform;
+
+pub use contents::Contents;
+pub use executor::{Executor, Handle, Happening, Stop, Task};
+pub use fault_plan::{Fault, FaultPlan, Promise};
+pub use host_queue::Order;
+pub use sim_disk::{Options, SimDisk};
+pub use uniform::Uniform;
