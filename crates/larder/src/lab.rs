@@ -4,6 +4,7 @@
 //! so that adding one is a line here.
 
 mod disk;
+mod missratio;
 
 use clap::{ArgMatches, Command};
 
@@ -16,7 +17,10 @@ struct LabCommand {
 }
 
 /// In the order of the help.
-const COMMANDS: &[LabCommand] = &[LabCommand { arguments: disk::command, run: disk::run }];
+const COMMANDS: &[LabCommand] = &[
+    LabCommand { arguments: disk::command, run: disk::run },
+    LabCommand { arguments: missratio::command, run: missratio::run },
+];
 
 /// The arguments of `larder lab`.
 pub fn command() -> Command {

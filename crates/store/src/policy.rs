@@ -11,13 +11,30 @@
 //! evicted nor removed is named as a victim sooner or later, unless it is spared.
 
 mod cache;
+mod clock;
+mod fifo;
+mod gdsf;
+mod ghosts;
+mod heap;
+mod lfu_aging;
 mod links;
 mod lru;
 mod name;
+mod s3_fifo;
+mod sieve;
+mod sketch;
+mod w_tinylfu;
 
 pub use cache::{PolicyCache, Unit};
+pub use clock::Clock;
+pub use fifo::Fifo;
+pub use gdsf::Gdsf;
+pub use lfu_aging::LfuAging;
 pub use lru::Lru;
 pub use name::{PolicyName, UnknownPolicy};
+pub use s3_fifo::S3Fifo;
+pub use sieve::Sieve;
+pub use w_tinylfu::WTinyLfu;
 
 /// Number of an object while it is in the cache. Dense: columns are as long as the largest one.
 pub type Id = u32;
@@ -36,18 +53,64 @@ pub struct Entry {
     pub size: u64,
 }
 
-/// What policies are made with.
+/// What it costs to be without an object, in the formula of [`Gdsf`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// The same for all: the most hits.
+    One,
+    /// Two packets and one more for each 536 units of its size: the least traffic.
+    Packets,
+}
+
+/// What policies are made with: the capacity, and the papers' parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Room for objects, in any unit ([`Entry::size`] is in the same): bytes, slots, objects.
     /// Policies that divide the cache take shares of it. The caller keeps to it, not the policy.
     pub capacity: u64,
+    /// `s3-fifo`: percent of the capacity for the small queue, 0 to 100, 10 by default.
+    pub small_percent: u8,
+    /// `s3-fifo`: how often something must be asked for in the small queue to go on into the main
+    /// one, 1 to 3, 2 by default.
+    pub small_threshold: u8,
+    /// `lfu-aging`: all counts are halved when their mean is above this, 1 to 65,535, 10 by
+    /// default.
+    pub aging_mean: u16,
+    /// `gdsf`: what it costs to be without an object, [`Cost::One`] by default.
+    pub cost: Cost,
+    /// `w-tinylfu`: percent of the capacity for the window, 0 to 100, 1 by default.
+    pub window_percent: u8,
+    /// `w-tinylfu`: percent of the main part that may be protected, 0 to 100, 80 by default.
+    pub protected_percent: u8,
 }
 
 impl Parameters {
     /// The papers' parameters for a cache of this size.
     pub fn new(capacity: u64) -> Parameters {
-        Parameters { capacity }
+        Parameters {
+            capacity,
+            small_percent: 10,
+            small_threshold: 2,
+            aging_mean: 10,
+            cost: Cost::One,
+            window_percent: 1,
+            protected_percent: 80,
+        }
+    }
+}
+
+/// So much of `whole`, rounded down; of more than 100 percent, all of it.
+fn percent(whole: u64, percent: u8) -> u64 {
+    (u128::from(whole) * u128::from(percent.min(100)) / 100) as u64
+}
+
+impl Cost {
+    #[inline]
+    fn of(self, size: u64) -> f64 {
+        match self {
+            Cost::One => 1.0,
+            Cost::Packets => 2.0 + size as f64 / 536.0,
+        }
     }
 }
 
@@ -91,6 +154,20 @@ pub trait Policy {
 pub enum AnyPolicy {
     /// See [`Lru`].
     Lru(Lru),
+    /// See [`Fifo`].
+    Fifo(Fifo),
+    /// See [`Clock`].
+    Clock(Clock),
+    /// See [`Sieve`].
+    Sieve(Sieve),
+    /// See [`S3Fifo`].
+    S3Fifo(S3Fifo),
+    /// See [`LfuAging`].
+    LfuAging(LfuAging),
+    /// See [`Gdsf`].
+    Gdsf(Gdsf),
+    /// See [`WTinyLfu`].
+    WTinyLfu(WTinyLfu),
 }
 
 /// Calls a method of whichever policy it is.
@@ -98,15 +175,29 @@ macro_rules! either {
     ($any:expr, $policy:ident => $call:expr) => {
         match $any {
             AnyPolicy::Lru($policy) => $call,
+            AnyPolicy::Fifo($policy) => $call,
+            AnyPolicy::Clock($policy) => $call,
+            AnyPolicy::Sieve($policy) => $call,
+            AnyPolicy::S3Fifo($policy) => $call,
+            AnyPolicy::LfuAging($policy) => $call,
+            AnyPolicy::Gdsf($policy) => $call,
+            AnyPolicy::WTinyLfu($policy) => $call,
         }
     };
 }
 
 impl AnyPolicy {
     /// The policy of this name, empty.
-    pub fn new(name: PolicyName, _: &Parameters) -> AnyPolicy {
+    pub fn new(name: PolicyName, parameters: &Parameters) -> AnyPolicy {
         match name {
             PolicyName::Lru => AnyPolicy::Lru(Lru::new()),
+            PolicyName::Fifo => AnyPolicy::Fifo(Fifo::new()),
+            PolicyName::Clock => AnyPolicy::Clock(Clock::new()),
+            PolicyName::Sieve => AnyPolicy::Sieve(Sieve::new()),
+            PolicyName::S3Fifo => AnyPolicy::S3Fifo(S3Fifo::new(parameters)),
+            PolicyName::LfuAging => AnyPolicy::LfuAging(LfuAging::new(parameters)),
+            PolicyName::Gdsf => AnyPolicy::Gdsf(Gdsf::new(parameters)),
+            PolicyName::WTinyLfu => AnyPolicy::WTinyLfu(WTinyLfu::new(parameters)),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Doubly linked lists over ids: two 32-bit links per id, for any number of lists.
+//! Doubly linked lists over ids: two 32-bit links per id, for any number of lists, with what the
+//! policy notes of each id beside them, so that an access touches one place in memory.
 //!
-//! Unlike the slab of the memory tier it owns no values and hands out no ids: whoever uses it does.
-//! An id is in one list at most; which one, its owner knows.
+//! Unlike the slab of the memory tier it hands out no ids: whoever uses it does. An id is in one
+//! list at most; which one, its owner knows.
 
 use super::{ID_MAX, Id};
 
@@ -11,12 +12,11 @@ const NONE: Id = u32::MAX;
 const ABSENT: Id = ID_MAX + 1;
 
 #[derive(Clone, Copy)]
-struct Link {
+struct Node<T> {
     newer: Id,
     older: Id,
+    note: T,
 }
-
-const UNLINKED: Link = Link { newer: ABSENT, older: ABSENT };
 
 /// The ends and the length of one list; the links are in [`Links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,36 +30,63 @@ impl List {
     pub(super) const EMPTY: List = List { newest: NONE, oldest: NONE, len: 0 };
 
     /// What was pushed first.
+    #[inline]
     pub(super) fn oldest(&self) -> Option<Id> {
         some(self.oldest)
     }
 
     /// Ids in the list.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 }
 
-/// The links of all ids.
-#[derive(Default)]
-pub(super) struct Links(Vec<Link>);
+/// The links and notes of all ids.
+pub(super) struct Links<T = ()>(Vec<Node<T>>);
 
-impl Links {
+impl<T: Copy + Default> Links<T> {
+    /// No id is in a list.
+    pub(super) fn new() -> Links<T> {
+        Links(Vec::new())
+    }
+
     /// Whether the id is in a list.
     #[inline]
     pub(super) fn contains(&self, id: Id) -> bool {
-        self.0.get(id as usize).is_some_and(|link| link.newer != ABSENT)
+        self.0.get(id as usize).is_some_and(|node| node.newer != ABSENT)
+    }
+
+    /// The note of an id that is in a list.
+    #[inline]
+    pub(super) fn note(&self, id: Id) -> T {
+        self.0[id as usize].note
+    }
+
+    /// The note of an id, if it is in a list.
+    #[inline]
+    pub(super) fn note_mut(&mut self, id: Id) -> Option<&mut T> {
+        let node = self.0.get_mut(id as usize).filter(|node| node.newer != ABSENT);
+        node.map(|node| &mut node.note)
+    }
+
+    /// Changes the note of an id that is in a list.
+    #[inline]
+    pub(super) fn set_note(&mut self, id: Id, note: T) {
+        self.0[id as usize].note = note;
     }
 
     /// Puts an id that is in no list at the newest end of `list`.
     #[inline]
-    pub(super) fn push(&mut self, list: &mut List, id: Id) {
+    pub(super) fn push(&mut self, list: &mut List, id: Id, note: T) {
         assert!(!self.contains(id), "the id is in a list already");
         let at = id as usize;
         if at >= self.0.len() {
             assert!(id <= ID_MAX, "the id is too large");
-            self.0.resize(at + 1, UNLINKED);
+            let absent = Node { newer: ABSENT, older: ABSENT, note: T::default() };
+            self.0.resize(at + 1, absent);
         }
+        self.0[at].note = note;
         self.link(list, id);
     }
 
@@ -67,7 +94,9 @@ impl Links {
     #[inline]
     pub(super) fn unlink(&mut self, list: &mut List, id: Id) {
         self.part(list, id);
-        self.0[id as usize] = UNLINKED;
+        let node = &mut self.0[id as usize];
+        node.newer = ABSENT;
+        node.older = ABSENT;
     }
 
     /// Moves an id to the newest end of its list.
@@ -79,6 +108,27 @@ impl Links {
         }
     }
 
+    /// Moves an id from the list that it is in to the newest end of another one.
+    #[inline]
+    pub(super) fn transfer(&mut self, from: &mut List, to: &mut List, id: Id) {
+        self.part(from, id);
+        self.link(to, id);
+    }
+
+    /// Puts all of `newer` behind the newest end of `list`.
+    pub(super) fn append(&mut self, list: &mut List, newer: List) {
+        if newer.len == 0 {
+            return;
+        }
+        self.0[newer.oldest as usize].older = list.newest;
+        match list.newest {
+            NONE => list.oldest = newer.oldest,
+            newest => self.0[newest as usize].newer = newer.oldest,
+        }
+        list.newest = newer.newest;
+        list.len += newer.len;
+    }
+
     /// The neighbour on the newer side.
     #[inline]
     pub(super) fn newer(&self, id: Id) -> Option<Id> {
@@ -86,18 +136,21 @@ impl Links {
     }
 
     /// The ids from `from`, if any, towards the newest.
+    #[inline]
     pub(super) fn from(&self, from: Option<Id>) -> impl Iterator<Item = Id> {
         std::iter::successors(from, |id| self.newer(*id))
     }
 
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Link>()
+        self.0.capacity() * size_of::<Node<T>>()
     }
 
     #[inline]
     fn link(&mut self, list: &mut List, id: Id) {
-        self.0[id as usize] = Link { newer: NONE, older: list.newest };
+        let node = &mut self.0[id as usize];
+        node.newer = NONE;
+        node.older = list.newest;
         match list.newest {
             NONE => list.oldest = id,
             newest => self.0[newest as usize].newer = id,
@@ -108,7 +161,7 @@ impl Links {
 
     #[inline]
     fn part(&mut self, list: &mut List, id: Id) {
-        let Link { newer, older } = self.0[id as usize];
+        let Node { newer, older, .. } = self.0[id as usize];
         assert!(newer != ABSENT, "the id is in no list");
         match newer {
             NONE => list.newest = older,
@@ -131,32 +184,41 @@ fn some(id: Id) -> Option<Id> {
 mod tests {
     use super::*;
 
+    fn order(links: &Links<char>, list: List) -> String {
+        links.from(list.oldest()).map(|id| links.note(id)).collect()
+    }
+
     #[test]
     fn lists_keep_their_order() {
-        let mut links = Links::default();
+        let mut links = Links::new();
         let (mut left, mut right) = (List::EMPTY, List::EMPTY);
-        for id in [5, 0, 9] {
-            links.push(&mut left, id);
+        for (id, note) in [(5, 'a'), (0, 'b'), (9, 'c')] {
+            links.push(&mut left, id, note);
         }
-        links.push(&mut right, 3);
+        links.push(&mut right, 3, 'd');
         links.renew(&mut left, 5);
         links.renew(&mut left, 5);
-        let order = |links: &Links, list: List| links.from(list.oldest()).collect::<Vec<_>>();
-        assert_eq!(order(&links, left), [0, 9, 5]);
-        links.unlink(&mut left, 9);
-        assert_eq!((order(&links, left), left.len()), (vec![0, 5], 2));
-        links.unlink(&mut left, 5);
-        links.unlink(&mut left, 0);
-        assert_eq!(left, List::EMPTY);
-        assert_eq!(order(&links, right), [3]);
-        assert!(links.contains(3) && !links.contains(0) && !links.contains(1_000));
+        assert_eq!(order(&links, left), "bca");
+        links.transfer(&mut left, &mut right, 9);
+        assert_eq!((order(&links, left), left.len()), ("ba".into(), 2));
+        assert_eq!((order(&links, right), right.len()), ("dc".into(), 2));
+        links.append(&mut left, right);
+        links.append(&mut left, List::EMPTY);
+        assert_eq!((order(&links, left), left.len()), ("badc".into(), 4));
+        let mut all = List::EMPTY;
+        links.append(&mut all, left);
+        assert_eq!(all, left);
+        [5, 0, 9, 3].iter().for_each(|id| links.unlink(&mut all, *id));
+        assert_eq!(all, List::EMPTY);
+        assert!(!links.contains(3) && !links.contains(1_000));
+        assert_eq!(links.note_mut(3), None);
     }
 
     #[test]
     #[should_panic(expected = "in a list already")]
     fn an_id_is_in_one_list_only() {
-        let mut links = Links::default();
-        links.push(&mut List::EMPTY.clone(), 1);
-        links.push(&mut List::EMPTY.clone(), 1);
+        let mut links = Links::new();
+        links.push(&mut List::EMPTY.clone(), 1, ());
+        links.push(&mut List::EMPTY.clone(), 1, ());
     }
 }

@@ -12,7 +12,7 @@ pub struct Lru {
 impl Lru {
     /// An empty one.
     pub fn new() -> Lru {
-        Lru { links: Links::default(), list: List::EMPTY }
+        Lru { links: Links::new(), list: List::EMPTY }
     }
 }
 
@@ -25,7 +25,7 @@ impl Default for Lru {
 impl Policy for Lru {
     #[inline]
     fn insert(&mut self, id: Id, _: Entry) {
-        self.links.push(&mut self.list, id);
+        self.links.push(&mut self.list, id, ());
     }
 
     #[inline]

@@ -8,16 +8,46 @@ use std::str::FromStr;
 pub enum PolicyName {
     /// Least recently used.
     Lru,
+    /// First in, first out.
+    Fifo,
+    /// First in, first out with a second chance.
+    Clock,
+    /// SIEVE (NSDI 2024).
+    Sieve,
+    /// S3-FIFO (SOSP 2023).
+    S3Fifo,
+    /// Least frequently used, counts halved from time to time.
+    LfuAging,
+    /// Greedy-Dual-Size-Frequency.
+    Gdsf,
+    /// W-TinyLFU.
+    WTinyLfu,
 }
 
 impl PolicyName {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [PolicyName; 1] = [PolicyName::Lru];
+    pub const ALL: [PolicyName; 8] = [
+        PolicyName::Lru,
+        PolicyName::Fifo,
+        PolicyName::Clock,
+        PolicyName::Sieve,
+        PolicyName::S3Fifo,
+        PolicyName::LfuAging,
+        PolicyName::Gdsf,
+        PolicyName::WTinyLfu,
+    ];
 
     /// As it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             PolicyName::Lru => "lru",
+            PolicyName::Fifo => "fifo",
+            PolicyName::Clock => "clock",
+            PolicyName::Sieve => "sieve",
+            PolicyName::S3Fifo => "s3-fifo",
+            PolicyName::LfuAging => "lfu-aging",
+            PolicyName::Gdsf => "gdsf",
+            PolicyName::WTinyLfu => "w-tinylfu",
         }
     }
 }

@@ -1,0 +1,164 @@
+//! A count-min sketch with counters of four bits: about how often a hash was seen lately.
+//!
+//! A hash has four counters in one block of 64 bytes, so that asking costs one access to memory;
+//! the least of them is the answer, and only those equal to it are raised. When as many hashes were
+//! added as make a sample, all counters are halved (TinyLFU's reset), so that the past fades. The
+//! sketch grows with what it stands for: a twin of the old counters is put behind them, which keeps
+//! every answer.
+//!
+//! It promises: an answer is never too low between two halvings, but for counters that are full.
+
+/// Words of a block: 64 bytes.
+const WORDS: usize = 8;
+/// Counters of a hash; each has its own pair of words.
+const ROWS: usize = 4;
+/// Bits of a counter.
+const BITS: u32 = 4;
+/// The fullest counter.
+const MOST: u64 = (1 << BITS) - 1;
+/// Keeps the bits of halved counters apart.
+const HALF: u64 = 0x7777_7777_7777_7777;
+/// The lowest bit of every counter.
+const LOWEST: u64 = 0x1111_1111_1111_1111;
+/// Objects that a block stands for: each has eight counters of its 128.
+const OBJECTS_PER_BLOCK: usize = 16;
+
+/// The sketch. See the module.
+pub(super) struct Sketch {
+    /// A power of two of them.
+    blocks: Vec<[u64; WORDS]>,
+    /// Hashes added since the last halving.
+    added: usize,
+    /// Hashes per object in a sample.
+    sample: usize,
+}
+
+impl Sketch {
+    /// Halved after `sample` hashes per object that it stands for.
+    pub(super) fn new(sample: usize) -> Sketch {
+        Sketch { blocks: vec![[0; WORDS]; 4], added: 0, sample }
+    }
+
+    /// Makes sure that it is large enough for so many objects.
+    #[inline]
+    pub(super) fn fit(&mut self, objects: usize) {
+        while objects > self.objects() {
+            self.blocks.extend_from_within(..);
+        }
+    }
+
+    /// Counts a hash.
+    #[inline]
+    pub(super) fn add(&mut self, hash: u64) {
+        let least = self.estimate(hash);
+        if least < MOST {
+            let block = self.block(hash);
+            for row in 0..ROWS {
+                let (word, shift) = place(hash, row);
+                let word = &mut self.blocks[block][word];
+                *word += u64::from(*word >> shift & MOST == least) << shift;
+            }
+        }
+        self.added += 1;
+        if self.added >= self.sample * self.objects() {
+            self.halve();
+        }
+    }
+
+    /// About how often the hash was added lately, at most 15.
+    #[inline]
+    pub(super) fn estimate(&self, hash: u64) -> u64 {
+        let block = &self.blocks[self.block(hash)];
+        let counter = |row| {
+            let (word, shift) = place(hash, row);
+            block[word] >> shift & MOST
+        };
+        (0..ROWS).map(counter).fold(MOST, u64::min)
+    }
+
+    /// Bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.blocks.capacity() * size_of::<[u64; WORDS]>()
+    }
+
+    /// Objects that it stands for.
+    #[inline]
+    fn objects(&self) -> usize {
+        self.blocks.len() * OBJECTS_PER_BLOCK
+    }
+
+    #[inline]
+    fn block(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & (self.blocks.len() - 1)
+    }
+
+    fn halve(&mut self) {
+        let mut odd = 0;
+        for word in self.blocks.iter_mut().flatten() {
+            odd += (*word & LOWEST).count_ones() as usize;
+            *word = *word >> 1 & HALF;
+        }
+        // What rounding down took away was added as well, once in each row.
+        self.added = (self.added - (odd / ROWS).min(self.added)) / 2;
+    }
+}
+
+/// Word and shift of a hash's counter in a row: 32 counters to choose from.
+#[inline]
+fn place(hash: u64, row: usize) -> (usize, u32) {
+    let choice = (hash >> (5 * row)) as u32 & 31;
+    (2 * row + (choice >> 4) as usize, BITS * (choice & 15))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::test_seed::seeds;
+
+    #[test]
+    fn an_answer_is_never_too_low() {
+        for seed in seeds("sketch", 10) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let hashes: Vec<u64> = (0..500).map(|_| random.u64(..)).collect();
+            let mut sketch = Sketch::new(1_000);
+            let mut model: BTreeMap<u64, u64> = BTreeMap::new();
+            for step in 0..5_000 {
+                let popular = 1 + random.usize(..500);
+                let hash = hashes[random.usize(..popular)];
+                sketch.add(hash);
+                *model.entry(hash).or_default() += 1;
+                sketch.fit(500 + step);
+            }
+            let exact =
+                model.iter().filter(|(hash, n)| sketch.estimate(**hash) == MOST.min(**n)).count();
+            assert!(model.iter().all(|(hash, n)| sketch.estimate(*hash) >= MOST.min(*n)));
+            assert!(exact > 400, "{exact} of {} exact", model.len());
+        }
+    }
+
+    #[test]
+    fn the_past_fades() {
+        let mut sketch = Sketch::new(2);
+        (0..9).for_each(|_| sketch.add(1));
+        assert_eq!(sketch.estimate(1), 9);
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut hashes = std::iter::repeat_with(|| random.u64(..));
+        (9..2 * sketch.objects()).for_each(|_| sketch.add(hashes.next().unwrap()));
+        assert_eq!(sketch.estimate(1), 4);
+        assert!(sketch.added < sketch.objects());
+    }
+
+    #[test]
+    fn growing_keeps_every_answer() {
+        let mut sketch = Sketch::new(10);
+        let hashes: Vec<u64> =
+            (0..50).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        hashes.iter().for_each(|hash| sketch.add(*hash));
+        let before: Vec<u64> = hashes.iter().map(|hash| sketch.estimate(*hash)).collect();
+        sketch.fit(10_000);
+        assert!(sketch.memory_bytes() >= 10_000 * 4 && sketch.memory_bytes() < 10_000 * 16);
+        assert_eq!(hashes.iter().map(|hash| sketch.estimate(*hash)).collect::<Vec<_>>(), before);
+    }
+}

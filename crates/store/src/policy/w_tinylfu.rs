@@ -1,0 +1,191 @@
+//! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part that an
+//! object enters only when it was asked for more often than what it takes the place of.
+//!
+//! The window, a hundredth of the cache, is LRU. What leaves it meets the next victim of the main
+//! part: a sketch of the accesses, those of objects that are not inside too, says which of the two
+//! stays. The main part is a segmented LRU: what was asked for again while on probation is
+//! protected, four fifths at most; what is protected no more is on probation again.
+
+use super::links::{Links, List};
+use super::sketch::Sketch;
+use super::{Entry, Id, Parameters, Policy, percent};
+
+/// The parts of the cache.
+const WINDOW: usize = 0;
+const PROBATION: usize = 1;
+const PROTECTED: usize = 2;
+/// Accesses per object inside after which the sketch is halved.
+const SAMPLE: usize = 10;
+
+/// What is noted of an object: 16 bytes.
+#[derive(Clone, Copy, Default)]
+struct Note {
+    hash: u64,
+    /// The size, shifted by 8, and the number of its part.
+    packed: u64,
+}
+
+impl Note {
+    #[inline]
+    fn new(hash: u64, size: u64, part: usize) -> Note {
+        Note { hash, packed: size << 8 | part as u64 }
+    }
+
+    #[inline]
+    fn size(self) -> u64 {
+        self.packed >> 8
+    }
+
+    #[inline]
+    fn part(self) -> usize {
+        (self.packed & 0xff) as usize
+    }
+}
+
+/// One of the three parts.
+#[derive(Clone, Copy)]
+struct Part {
+    list: List,
+    used: u64,
+}
+
+/// Window, probation and protected part and the sketch: 24 bytes per id, and 4 to 8 per object.
+pub struct WTinyLfu {
+    links: Links<Note>,
+    parts: [Part; 3],
+    window_share: u64,
+    main_share: u64,
+    protected_share: u64,
+    sketch: Sketch,
+}
+
+impl WTinyLfu {
+    /// An empty one.
+    pub fn new(parameters: &Parameters) -> WTinyLfu {
+        let window_share = percent(parameters.capacity, parameters.window_percent);
+        let main_share = parameters.capacity - window_share;
+        WTinyLfu {
+            links: Links::new(),
+            parts: [Part { list: List::EMPTY, used: 0 }; 3],
+            window_share,
+            main_share,
+            protected_share: percent(main_share, parameters.protected_percent),
+            sketch: Sketch::new(SAMPLE),
+        }
+    }
+
+    #[inline]
+    fn shift(&mut self, id: Id, to: usize) {
+        let note = self.links.note(id);
+        let from = note.part();
+        let (mut source, mut target) = (self.parts[from], self.parts[to]);
+        self.links.transfer(&mut source.list, &mut target.list, id);
+        source.used -= note.size();
+        target.used += note.size();
+        (self.parts[from], self.parts[to]) = (source, target);
+        self.links.set_note(id, Note::new(note.hash, note.size(), to));
+    }
+
+    /// What the window has too much goes on without a contest while the main part has room.
+    #[inline]
+    fn overflow(&mut self) {
+        while self.parts[WINDOW].used > self.window_share
+            && let Some(oldest) = self.parts[WINDOW].list.oldest()
+            && self.main_used() + self.links.note(oldest).size() <= self.main_share
+        {
+            self.shift(oldest, PROBATION);
+        }
+    }
+
+    #[inline]
+    fn main_used(&self) -> u64 {
+        self.parts[PROBATION].used + self.parts[PROTECTED].used
+    }
+
+    #[inline]
+    fn oldest(&self, part: usize, spared: impl Fn(Id) -> bool) -> Option<Id> {
+        self.links.from(self.parts[part].list.oldest()).find(|id| !spared(*id))
+    }
+
+    #[inline]
+    fn frequency(&self, id: Id) -> u64 {
+        self.sketch.estimate(self.links.note(id).hash)
+    }
+}
+
+impl Policy for WTinyLfu {
+    #[inline]
+    fn insert(&mut self, id: Id, entry: Entry) {
+        self.sketch.fit(self.len() + 1);
+        self.sketch.add(entry.hash);
+        let part = &mut self.parts[WINDOW];
+        part.used += entry.size;
+        self.links.push(&mut part.list, id, Note::new(entry.hash, entry.size, WINDOW));
+        self.overflow();
+    }
+
+    #[inline]
+    fn contains(&self, id: Id) -> bool {
+        self.links.contains(id)
+    }
+
+    #[inline]
+    fn touch(&mut self, id: Id) {
+        if !self.links.contains(id) {
+            return;
+        }
+        let note = self.links.note(id);
+        self.sketch.add(note.hash);
+        if note.part() != PROBATION {
+            self.links.renew(&mut self.parts[note.part()].list, id);
+            return;
+        }
+        self.shift(id, PROTECTED);
+        while self.parts[PROTECTED].used > self.protected_share
+            && let Some(oldest) = self.parts[PROTECTED].list.oldest()
+        {
+            self.shift(oldest, PROBATION);
+        }
+    }
+
+    #[inline]
+    fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
+        self.overflow();
+        let main = |policy: &WTinyLfu| {
+            policy.oldest(PROBATION, &spared).or_else(|| policy.oldest(PROTECTED, &spared))
+        };
+        if self.parts[WINDOW].used < self.window_share
+            && let Some(id) = main(self)
+        {
+            return Some(id);
+        }
+        let Some(candidate) = self.oldest(WINDOW, &spared) else { return main(self) };
+        match main(self) {
+            Some(victim) if self.frequency(candidate) > self.frequency(victim) => {
+                self.shift(candidate, PROBATION);
+                Some(victim)
+            }
+            _ => Some(candidate),
+        }
+    }
+
+    #[inline]
+    fn evict(&mut self, id: Id) {
+        let note = self.links.note(id);
+        let part = &mut self.parts[note.part()];
+        self.links.unlink(&mut part.list, id);
+        part.used -= note.size();
+    }
+
+    fn remove(&mut self, id: Id) {
+        self.evict(id);
+    }
+
+    fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.list.len()).sum()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes() + self.sketch.memory_bytes()
+    }
+}
