@@ -16,6 +16,7 @@ use store::{Entropy, FormatOptions, Inspector, OpenError, SUPERBLOCK_EXTENTS};
 use crate::config::Config;
 use crate::executor::on_device;
 use crate::sizing;
+use crate::storage;
 use crate::units::{about, size};
 
 /// The smallest cache in bytes that is created without being asked for a size.
@@ -40,7 +41,7 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
         // A block device's length shows as 0 here; the store checks it when it opens.
         let existing = fs::metadata(path).map_or(0, |data| data.len());
         let len = size.unwrap_or(existing.max(config.cache_size.unwrap_or(0)));
-        index += store::index_bytes(len, config.store.mean_object);
+        index += store::index_bytes(len, storage::format_options(config).mean_object);
         sizes.push(size);
     }
     sizing::check_index(index, config.memory)?;
@@ -154,11 +155,7 @@ fn free(path: &Path) -> Result<u64, String> {
 /// Makes an empty cache on a file or device that nobody's data is on.
 fn create_cache(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
     let at = file.path().display();
-    let options = FormatOptions {
-        mean_object: config.store.mean_object,
-        cluster_size: config.store.cluster_size,
-    };
-    format(file, &options).map_err(|why| format!("{at}: {why}"))
+    format(file, &storage::format_options(config)).map_err(|why| format!("{at}: {why}"))
 }
 
 /// Writes the structures of an empty cache.

@@ -5,7 +5,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use store::{FormatOptions, LayoutName};
 
 use crate::config::{Layer, Problem, add_flag};
 use crate::lab;
@@ -36,6 +38,8 @@ pub enum Invocation {
         size: u64,
         /// Overwrite what is there.
         force: bool,
+        /// What else it is made with.
+        options: FormatOptions,
     },
     /// Look into a cache.
     Inspect {
@@ -92,6 +96,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
             path: path(matches, "path"),
             size: matches.get_one("cache-size").copied().unwrap_or_default(),
             force: matches.get_flag("force"),
+            options: format_options(matches),
         }),
         Some(("inspect", matches)) => Ok(Invocation::Inspect {
             path: path(matches, "path"),
@@ -102,6 +107,15 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         // clap requires a subcommand and knows no other.
         _ => Err(Vec::new()),
     }
+}
+
+/// The preset's, or the product's, with the layout that was asked for.
+fn format_options(matches: &ArgMatches) -> FormatOptions {
+    let word = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let preset = word("preset").and_then(store::preset);
+    let options = preset.map_or_else(FormatOptions::default, |preset| preset.format);
+    let layout = word("layout").and_then(LayoutName::from_name).unwrap_or(options.layout);
+    FormatOptions { layout, ..options }
 }
 
 fn inspection(matches: &ArgMatches) -> Inspection {
@@ -235,6 +249,20 @@ fn format() -> Command {
                         .ok_or_else(|| format!("expected {}", units::SIZE_EXAMPLE))
                 })
                 .help("Size of the cache: bytes, with K, M, G or T for powers of 1,024."),
+        )
+        .arg(
+            Arg::new("preset")
+                .long("preset")
+                .value_name("NAME")
+                .value_parser(PossibleValuesParser::new(store::PRESETS))
+                .help("The preset that it is made for [default: larder]"),
+        )
+        .arg(
+            Arg::new("layout")
+                .long("layout")
+                .value_name("NAME")
+                .value_parser(PossibleValuesParser::new(LayoutName::NAMES))
+                .help("How objects are laid out in it [default: the preset's]"),
         )
         .arg(
             Arg::new("force")

@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use crate::document;
 use crate::field::Effect;
 use crate::settings::{SETTINGS, find};
+use crate::storage;
 use crate::value::Value;
 
 /// Everything that `larder serve` can be told. Field by field described in [`SETTINGS`].
@@ -27,6 +28,8 @@ pub struct Config {
     pub cache: Vec<PathBuf>,
     pub cache_size: Option<u64>,
     pub memory: u64,
+    pub preset: String,
+    pub layout: Option<String>,
     pub admin: Option<SocketAddr>,
     pub admin_names: Vec<String>,
     pub admin_token: Option<String>,
@@ -53,16 +56,22 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct StoreConfig {
-    pub preset: Preset,
-    pub mean_object: u32,
+    pub mean_object: Option<u32>,
     pub cluster_size: Option<u32>,
+    pub write_policy: Option<WritePolicy>,
     pub read_unit: Option<ReadUnit>,
     pub durability_bound: Duration,
     pub flush_interval: Duration,
     pub stall_bound: Duration,
     pub max_object: Option<u64>,
     pub one_timer_hours: Option<u64>,
-    pub aging_mean: u16,
+    pub aging_mean: Option<u16>,
+    pub young_percent: Option<u8>,
+    pub tier_hot: Option<u8>,
+    pub tier_medium: Option<u8>,
+    pub group_share: Option<u8>,
+    pub group_small: Option<u32>,
+    pub group_slack: Option<u32>,
 }
 
 /// The keys of `[caching]`.
@@ -175,14 +184,13 @@ pub enum LogFormat {
     Json,
 }
 
-/// A named set of store parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preset {
-    /// The product's own.
-    #[default]
-    Default,
-    /// The system of the UCFS paper.
-    Ucfs,
+/// When an object is written to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePolicy {
+    /// As soon as it is complete.
+    OnInsert,
+    /// When it leaves memory.
+    OnEvict,
 }
 
 /// What a hit reads from the device.
@@ -362,12 +370,26 @@ impl Checker<'_> {
         self.addresses();
         self.admin();
         self.sites();
+        self.store();
+        self.list
+    }
+
+    fn store(&mut self) {
         if let Some(size) = self.config.store.cluster_size
             && !size.is_power_of_two()
         {
             self.complain("store.cluster-size", "expected a power of two such as 64K".to_owned());
         }
-        self.list
+        let shares = storage::tier_shares(self.config);
+        let sum = u32::from(shares.hot) + u32::from(shares.medium);
+        if sum > 100 {
+            let key = if self.given("store.tier-hot") { "tier-hot" } else { "tier-medium" };
+            let text = format!(
+                "expected tier-hot and tier-medium to be 100 at most together, got {} + {}",
+                shares.hot, shares.medium
+            );
+            self.complain(&format!("store.{key}"), text);
+        }
     }
 
     /// Adds a problem with `key`, at the place where its value was given.

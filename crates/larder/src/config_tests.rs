@@ -26,7 +26,8 @@ fn the_defaults() {
     assert_eq!(config.cache, [PathBuf::from("larder.cache")]);
     assert_eq!((config.cache_size, config.memory), (None, 256 << 20));
     assert_eq!((config.access_log, config.workers), (None, None));
-    assert_eq!(config.store.mean_object, 12 << 10);
+    assert_eq!((config.preset.as_str(), config.layout), ("larder", None));
+    assert_eq!(config.store.mean_object, None);
     assert_eq!(config.store.durability_bound, Duration::from_secs(1));
     assert_eq!(config.store.one_timer_hours, None);
     assert_eq!(
@@ -52,7 +53,7 @@ fn flags_override_the_file_and_the_file_the_defaults() {
     assert_eq!(config.connect_ports, ["443", "8000-8999"]);
     assert_eq!(config.store.durability_bound, Duration::from_millis(250));
     assert_eq!(config.store.one_timer_hours, Some(115));
-    assert_eq!(config.store.mean_object, 12 << 10);
+    assert_eq!(config.store.mean_object, None);
 }
 
 #[test]
@@ -100,8 +101,8 @@ memry = '64M'
 memory = '1M'
 workers = '2'
 listen = ['127.0.0.1:3128', 'localhost']
-[store]
 preset = 'cfs'
+[store]
 durability-bound = 1
 [clients]
 idle = '60s'
@@ -114,7 +115,7 @@ larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
 larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
 larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
 got \"localhost\"
-larder.toml:6: store.preset: expected default or ucfs, got \"cfs\"
+larder.toml:5: preset: expected larder, ucfs or tfs, got \"cfs\"
 larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 1h, got \
 the number 1
 larder.toml:8: clients: there is no such key; did you mean client?"
@@ -214,6 +215,12 @@ fn contradictions() {
     assert_eq!(
         problems("[store]\ncluster-size = '96K'"),
         "larder.toml:2: store.cluster-size: expected a power of two such as 64K"
+    );
+    // The preset's share counts where none is given.
+    assert_eq!(
+        problems("preset = 'tfs'\n[store]\ntier-hot = 11"),
+        "larder.toml:3: store.tier-hot: expected tier-hot and tier-medium to be 100 at most \
+         together, got 11 + 90"
     );
 }
 

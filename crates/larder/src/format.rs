@@ -12,11 +12,10 @@ use crate::messages::{Failure, answer};
 use crate::units::size as show;
 
 /// Makes an empty cache of `size` bytes at `path`.
-pub fn run(path: &Path, size: u64, force: bool) -> Result<(), Failure> {
+pub fn run(path: &Path, size: u64, force: bool, options: &FormatOptions) -> Result<(), Failure> {
     let file = open(path, size, force).map_err(Failure::runtime)?;
     let at = path.display();
-    format(&file, &FormatOptions::default())
-        .map_err(|why| Failure::runtime(format!("{at}: {why}")))?;
+    format(&file, options).map_err(|why| Failure::runtime(format!("{at}: {why}")))?;
     for fallback in file.fallbacks() {
         answer(&format!("{at}: {fallback}"))?;
     }

@@ -38,7 +38,9 @@ fn main() -> ExitCode {
     let outcome = match cli::parse() {
         Ok(Invocation::Serve { file, flags }) => serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => check::run(&file),
-        Ok(Invocation::Format { path, size, force }) => format::run(&path, size, force),
+        Ok(Invocation::Format { path, size, force, options }) => {
+            format::run(&path, size, force, &options)
+        }
         Ok(Invocation::Inspect { path, what, json }) => inspect::run(&path, &what, json),
         Ok(Invocation::Lab(matches)) => lab::run(&matches),
         Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),

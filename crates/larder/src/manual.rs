@@ -7,14 +7,20 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use store::Preset;
 
 use crate::config::{File, Layer, Loaded};
 use crate::field::{Effect, Field};
 use crate::settings::{ACCESS, SETTINGS, SITE};
+use crate::units;
 use crate::value::{Kind, Value};
 
 const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/settings.rs -->\n";
 const END: &str = "<!-- end of settings -->\n";
+const PRESETS_BEGIN: &str = "<!-- presets: rendered from crates/store/src/preset.rs -->\n";
+const PRESETS_END: &str = "<!-- end of presets -->\n";
 
 fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
@@ -70,21 +76,86 @@ fn literal(value: &Value) -> String {
     }
 }
 
-#[test]
-fn the_documentation_lists_every_setting_with_its_default() {
+/// A table of the presets: one line per setting that they decide.
+fn presets() -> String {
+    let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
+    let mut out = String::from("\n");
+    for preset in &all {
+        let _ = writeln!(out, "- **`{}`**: {}.", preset.name, preset.text);
+    }
+    let row = |out: &mut String, key: &str, cell: &dyn Fn(&Preset) -> String| {
+        let cells: Vec<String> = all.iter().map(cell).collect();
+        let _ = writeln!(out, "| {key} | {} |", cells.join(" | "));
+    };
+    out.push('\n');
+    row(&mut out, "setting", &|preset| format!("`{}`", preset.name));
+    row(&mut out, "---", &|_| "---".to_owned());
+    row(&mut out, "`layout`", &|preset| preset.format.layout.to_string());
+    for (key, value) in PRESET_VALUES {
+        row(&mut out, &format!("`store.{key}`"), &|preset| value(preset));
+    }
+    out.push('\n');
+    out
+}
+
+type Show = fn(&Preset) -> String;
+
+/// The settings of `[store]` that a preset decides, with its values as they are written.
+const PRESET_VALUES: &[(&str, Show)] = &[
+    ("mean-object", |p| units::size(p.format.mean_object.into())),
+    ("cluster-size", |p| or(p.format.cluster_size, "by cache size", |n| units::size(n.into()))),
+    ("write-policy", |p| match p.options.write_policy {
+        store::WritePolicy::OnInsert => "on-insert".to_owned(),
+        store::WritePolicy::OnEvict => "on-evict".to_owned(),
+    }),
+    ("read-unit", |p| match p.options.read_unit {
+        store::ReadUnit::Object => "object".to_owned(),
+        store::ReadUnit::Cluster => "cluster".to_owned(),
+    }),
+    ("max-object", |p| or(p.options.object_max, "a quarter", units::size)),
+    ("one-timer-hours", |p| {
+        or(p.options.one_timer_age, "never", |age| (age.as_secs() / 3600).to_string())
+    }),
+    ("aging-mean", |p| p.options.aging_mean.to_string()),
+    ("young-percent", |p| p.options.young_percent.to_string()),
+    ("tier-hot", |p| p.options.tier_shares.hot.to_string()),
+    ("tier-medium", |p| p.options.tier_shares.medium.to_string()),
+    ("group-share", |p| p.options.group_share.to_string()),
+    ("group-small", |p| units::size(p.options.group_small.into())),
+    ("group-slack", |p| units::size(p.options.group_slack.into())),
+];
+
+fn or<T>(value: Option<T>, none: &str, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| none.to_owned(), show)
+}
+
+/// Compares a rendered part of the documentation, or writes it anew when it is blessed.
+fn check(begin: &str, end: &str, fresh: &str) {
+    // The tests of both parts write the same file.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = WRITING.lock().unwrap();
     let path = in_repository("docs/configuration.md");
     let text = fs::read_to_string(&path).unwrap();
-    let from = text.find(BEGIN).unwrap() + BEGIN.len();
-    let to = text.find(END).unwrap();
-    let fresh = format!("\n{}", reference());
+    let from = text.find(begin).unwrap() + begin.len();
+    let to = text.find(end).unwrap();
     if std::env::var_os("LARDER_BLESS").is_some() {
         fs::write(&path, format!("{}{fresh}{}", &text[..from], &text[to..])).unwrap();
     } else {
         assert!(
-            text[from..to] == fresh,
+            text[from..to] == *fresh,
             "docs/configuration.md is out of date: run this test with LARDER_BLESS=1"
         );
     }
+}
+
+#[test]
+fn the_documentation_lists_every_setting_with_its_default() {
+    check(BEGIN, END, &format!("\n{}", reference()));
+}
+
+#[test]
+fn the_documentation_shows_what_every_preset_decides() {
+    check(PRESETS_BEGIN, PRESETS_END, &presets());
 }
 
 fn example() -> String {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::config::{Action, Config, HostHeader, LogFormat, Preset, ReadUnit, Rule, Site};
+use crate::config::{Action, Config, HostHeader, LogFormat, ReadUnit, Rule, Site, WritePolicy};
 use crate::field::{Field, Take, misdeclared};
 use crate::value::{Kind, Value};
 
@@ -37,7 +37,12 @@ choice!(LOG_FORMAT for LogFormat {
     "json" => LogFormat::Json,
 });
 choice!(READ_UNIT for ReadUnit { "object" => ReadUnit::Object, "cluster" => ReadUnit::Cluster });
-choice!(PRESET for Preset { "default" => Preset::Default, "ucfs" => Preset::Ucfs });
+choice!(WRITE_POLICY for WritePolicy {
+    "on-insert" => WritePolicy::OnInsert,
+    "on-evict" => WritePolicy::OnEvict,
+});
+const PRESET: Kind = Kind::OneOf(store::PRESETS);
+const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
 choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
 choice!(HOST_HEADER for HostHeader {
     "client" => HostHeader::Client,
@@ -115,6 +120,25 @@ pub const SETTINGS: &[Setting] = &[
         "Memory for the index, the objects kept in memory and the buffers together.",
     )
     .flag(),
+    Setting::new(
+        "preset",
+        PRESET,
+        &["larder"],
+        |c, v| c.preset = Take::take(v),
+        "The set of store parameters that settings which are \"auto\" are taken from: the \
+         product's own, or the system of a paper (docs/configuration.md, \"Presets\").",
+    )
+    .flag(),
+    Setting::new(
+        "layout",
+        LAYOUT,
+        &["auto"],
+        |c, v| c.layout = Take::take(v),
+        "How objects are laid out on the device. \"auto\" is the preset's.",
+    )
+    .word("auto")
+    .flag()
+    .at_creation(),
     Setting::new(
         "admin",
         Kind::Addr,
@@ -229,30 +253,36 @@ pub const SETTINGS: &[Setting] = &[
     )
     .live(),
     Setting::new(
-        "store.preset",
-        PRESET,
-        &["default"],
-        |c, v| c.store.preset = Take::take(v),
-        "\"default\" writes objects soon after they arrived; \"ucfs\" is the system of the UCFS \
-         paper: write on eviction without a durability bound, whole-cluster reads.",
-    ),
-    Setting::new(
         "store.mean-object",
         Kind::Size(512, 16 * M),
-        &["12K"],
+        &["auto"],
         |c, v| c.store.mean_object = Take::take(v),
-        "Expected mean size of an object, from which the index is sized.",
+        "Expected mean size of an object, from which the index is sized. \"auto\" is the \
+         preset's.",
     )
+    .word("auto")
     .at_creation(),
     Setting::new(
         "store.cluster-size",
         Kind::Size(32 * K, 4 * M),
         &["auto"],
         |c, v| c.store.cluster_size = Take::take(v),
-        "Size of a cluster, a power of two. \"auto\" chooses it by the size of the cache.",
+        "Size of a cluster, a power of two. \"auto\" is \
+         the preset's, which may choose it by the size \
+         of the cache.",
     )
     .word("auto")
     .at_creation(),
+    Setting::new(
+        "store.write-policy",
+        WRITE_POLICY,
+        &["auto"],
+        |c, v| c.store.write_policy = Take::take(v),
+        "When an object is written: \"on-insert\" as soon as it is complete, \"on-evict\" when it \
+         leaves memory, grouped with its neighbours; a killed process loses what is in memory only \
+         then. \"auto\" is the preset's.",
+    )
+    .word("auto"),
     Setting::new(
         "store.read-unit",
         READ_UNIT,
@@ -268,8 +298,7 @@ pub const SETTINGS: &[Setting] = &[
         &["1s"],
         |c, v| c.store.durability_bound = Take::take(v),
         "A stored object is handed to the device at most this long after it is complete: what a \
-         killed process can lose. Of no effect in the preset \"ucfs\", which writes what leaves \
-         memory.",
+         killed process can lose. Of no effect with the write policy \"on-evict\".",
     ),
     Setting::new(
         "store.flush-interval",
@@ -292,7 +321,9 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Size(4 * K, 1 << 50),
         &["auto"],
         |c, v| c.store.max_object = Take::take(v),
-        "Largest object that is stored. \"auto\" is a quarter of the device that it would be on.",
+        "Largest object that is stored. \"auto\" is \
+         the preset's; a preset without one stores objects \
+         up to a quarter of the device that they would be on.",
     )
     .word("auto"),
     Setting::new(
@@ -301,16 +332,72 @@ pub const SETTINGS: &[Setting] = &[
         &["auto"],
         |c, v| c.store.one_timer_hours = Take::take(v),
         "A cluster none of whose objects was used for this many hours is dropped; 0: never. \
-         \"auto\" is the preset's: never, and 115 in \"ucfs\".",
+         \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(
         "store.aging-mean",
         Kind::Int(1, 1000),
-        &["10"],
+        &["auto"],
         |c, v| c.store.aging_mean = Take::take(v),
-        "The reference counts of all clusters are halved when their mean passes this.",
-    ),
+        "The reference counts of all clusters are halved when their mean passes this. \"auto\" is \
+         the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.young-percent",
+        Kind::Int(0, 90),
+        &["auto"],
+        |c, v| c.store.young_percent = Take::take(v),
+        "Percent of all clusters, those opened last, that are spared when clusters are replaced: \
+         they have no references yet. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.tier-hot",
+        Kind::Int(0, 100),
+        &["auto"],
+        |c, v| c.store.tier_hot = Take::take(v),
+        "Percent of the objects' memory for those that were hit; 0 makes one LRU list of all. \
+         \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.tier-medium",
+        Kind::Int(0, 100),
+        &["auto"],
+        |c, v| c.store.tier_medium = Take::take(v),
+        "Percent of the objects' memory for those that are new, prefetched or no longer hot. What \
+         tier-hot and tier-medium leave of 100 is cold: next to be written or dropped. \"auto\" \
+         is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.group-share",
+        Kind::Int(1, 100),
+        &["auto"],
+        |c, v| c.store.group_share = Take::take(v),
+        "Percent of the cold memory, its oldest part, whose objects are grouped into clusters with \
+         the write policy \"on-evict\". \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.group-small",
+        Kind::Size(0, M),
+        &["auto"],
+        |c, v| c.store.group_small = Take::take(v),
+        "Objects smaller than this fill up the clusters of any group. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.group-slack",
+        Kind::Size(0, M),
+        &["auto"],
+        |c, v| c.store.group_slack = Take::take(v),
+        "A group is full when no more than this is free in its clusters. \"auto\" is the \
+         preset's.",
+    )
+    .word("auto"),
     Setting::new(
         "caching.heuristic-percent",
         Kind::Int(0, 100),
@@ -734,6 +821,8 @@ mod tests {
             "cache",
             "cache-size",
             "memory",
+            "preset",
+            "layout",
             "admin",
             "access-log",
             "log-format",

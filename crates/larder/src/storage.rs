@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
-use store::{Options, StoreShare};
+use store::{FormatOptions, LayoutName, Options, Preset, StoreShare, TierShares};
 use tokio::task::spawn_local;
 
 use crate::caches::Cache;
-use crate::config::{Config, Preset, ReadUnit};
+use crate::config::{Config, ReadUnit, WritePolicy};
 use crate::progress;
 use crate::units::about;
 
@@ -48,16 +48,43 @@ fn ring(files: &[Arc<CacheFile>]) -> Option<Ring> {
     }
 }
 
+/// The preset that the configuration names.
+fn preset(config: &Config) -> Preset {
+    // The declaration of the setting lists the names, so a configuration has one of them.
+    store::preset(&config.preset).unwrap_or_else(|| panic!("a preset {:?}", config.preset))
+}
+
+/// How memory is divided.
+pub fn tier_shares(config: &Config) -> TierShares {
+    let preset = preset(config).options.tier_shares;
+    TierShares {
+        hot: config.store.tier_hot.unwrap_or(preset.hot),
+        medium: config.store.tier_medium.unwrap_or(preset.medium),
+    }
+}
+
+/// What a new cache is created with.
+pub fn format_options(config: &Config) -> FormatOptions {
+    let (ours, preset) = (&config.store, preset(config).format);
+    FormatOptions {
+        layout: config.layout.as_deref().and_then(LayoutName::from_name).unwrap_or(preset.layout),
+        mean_object: ours.mean_object.unwrap_or(preset.mean_object),
+        cluster_size: ours.cluster_size.or(preset.cluster_size),
+    }
+}
+
 /// The store's options.
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let ours = &config.store;
-    let preset = match ours.preset {
-        Preset::Default => Options::default(),
-        Preset::Ucfs => Options::ucfs(),
-    };
+    let preset = preset(config).options;
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
     Options {
         memory: config.memory,
+        write_policy: match ours.write_policy {
+            Some(WritePolicy::OnInsert) => store::WritePolicy::OnInsert,
+            Some(WritePolicy::OnEvict) => store::WritePolicy::OnEvict,
+            None => preset.write_policy,
+        },
         read_unit: match ours.read_unit {
             Some(ReadUnit::Object) => store::ReadUnit::Object,
             Some(ReadUnit::Cluster) => store::ReadUnit::Cluster,
@@ -66,13 +93,18 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         durability_bound: ours.durability_bound,
         flush_interval: ours.flush_interval,
         stall_bound: ours.stall_bound,
-        object_max: ours.max_object,
+        object_max: ours.max_object.or(preset.object_max),
         one_timer_age: match ours.one_timer_hours {
             Some(0) => None,
             Some(hours) => Some(Duration::from_secs(hours * 3600)),
             None => preset.one_timer_age,
         },
-        aging_mean: ours.aging_mean,
+        aging_mean: ours.aging_mean.unwrap_or(preset.aging_mean),
+        young_percent: ours.young_percent.unwrap_or(preset.young_percent),
+        tier_shares: tier_shares(config),
+        group_share: ours.group_share.unwrap_or(preset.group_share),
+        group_small: ours.group_small.unwrap_or(preset.group_small),
+        group_slack: ours.group_slack.unwrap_or(preset.group_slack),
         on_event: Arc::new(progress::listener(paths)),
         ..preset
     }
@@ -97,43 +129,60 @@ pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use store::WritePolicy;
-
     use super::*;
     use crate::config::{File, Layer, Loaded};
 
     fn options_of(text: &str) -> Options {
+        options(&config_of(text), &[])
+    }
+
+    fn config_of(text: &str) -> Config {
         let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
         let loaded = Loaded::build(&file, &Layer::new());
-        options(&loaded.unwrap_or_else(|problems| panic!("{problems}")).config, &[])
+        loaded.unwrap_or_else(|problems| panic!("{problems}")).config
+    }
+
+    /// All of it in words, so that a field that is added later is compared too.
+    fn words(options: &Options) -> String {
+        format!("{options:?}")
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_store() {
-        let (ours, theirs) = (options_of(""), Options::default());
-        assert_eq!(ours.memory, theirs.memory);
-        assert_eq!(ours.write_policy, theirs.write_policy);
-        assert_eq!(ours.read_unit, theirs.read_unit);
-        assert_eq!(ours.durability_bound, theirs.durability_bound);
-        assert_eq!(ours.flush_interval, theirs.flush_interval);
-        assert_eq!(ours.stall_bound, theirs.stall_bound);
-        assert_eq!(ours.object_max, theirs.object_max);
-        assert_eq!(ours.one_timer_age, None);
-        assert_eq!(ours.aging_mean, theirs.aging_mean);
+    fn a_preset_alone_is_exactly_that_of_the_store() {
+        assert_eq!(words(&options_of("")), words(&Options::default()));
+        for name in store::PRESETS {
+            let text = format!("preset = '{name}'");
+            let theirs = store::preset(name).unwrap();
+            assert_eq!(words(&options_of(&text)), words(&theirs.options), "{name}");
+            let format = format_options(&config_of(&text));
+            assert_eq!(format!("{format:?}"), format!("{:?}", theirs.format), "{name}");
+        }
     }
 
     #[test]
     fn a_preset_decides_what_is_not_given() {
-        let ucfs = options_of("[store]\npreset = 'ucfs'");
-        assert_eq!(ucfs.write_policy, WritePolicy::OnEvict);
-        assert_eq!(ucfs.read_unit, store::ReadUnit::Cluster);
-        assert_eq!(ucfs.one_timer_age, Some(Duration::from_secs(115 * 3600)));
-        let text = "[store]\npreset = 'ucfs'\nread-unit = 'object'\none-timer-hours = 0";
-        let mixed = options_of(text);
-        assert_eq!(mixed.write_policy, WritePolicy::OnEvict);
-        assert_eq!(mixed.read_unit, store::ReadUnit::Object);
-        assert_eq!(mixed.one_timer_age, None);
+        let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
+                    write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
+                    young-percent = 7\ntier-hot = 10\ntier-medium = 60\ngroup-share = 25\n\
+                    group-small = 100\ngroup-slack = 200";
+        let expected = Options {
+            read_unit: store::ReadUnit::Object,
+            one_timer_age: None,
+            write_policy: store::WritePolicy::OnInsert,
+            object_max: Some(1 << 20),
+            aging_mean: 3,
+            young_percent: 7,
+            tier_shares: TierShares { hot: 10, medium: 60 },
+            group_share: 25,
+            group_small: 100,
+            group_slack: 200,
+            ..Options::ucfs()
+        };
+        assert_eq!(words(&options_of(text)), words(&expected));
         let hours = options_of("[store]\none-timer-hours = 115");
         assert_eq!(hours.one_timer_age, Some(Duration::from_secs(115 * 3600)));
+        let text = "preset = 'tfs'\n[store]\ncluster-size = '128K'\nmean-object = '5K'";
+        let format = format_options(&config_of(text));
+        assert_eq!((format.cluster_size, format.mean_object), (Some(128 << 10), 5 << 10));
     }
 }

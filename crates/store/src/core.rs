@@ -32,7 +32,7 @@ use crate::record::Place;
 use crate::secret::Secret;
 use crate::space::Space;
 use crate::superblock::{Condition, Superblock};
-use crate::tier::{Shares, Tier};
+use crate::tier::Tier;
 
 pub(crate) use insertion::{NewObject, Now, TryInsert};
 pub(crate) use lookup::{Expected, Finding, MetaPlan, ReadPlan};
@@ -157,7 +157,7 @@ impl Core {
         let secret = Arc::new(parts.superblock.secret.clone());
         Core {
             digester: Digester::new(&secret.digest_key()),
-            tier: Tier::new(memory.tier, Shares::default()),
+            tier: Tier::new(memory.tier, parts.options.tier_shares),
             unwritten_max: memory.unwritten_max,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),

@@ -1,19 +1,27 @@
 //! Two-level URL resolution grouping (systems C11; figures 4 and 5 of the UCFS paper): which
-//! objects of the memory tier's cold half are written together, so that reading one of them later
+//! objects of the old end of memory are written together, so that reading one of them later
 //! brings those that will be asked for next.
 //!
 //! The first is a page if there is one, because a page has parts; else the least recently used
 //! object. The buffer for it is `size / cluster + 1` clusters. It is filled with what lies in the
 //! same directory of the same site, then, so that little space stays empty, with objects that were
-//! asked for equally often and with small ones, first fit, until less than 1 KB is free.
+//! asked for equally often and with small ones, first fit, until no more than the slack is free.
 //!
 //! A pure function: it promises to return each candidate at most once, never more bytes than the
 //! buffer has, and the same group for the same candidates.
 
 use crate::digest::Digest;
 
-/// Free bytes below which filling ends, and below which an object counts as small.
-const SMALL: u64 = 1024;
+/// The sizes of grouping, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Of a cluster, as far as objects can use it.
+    pub cluster: u32,
+    /// An object below it fills up whatever group.
+    pub small: u32,
+    /// Filling goes on while more than this is free.
+    pub slack: u32,
+}
 
 /// An object that may be written, as grouping sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +49,9 @@ pub(crate) struct Group {
     pub free: u64,
 }
 
-/// Chooses a group among `candidates`, which are the cold half, least recently used first, for
-/// clusters that take `cluster` bytes of objects. `None` without candidates.
-pub(crate) fn choose(candidates: &[Candidate], cluster: u32) -> Option<Group> {
+/// Chooses a group among `candidates`, least recently used first. `None` without candidates.
+pub(crate) fn choose(candidates: &[Candidate], sizes: Sizes) -> Option<Group> {
+    let Sizes { cluster, small, slack } = sizes;
     assert!(cluster > 0, "a cluster has room");
     let first = candidates.iter().position(|candidate| candidate.html).unwrap_or(0);
     let seed = *candidates.get(first)?;
@@ -59,9 +67,8 @@ pub(crate) fn choose(candidates: &[Candidate], cluster: u32) -> Option<Group> {
     };
     filling.take(first);
     filling.fill(0, |candidate| candidate.group == seed.group);
-    // The paper goes on while more than 1 KB is free.
-    filling.fill(SMALL + 1, |candidate| {
-        candidate.accesses == seed.accesses || u64::from(candidate.bytes) < SMALL
+    filling.fill(u64::from(slack) + 1, |candidate| {
+        candidate.accesses == seed.accesses || candidate.bytes < small
     });
     Some(filling.group)
 }
@@ -101,6 +108,7 @@ mod tests {
     use crate::test_seed::seeds;
 
     const KB: u32 = 1024;
+    const SIZES: Sizes = Sizes { cluster: 64 * KB, small: KB, slack: KB };
 
     fn candidate(number: u64, bytes: u32, group: u64, accesses: u32) -> Candidate {
         let digest = Digest::from_halves(number, 0);
@@ -133,7 +141,7 @@ mod tests {
         // The page 2 (10 KB) comes first. Its directory 11 adds 1 (20) and 5 (25): 9 KB are free,
         // so 8 (10) does not fit. Then 3 (small), 7 (as often asked for as the page), 9 (small)
         // and 10, after which 224 bytes are free; 4 was too large, 0 and 6 differ.
-        let group = choose(&cold_half(), 64 * KB).unwrap();
+        let group = choose(&cold_half(), SIZES).unwrap();
         assert_eq!(numbers(&group), [2, 1, 5, 3, 7, 9, 10]);
         assert_eq!((group.clusters, group.free), (1, 1024 - 800));
     }
@@ -147,10 +155,10 @@ mod tests {
             candidate(3, 100, 3, 6),
         ];
         // A whole cluster and one more. After 2 exactly 1 KB is free: that ends it, 3 stays.
-        let group = choose(&candidates, 64 * KB).unwrap();
+        let group = choose(&candidates, SIZES).unwrap();
         assert_eq!(numbers(&group), [0, 2]);
         assert_eq!((group.clusters, group.free), (2, 1024));
-        assert_eq!(choose(&[], 64 * KB), None);
+        assert_eq!(choose(&[], SIZES), None);
     }
 
     #[test]
@@ -163,7 +171,7 @@ mod tests {
                     ..candidate(number, random.u32(1..9_000), random.u64(..30), random.u32(..4))
                 })
                 .collect();
-            let group = choose(&cold, 16 * KB).unwrap();
+            let group = choose(&cold, Sizes { cluster: 16 * KB, ..SIZES }).unwrap();
             let mut members = numbers(&group);
             let first = cold[members[0] as usize];
             assert!(first.html || cold.iter().all(|candidate| !candidate.html));
@@ -174,8 +182,8 @@ mod tests {
             assert_eq!(members.len(), group.members.len());
             for left in cold.iter().filter(|left| !group.members.contains(&left.digest)) {
                 let same = left.group == first.group;
-                let filler = left.accesses == first.accesses || u64::from(left.bytes) < SMALL;
-                let wanted = same || (filler && group.free > SMALL);
+                let filler = left.accesses == first.accesses || left.bytes < KB;
+                let wanted = same || (filler && group.free > u64::from(KB));
                 assert!(!wanted || u64::from(left.bytes) > group.free, "{left:?} was left out");
             }
         }

@@ -17,8 +17,10 @@ mod entry;
 mod event;
 mod inspect;
 mod key;
+mod layout_name;
 mod open;
 mod options;
+mod preset;
 mod space;
 mod stats;
 mod store;
@@ -68,10 +70,12 @@ pub use entry::{Body, Entry};
 pub use event::Event;
 pub use inspect::{ClusterReport, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 pub use key::{Key, Locality};
+pub use layout_name::LayoutName;
 pub use open::{
     Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, index_bytes, judge_superblocks,
 };
-pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, WritePolicy};
+pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy};
+pub use preset::{PRESETS, Preset, preset};
 pub use stats::Stats;
 pub use store::{FetchToken, Lookup, Store, StoreShare};
 pub use superblock::{Condition, FORMAT_VERSION, MAGIC};

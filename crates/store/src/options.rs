@@ -1,10 +1,12 @@
 //! Parameters of a store. A paper's system is one set of them; the defaults are the product's.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::areas::cluster_size_for;
 use crate::event::Event;
+use crate::layout_name::LayoutName;
 
 /// When an object is written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,21 @@ pub enum ReadUnit {
     Object,
     /// The whole cluster; its other objects enter memory as prefetched (UCFS, C4).
     Cluster,
+}
+
+/// How the memory tier is divided, in percent of its bytes; what is missing to 100 is cold (C10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierShares {
+    /// What was hit: 0 to 100. With 0 the tier is one LRU list, whose last part is cold (T4).
+    pub hot: u8,
+    /// What is new, prefetched or no longer hot: 0 to 100.
+    pub medium: u8,
+}
+
+impl Default for TierShares {
+    fn default() -> TierShares {
+        TierShares { hot: 30, medium: 40 }
+    }
 }
 
 /// Parameters of an open store; [`Options::default`] is the product's choice.
@@ -49,10 +66,60 @@ pub struct Options {
     pub aging_mean: u16,
     /// Percent of all clusters, the youngest, that are not evicted for want of references.
     pub young_percent: u8,
+    /// How memory is divided (C10).
+    pub tier_shares: TierShares,
+    /// Percent of the cold part of memory, its older end, whose objects are grouped
+    /// ([`WritePolicy::OnEvict`], C11): 1 to 100.
+    pub group_share: u8,
+    /// A group is filled up with objects of fewer bytes than this, whatever they are (C11).
+    pub group_small: u32,
+    /// A group counts as full when fewer bytes than this are free in its clusters (C11).
+    pub group_slack: u32,
     /// How long opening may wait for recovery before it goes on beside service.
     pub recovery_wait: Duration,
     /// Told what operators should know; called without locks held, must not block.
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Every field is named, so that one that is added is not forgotten here.
+        let Options {
+            memory,
+            write_policy,
+            read_unit,
+            durability_bound,
+            flush_interval,
+            stall_bound,
+            object_max,
+            one_timer_age,
+            aging_mean,
+            young_percent,
+            tier_shares,
+            group_share,
+            group_small,
+            group_slack,
+            recovery_wait,
+            on_event: _,
+        } = self;
+        f.debug_struct("Options")
+            .field("memory", memory)
+            .field("write_policy", write_policy)
+            .field("read_unit", read_unit)
+            .field("durability_bound", durability_bound)
+            .field("flush_interval", flush_interval)
+            .field("stall_bound", stall_bound)
+            .field("object_max", object_max)
+            .field("one_timer_age", one_timer_age)
+            .field("aging_mean", aging_mean)
+            .field("young_percent", young_percent)
+            .field("tier_shares", tier_shares)
+            .field("group_share", group_share)
+            .field("group_small", group_small)
+            .field("group_slack", group_slack)
+            .field("recovery_wait", recovery_wait)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
@@ -68,22 +135,12 @@ impl Default for Options {
             one_timer_age: None,
             aging_mean: 10,
             young_percent: 10,
+            tier_shares: TierShares::default(),
+            group_share: 50,
+            group_small: 1024,
+            group_slack: 1024,
             recovery_wait: Duration::from_millis(1500),
             on_event: Arc::new(|_| {}),
-        }
-    }
-}
-
-impl Options {
-    /// UCFS as its paper has it: whole-cluster reads, writes from the cold end of memory in
-    /// groups, one-timers dropped after 115 hours. A kill loses what is in memory only.
-    pub fn ucfs() -> Options {
-        Options {
-            write_policy: WritePolicy::OnEvict,
-            read_unit: ReadUnit::Cluster,
-            one_timer_age: Some(Duration::from_secs(115 * 3600)),
-            young_percent: 0,
-            ..Options::default()
         }
     }
 }
@@ -91,6 +148,8 @@ impl Options {
 /// Parameters fixed when a cache is created.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatOptions {
+    /// How objects are laid out.
+    pub layout: LayoutName,
     /// Expected mean object in bytes (body, metadata and key): sizes the index.
     pub mean_object: u32,
     /// Bytes of a cluster, a power of two within [`crate::CLUSTER_SIZES`]; `None`: by the size of
@@ -103,7 +162,11 @@ pub const MEAN_OBJECT: u32 = 12 * 1024;
 
 impl Default for FormatOptions {
     fn default() -> FormatOptions {
-        FormatOptions { mean_object: MEAN_OBJECT, cluster_size: None }
+        FormatOptions {
+            layout: LayoutName::default(),
+            mean_object: MEAN_OBJECT,
+            cluster_size: None,
+        }
     }
 }
 

@@ -19,27 +19,13 @@ mod lists;
 use hashbrown::HashTable;
 
 use crate::digest::Digest;
+use crate::options::TierShares;
 use lists::{Id, List, Slab};
 
 /// Something whose bytes in memory are counted.
 pub(crate) trait Weighed {
     /// Bytes in memory, overhead included.
     fn weight(&self) -> usize;
-}
-
-/// How capacity is divided, in percent; what is missing to 100 goes to cold.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shares {
-    /// Percent for hot.
-    pub hot: u8,
-    /// Percent for medium.
-    pub medium: u8,
-}
-
-impl Default for Shares {
-    fn default() -> Shares {
-        Shares { hot: 30, medium: 40 }
-    }
 }
 
 /// One of the three parts of the list.
@@ -117,14 +103,14 @@ pub(crate) struct Tier<T> {
     slab: Slab<Node<T>>,
     table: HashTable<Id>,
     levels: [LevelState; 3],
-    shares: Shares,
+    shares: TierShares,
     dirty_bytes: usize,
     counters: TierCounters,
 }
 
 impl<T: Weighed> Tier<T> {
     /// An empty tier of `capacity` bytes.
-    pub(crate) fn new(capacity: usize, shares: Shares) -> Tier<T> {
+    pub(crate) fn new(capacity: usize, shares: TierShares) -> Tier<T> {
         assert!(usize::from(shares.hot) + usize::from(shares.medium) <= 100, "shares are percents");
         let level = LevelState { list: List::EMPTY, bytes: 0, capacity: 0 };
         let mut tier = Tier {
@@ -154,10 +140,11 @@ impl<T: Weighed> Tier<T> {
         self.levels.iter().map(|level| level.capacity).sum()
     }
 
-    /// True when an object of this weight can stay: it fits each level. A heavier one would push
-    /// a whole level out and then leave itself.
+    /// True when an object of this weight can stay: it fits each level that there is. A heavier
+    /// one would push a whole level out and then leave itself.
     pub(crate) fn fits(&self, weight: usize) -> bool {
-        self.levels.iter().all(|level| weight <= level.capacity)
+        let mut levels = self.levels.iter().filter(|level| level.capacity > 0);
+        self.capacity() > 0 && levels.all(|level| weight <= level.capacity)
     }
 
     /// Looks an object up for a request: counts, and moves it to the top of hot.
@@ -246,15 +233,18 @@ impl<T: Weighed> Tier<T> {
         self.remove(&digest).map(|resident| Eviction::Dropped(digest, resident))
     }
 
-    /// The older half of cold by bytes of its capacity, least recently used first: what grouping
-    /// may choose from (systems C11).
-    pub(crate) fn cold_half(&self) -> impl Iterator<Item = (&Digest, &Resident<T>)> {
+    /// The oldest `percent` of cold by bytes of its capacity, least recently used first: what
+    /// grouping may choose from (systems C11, T4). At least one object when cold has one.
+    pub(crate) fn oldest_of_cold(
+        &self,
+        percent: u8,
+    ) -> impl Iterator<Item = (&Digest, &Resident<T>)> {
         let cold = &self.levels[Level::Cold as usize];
         let mut before = 0;
-        let half = cold.capacity / 2;
+        let bound = (cold.capacity as u128 * u128::from(percent) / 100) as usize;
         self.upwards(cold.list.oldest())
             .take_while(move |node| {
-                let within = before <= half;
+                let within = before == 0 || before < bound;
                 before += node.weight;
                 within
             })

@@ -18,6 +18,7 @@ mod cache_file;
 mod fronts;
 mod large;
 mod outcomes;
+mod presets;
 mod process;
 mod restart;
 mod sharing;

@@ -275,7 +275,7 @@ impl Core {
     fn choose_group(&self) -> Vec<Digest> {
         let candidates: Vec<grouping::Candidate> = self
             .tier
-            .cold_half()
+            .oldest_of_cold(self.options.group_share)
             .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
             .map(|(digest, resident)| grouping::Candidate {
                 digest: *digest,
@@ -285,8 +285,12 @@ impl Core {
                 accesses: resident.accesses,
             })
             .collect();
-        grouping::choose(&candidates, self.areas.cluster_size)
-            .map_or_else(Vec::new, |group| group.members)
+        let sizes = grouping::Sizes {
+            cluster: self.areas.cluster_size,
+            small: self.options.group_small,
+            slack: self.options.group_slack,
+        };
+        grouping::choose(&candidates, sizes).map_or_else(Vec::new, |group| group.members)
     }
 
     /// Moves a dirty object out of memory into the open cluster; gives it up when there is none.

@@ -94,16 +94,16 @@ impl Model {
         }
     }
 
-    fn cold_half(&self) -> Vec<Digest> {
+    fn oldest_of_cold(&self, percent: usize) -> Vec<Digest> {
         let mut before = 0;
-        let mut half = Vec::new();
+        let mut oldest = Vec::new();
         for (digest, resident) in &self.levels[2] {
-            if before <= self.capacity[2] / 2 {
-                half.push(*digest);
+            if before == 0 || before < self.capacity[2] * percent / 100 {
+                oldest.push(*digest);
             }
             before += resident.object.1;
         }
-        half
+        oldest
     }
 }
 
@@ -119,8 +119,10 @@ fn check(tier: &Tier<Body>, model: &Model) {
     assert_eq!((tier.len(), tier.bytes()), (all.len(), (0..3).map(|n| model.bytes(n)).sum()));
     let dirty = all.iter().filter(|(_, resident)| resident.dirty);
     assert_eq!(tier.dirty_bytes(), dirty.map(|(_, resident)| resident.object.1).sum::<usize>());
-    let half: Vec<Digest> = tier.cold_half().map(|(digest, _)| *digest).collect();
-    assert_eq!(half, model.cold_half());
+    for percent in [0, 50, 100] {
+        let oldest = tier.oldest_of_cold(percent).map(|(digest, _)| *digest);
+        assert_eq!(oldest.collect::<Vec<_>>(), model.oldest_of_cold(percent.into()));
+    }
     assert_eq!(*tier.counters(), model.counters);
 }
 
@@ -178,7 +180,7 @@ fn step(tier: &mut Tier<Body>, model: &mut Model, random: &mut fastrand::Rng) {
 fn any_sequence_of_operations_equals_the_model() {
     for seed in seeds("tier::any_sequence_of_operations_equals_the_model", 60) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let shares = Shares { hot: random.u8(..50), medium: random.u8(1..50) };
+        let shares = TierShares { hot: random.u8(..50), medium: random.u8(1..50) };
         let mut tier = Tier::new(0, shares);
         let mut model = Model {
             levels: Default::default(),
@@ -206,7 +208,7 @@ fn any_sequence_of_operations_equals_the_model() {
 
 #[test]
 fn objects_asked_for_once_do_not_displace_hot_ones() {
-    let mut tier = Tier::new(1_000, Shares::default());
+    let mut tier = Tier::new(1_000, TierShares::default());
     for number in 0..3 {
         tier.insert(digest(number), resident(number, 100));
         tier.get(&digest(number));
@@ -223,7 +225,7 @@ fn objects_asked_for_once_do_not_displace_hot_ones() {
 
 #[test]
 fn a_prefetched_object_counts_once() {
-    let mut tier = Tier::new(1_000, Shares::default());
+    let mut tier = Tier::new(1_000, TierShares::default());
     tier.insert(digest(1), Resident { prefetched: true, ..resident(1, 10) });
     tier.insert(digest(2), Resident { prefetched: true, ..resident(2, 10) });
     for _ in 0..3 {
@@ -237,7 +239,7 @@ fn a_prefetched_object_counts_once() {
 
 #[test]
 fn what_fits_each_level_fits() {
-    let tier = Tier::<Body>::new(1_000, Shares::default());
+    let tier = Tier::<Body>::new(1_000, TierShares::default());
     assert!(tier.fits(300));
     assert!(!tier.fits(301));
 }

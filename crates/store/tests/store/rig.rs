@@ -72,9 +72,9 @@ pub fn product() -> Options {
     Options { memory: 2 << 20, ..Options::default() }
 }
 
-/// The paper's.
+/// The paper's, but with objects of any size.
 pub fn ucfs() -> Options {
-    Options { memory: 2 << 20, ..Options::ucfs() }
+    Options { memory: 2 << 20, object_max: None, ..Options::ucfs() }
 }
 
 impl Rig {

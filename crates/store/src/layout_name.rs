@@ -1,0 +1,52 @@
+//! The names of the layouts, spelled alike in settings, commands, metrics and results.
+
+use std::fmt;
+
+/// How objects are laid out on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LayoutName {
+    /// In clusters, which are reclaimed whole.
+    #[default]
+    Cluster,
+}
+
+impl LayoutName {
+    /// All of them, in the order in which they are documented.
+    pub const ALL: [LayoutName; 1] = [LayoutName::Cluster];
+    /// Their names, in the same order.
+    pub const NAMES: &[&str] = &["cluster"];
+
+    /// As it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LayoutName::Cluster => "cluster",
+        }
+    }
+
+    /// The layout of this name, one of [`LayoutName::NAMES`].
+    pub fn from_name(name: &str) -> Option<LayoutName> {
+        Self::ALL.into_iter().find(|layout| layout.as_str() == name)
+    }
+}
+
+impl fmt::Display for LayoutName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_layouts_are_in_step() {
+        let names = LayoutName::ALL.map(LayoutName::as_str);
+        assert_eq!(names, LayoutName::NAMES);
+        for name in LayoutName::NAMES {
+            let layout = LayoutName::from_name(name).expect("listed");
+            assert_eq!(layout.to_string(), *name);
+        }
+        assert_eq!(LayoutName::from_name("Cluster"), None);
+    }
+}
