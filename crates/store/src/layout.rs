@@ -7,13 +7,15 @@
 //! device is the engine's. The rules are those of the papers:
 //!
 //! - [`Stream`]: round and round over the free slots (systems M6);
-//! - [`Unified`]: the largest free piece, contiguous (systems U2 to U5).
+//! - [`Unified`]: the largest free piece, contiguous (systems U2 to U5);
+//! - [`Buddy`]: the first free place of the object's size class (systems M4).
 //!
 //! All are plain `&mut self` code without clock and randomness: the same calls give the same runs.
 //! They promise that no slot is in two runs, that what was released is free at once and merged
 //! with its free neighbours, that counts are exact, and that a refusal takes nothing.
 
 mod any;
+mod buddy;
 #[cfg(test)]
 mod naive;
 mod slot_map;
@@ -21,6 +23,7 @@ mod stream;
 mod unified;
 
 pub use any::{AnyLayout, LayoutKind};
+pub use buddy::{Buddy, region_for};
 pub use slot_map::SlotMap;
 pub use stream::Stream;
 pub use unified::Unified;

@@ -1,6 +1,6 @@
 //! One of the layouts, chosen when the cache is made, with static dispatch.
 
-use super::{Layout, Run, SlotMap, Space, Stream, Unified};
+use super::{Buddy, Layout, Run, SlotMap, Space, Stream, Unified};
 
 /// Which layout, with its parameters. They belong to the cache: they say where objects may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,14 @@ pub enum LayoutKind {
     },
     /// The largest free piece, contiguous.
     Unified,
+    /// The first free place of the object's size class.
+    Buddy {
+        /// Slots of the largest class, at least one; what is larger is an extent of its own.
+        threshold: u32,
+        /// Slots of a region: at least the threshold, a multiple of 8, at most 65,528;
+        /// [`region_for`](super::region_for) says what suits.
+        region: u32,
+    },
 }
 
 /// A layout of any kind.
@@ -21,6 +29,8 @@ pub enum AnyLayout {
     Stream(Stream),
     /// See [`Unified`].
     Unified(Unified),
+    /// See [`Buddy`].
+    Buddy(Buddy),
 }
 
 impl AnyLayout {
@@ -29,6 +39,9 @@ impl AnyLayout {
         match kind {
             LayoutKind::Stream { runs_max } => AnyLayout::Stream(Stream::new(space, runs_max)),
             LayoutKind::Unified => AnyLayout::Unified(Unified::new(space)),
+            LayoutKind::Buddy { threshold, region } => {
+                AnyLayout::Buddy(Buddy::new(space, threshold, region))
+            }
         }
     }
 }
@@ -39,6 +52,7 @@ macro_rules! dispatch {
         match $any {
             AnyLayout::Stream($layout) => $call,
             AnyLayout::Unified($layout) => $call,
+            AnyLayout::Buddy($layout) => $call,
         }
     };
 }

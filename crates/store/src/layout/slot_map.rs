@@ -236,6 +236,17 @@ impl SlotMap {
         Some(number as u32 * 64 + self.words[number].trailing_ones())
     }
 
+    /// The highest free slot that is not above `from`.
+    pub fn previous_free(&self, from: u32) -> Option<u32> {
+        let number = from as usize / 64;
+        let word = !*self.words.get(number)? & (u64::MAX >> (63 - from % 64));
+        if word != 0 {
+            return Some(number as u32 * 64 + word.ilog2());
+        }
+        let number = self.some_free.previous(number.checked_sub(1)?)?;
+        Some(number as u32 * 64 + (!self.words[number]).ilog2())
+    }
+
     /// Where the free slots that begin at `from`, which is free, end; at most `limit`.
     pub fn end_of_free(&self, from: u32, limit: u32) -> u32 {
         let number = from as usize / 64;
@@ -350,6 +361,8 @@ mod tests {
         assert_eq!(map.is_used(at as u32), plain[at]);
         let next = (at..plain.len()).find(|slot| !plain[*slot]);
         assert_eq!(map.next_free(at as u32), next.map(|slot| slot as u32));
+        let previous = (0..=at).rev().find(|slot| !plain[*slot]);
+        assert_eq!(map.previous_free(at as u32), previous.map(|slot| slot as u32));
         let piece = expected.iter().find(|run| (run.first..run.end()).contains(&(at as u32)));
         if let Some(piece) = piece {
             assert_eq!(map.start_of_free(at as u32), piece.first);

@@ -1,0 +1,301 @@
+//! BUDDY (systems M4): objects of one size lie together, so that a slot that becomes free fits the
+//! next one exactly.
+//!
+//! The rule, precisely. An object of n slots, up to the threshold, belongs to size class n. A class
+//! has *regions*, aligned stretches of the space that are divided into places of n slots; the
+//! object takes the class's free place with the lowest position. When all are taken the lowest
+//! region that is free as a whole joins the class; a region without an object goes back. In the
+//! paper a class is a file of its own and grows as the disk lets it; here the regions are its
+//! chain.
+//!
+//! An object above the threshold, there a file of its own, is an extent: as many whole units of
+//! [`UNIT`] slots as it needs, at the highest position where they are free side by side. So extents
+//! come from the end of the space and regions from its beginning, and they disturb each other late.
+//!
+//! What a class or an extent cannot use, the rest of a region and of a last unit, counts as lost.
+//! A class without a free place is refused when no region is free, however many places others have:
+//! that is the price of never moving anything, and the eviction that follows must free a place of
+//! this class or a whole region.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use super::{Layout, Run, SlotMap, Space};
+
+/// Slots of a unit, in which extents are counted; regions are a multiple of it.
+pub const UNIT: u32 = 8;
+
+/// What a region is used for.
+#[derive(Clone, Copy, Default)]
+struct Region {
+    /// Slots of a place; 0 if the region belongs to no class.
+    class: u16,
+    /// Places in use.
+    used: u16,
+}
+
+/// The allocator. See the head of the file.
+pub struct Buddy {
+    space: Space,
+    /// Slots of the largest class.
+    threshold: u32,
+    /// Slots of a region.
+    region: u32,
+    map: SlotMap,
+    /// Units that belong to neither a region nor an extent are free in it.
+    pool: SlotMap,
+    regions: Vec<Region>,
+    /// Class and number of the regions of a class that have a free place.
+    room: BTreeSet<(u16, u32)>,
+    /// No region below this one is free as a whole.
+    pool_from: u32,
+    lost: u32,
+}
+
+/// The size of a region, in slots, that suits a space: a thousandth of it, so that one half-empty
+/// region of every class is bearable, but not less than one place of the largest class needs and
+/// not more than 2,048, where less than an eighth of a region is lost in any class up to 256.
+pub fn region_for(slots: u32, threshold: u32) -> u32 {
+    let wished = (slots / 1024).max(1).next_power_of_two().min(2048);
+    wished.max(threshold.next_multiple_of(UNIT))
+}
+
+impl Buddy {
+    /// An empty space with classes up to `threshold` slots and regions of `region` slots: at least
+    /// the threshold, at most 65,528 and a multiple of [`UNIT`].
+    pub fn new(space: Space, threshold: u32, region: u32) -> Buddy {
+        space.check();
+        assert!(threshold > 0 && threshold <= region, "a region holds a place of every class");
+        assert!(region.is_multiple_of(UNIT) && region <= 65_528, "a region of {region} slots");
+        let mut buddy = Buddy {
+            space,
+            threshold,
+            region,
+            map: SlotMap::new(space.slots),
+            pool: SlotMap::new(space.slots / UNIT),
+            regions: vec![Region::default(); (space.slots / region) as usize],
+            room: BTreeSet::new(),
+            pool_from: 0,
+            lost: 0,
+        };
+        buddy.lose(buddy.last_rest());
+        buddy
+    }
+
+    /// The slots at the end that do not fill a unit.
+    fn last_rest(&self) -> Run {
+        let len = self.space.slots % UNIT;
+        Run { first: self.space.slots - len, len }
+    }
+
+    fn lose(&mut self, rest: Run) {
+        if rest.len > 0 {
+            self.map.take(rest);
+            self.lost += rest.len;
+        }
+    }
+
+    fn find(&mut self, rest: Run) {
+        if rest.len > 0 {
+            self.map.give(rest);
+            self.lost -= rest.len;
+        }
+    }
+
+    /// The units of a region.
+    fn units_of(&self, region: u32) -> Run {
+        let len = self.region / UNIT;
+        Run { first: region * len, len }
+    }
+
+    /// What is left of a region behind its last place.
+    fn rest_of(&self, region: u32, class: u32) -> Run {
+        let len = self.region % class;
+        Run { first: (region + 1) * self.region - len, len }
+    }
+
+    /// The lowest region that is free as a whole.
+    fn free_region(&mut self) -> Option<u32> {
+        let count = self.regions.len() as u32;
+        while self.pool_from < count {
+            if self.pool.is_free_run(self.units_of(self.pool_from)) {
+                return Some(self.pool_from);
+            }
+            let behind = self.units_of(self.pool_from).end();
+            let next = self.pool.next_free(behind);
+            self.pool_from = next.map_or(count, |unit| unit * UNIT / self.region);
+        }
+        None
+    }
+
+    /// Gives a region that is free as a whole to a class.
+    fn open_region(&mut self, region: u32, class: u32) {
+        self.pool.take(self.units_of(region));
+        self.lose(self.rest_of(region, class));
+        self.regions[region as usize] = Region { class: class as u16, used: 0 };
+        self.room.insert((class as u16, region));
+    }
+
+    /// Takes a free place of a region of a class.
+    fn take_place(&mut self, region: u32, run: Run) {
+        self.map.take(run);
+        let entry = &mut self.regions[region as usize];
+        entry.used += 1;
+        if u32::from(entry.used) == self.region / run.len {
+            self.room.remove(&(entry.class, region));
+        }
+    }
+
+    fn place_in_class(&mut self, class: u32) -> Option<Run> {
+        let key = class as u16;
+        let region = match self.room.range((key, 0)..=(key, u32::MAX)).next() {
+            Some((_, region)) => *region,
+            None => {
+                let region = self.free_region()?;
+                self.open_region(region, class);
+                region
+            }
+        };
+        // Places are taken whole, so the first free slot begins one.
+        let first = self.map.next_free(region * self.region)?;
+        let run = Run { first, len: class };
+        self.take_place(region, run);
+        Some(run)
+    }
+
+    fn place_extent(&mut self, slots: u32) -> Option<Run> {
+        let units = slots.div_ceil(UNIT);
+        let mut from = self.pool.slots();
+        while let Some(last) = from.checked_sub(1).and_then(|from| self.pool.previous_free(from)) {
+            let first = self.pool.start_of_free(last);
+            if last - first + 1 >= units {
+                let run = Run { first: (last + 1 - units) * UNIT, len: slots };
+                self.take_extent(run);
+                return Some(run);
+            }
+            from = first;
+        }
+        None
+    }
+
+    /// The units of an extent, and what is left behind it of the last one.
+    fn units_and_rest(run: Run) -> (Run, Run) {
+        let units = Run { first: run.first / UNIT, len: run.len.div_ceil(UNIT) };
+        (units, Run { first: run.end(), len: units.len * UNIT - run.len })
+    }
+
+    fn take_extent(&mut self, run: Run) {
+        let (units, rest) = Buddy::units_and_rest(run);
+        self.pool.take(units);
+        self.map.take(run);
+        self.lose(rest);
+    }
+
+    fn release_extent(&mut self, run: Run) {
+        let (units, rest) = Buddy::units_and_rest(run);
+        self.find(rest);
+        self.map.give(run);
+        self.pool.give(units);
+        self.pool_from = self.pool_from.min(run.first / self.region);
+    }
+
+    fn release_place(&mut self, run: Run) {
+        let region = run.first / self.region;
+        let entry = &mut self.regions[region as usize];
+        let class = entry.class;
+        assert!(u32::from(class) == run.len, "{run:?} is a place of class {class}");
+        entry.used -= 1;
+        self.map.give(run);
+        if entry.used > 0 {
+            self.room.insert((class, region));
+            return;
+        }
+        *entry = Region::default();
+        self.room.remove(&(class, region));
+        self.find(self.rest_of(region, run.len));
+        self.pool.give(self.units_of(region));
+        self.pool_from = self.pool_from.min(region);
+    }
+
+    fn occupy_place(&mut self, run: Run) -> bool {
+        let (region, offset) = (run.first / self.region, run.first % self.region);
+        let Some(entry) = self.regions.get(region as usize) else { return false };
+        let is_place = offset.is_multiple_of(run.len) && offset + run.len <= self.region;
+        if !is_place || !self.map.is_free_run(run) {
+            return false;
+        }
+        if entry.class == 0 {
+            if !self.pool.is_free_run(self.units_of(region)) {
+                return false;
+            }
+            self.open_region(region, run.len);
+        } else if u32::from(entry.class) != run.len {
+            return false;
+        }
+        self.take_place(region, run);
+        true
+    }
+}
+
+impl Layout for Buddy {
+    fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool {
+        assert!(bytes > 0, "an object has bytes");
+        let Some(needed) = self.space.slots_for(bytes) else { return false };
+        let run = if needed <= self.threshold {
+            self.place_in_class(needed)
+        } else {
+            self.place_extent(needed)
+        };
+        runs.extend(run);
+        run.is_some()
+    }
+
+    fn release(&mut self, run: Run) {
+        if run.len <= self.threshold { self.release_place(run) } else { self.release_extent(run) }
+    }
+
+    /// A place opens its region for its class, if the region is free as a whole.
+    fn occupy(&mut self, run: Run) -> bool {
+        if run.len == 0 {
+            return false;
+        }
+        if run.len <= self.threshold {
+            return self.occupy_place(run);
+        }
+        let fits = run.first.is_multiple_of(UNIT) && self.map.is_free_run(run);
+        let free = fits && self.pool.is_free_run(Buddy::units_and_rest(run).0);
+        if free {
+            self.take_extent(run);
+        }
+        free
+    }
+
+    /// There is no position.
+    fn resume_at(&mut self, _slot: u32) {}
+
+    fn grow(&mut self, slots: u32) {
+        self.find(self.last_rest());
+        self.map.grow(slots);
+        self.pool.grow(slots / UNIT);
+        self.regions.resize((slots / self.region) as usize, Region::default());
+        self.space.slots = slots;
+        self.lose(self.last_rest());
+    }
+
+    fn map(&self) -> &SlotMap {
+        &self.map
+    }
+
+    fn lost_slots(&self) -> u32 {
+        self.lost
+    }
+
+    fn memory_bytes(&self) -> usize {
+        // A set's element with its share of a node that is two thirds full.
+        let room = self.room.len() * size_of::<(u16, u32)>() * 3 / 2;
+        let regions = self.regions.capacity() * size_of::<Region>();
+        self.map.memory_bytes() + self.pool.memory_bytes() + regions + room
+    }
+}
