@@ -5,5 +5,22 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod missratio;
+// What is asked for.
+pub mod contents;
+pub mod request;
 pub mod trace;
+pub mod two_level;
+pub mod workload;
+
+// Ways of keeping objects on a disk.
+pub mod baselines;
+pub mod engine_space;
+pub mod file_system;
+pub mod real_directory;
+pub mod real_engine;
+pub mod space_manager;
+
+// Runs.
+pub mod missratio;
+pub mod replay;
+pub mod space_run;

@@ -5,6 +5,7 @@
 
 mod disk;
 mod missratio;
+mod space;
 
 use clap::{ArgMatches, Command};
 
@@ -20,6 +21,7 @@ struct LabCommand {
 const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: disk::command, run: disk::run },
     LabCommand { arguments: missratio::command, run: missratio::run },
+    LabCommand { arguments: space::command, run: space::run },
 ];
 
 /// The arguments of `larder lab`.

@@ -1,0 +1,103 @@
+//! The product's engine as a [`SpaceManager`], on any device and in any time: a real file, memory,
+//! a simulated drive.
+//!
+//! It gets the lab's objects as the proxy would give it answers: a URL as the key, the origin server
+//! as the neighbourhood, some metadata, the body. The engine evicts by itself when its device is too
+//! small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use device::{Clock, Counts, Device};
+use store::{Hint, Key, Locality, Lookup, Refusal, Store};
+
+use crate::contents::mix;
+use crate::request::Object;
+use crate::space_manager::{Calls, Read, SpaceError, SpaceManager, Stored};
+
+/// The metadata of every object: about as much as the head of an answer takes.
+const META: &[u8] = &[b'm'; 300];
+
+/// The engine, its background running, on a device whose operations are counted.
+pub struct EngineSpace<D: Device, C: Clock> {
+    store: Store<D, C>,
+    counts: Rc<dyn Fn() -> Counts>,
+}
+
+impl<D: Device, C: Clock> EngineSpace<D, C> {
+    /// Drives `store`, whose [`Store::run_background`] somebody runs. `counts` tells what was done
+    /// on its device so far.
+    pub fn new(store: Store<D, C>, counts: Rc<dyn Fn() -> Counts>) -> EngineSpace<D, C> {
+        EngineSpace { store, counts }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Store<D, C> {
+        &self.store
+    }
+
+    async fn insert(&self, object: &Object, body: Bytes) -> Result<(), Refusal> {
+        let key = key(object);
+        let token = self.store.begin_fetch(&key);
+        let hint = Hint { size: Some(object.size), ..Hint::default() };
+        let meta = Bytes::from_static(META);
+        let mut writer = self.store.insert(&token, &key, meta, hint).await?;
+        writer.write(body).await?;
+        writer.commit().await
+    }
+}
+
+/// An object's name: as long as a URL is, the same for all versions.
+fn key(object: &Object) -> Key {
+    let url = format!("http://server-{}.example/objects/{:08}", object.server, object.id);
+    let site = mix(u64::from(object.server));
+    Key::new(url.into(), Locality { site, group: mix(site) }).expect("a short key")
+}
+
+impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
+    async fn store(&self, object: &Object, body: Bytes) -> Result<Stored, SpaceError> {
+        match self.insert(object, body).await {
+            Ok(()) => Ok(Stored::Kept),
+            Err(Refusal::Offline) => Err(SpaceError::Engine("its device was given up".to_owned())),
+            Err(refusal) => Ok(Stored::Refused(refusal)),
+        }
+    }
+
+    async fn read(&self, object: &Object) -> Result<Read, SpaceError> {
+        let Lookup::Hit(entry) = self.store.lookup(&key(object)).await else {
+            return Ok(Read::Gone);
+        };
+        let mut parts = Vec::new();
+        let mut body = entry.body(0..entry.len());
+        while let Some(part) = body.next().await {
+            match part {
+                Ok(bytes) => parts.push(bytes),
+                Err(_) => return Ok(Read::Gone),
+            }
+        }
+        Ok(Read::Body(parts))
+    }
+
+    async fn delete(&self, object: &Object) -> Result<bool, SpaceError> {
+        Ok(self.store.remove(&key(object)).await)
+    }
+
+    async fn finish(&self) -> Result<(), SpaceError> {
+        match self.store.shutdown().await {
+            true => Ok(()),
+            false => Err(SpaceError::Engine("its device could not be ended in order".to_owned())),
+        }
+    }
+
+    fn calls(&self) -> Calls {
+        let counts = (self.counts)();
+        Calls {
+            reads: counts.reads,
+            read_bytes: counts.bytes_read,
+            writes: counts.writes,
+            written_bytes: counts.bytes_written,
+            syncs: counts.flushes,
+            ..Calls::default()
+        }
+    }
+}
