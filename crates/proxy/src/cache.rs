@@ -217,7 +217,7 @@ pub(crate) async fn insert_marker(
     primary: &Key,
     marker: &VaryMarker,
 ) -> Result<(), store::Refusal> {
-    let hint = store::Hint { size: Some(0), kind: store::Kind::Other };
+    let hint = store::Hint { size: Some(0), ..store::Hint::default() };
     let meta: Bytes = marker.encode();
     store.insert(token, primary, meta, hint).await?.commit().await
 }

@@ -325,7 +325,10 @@ impl Filler {
             content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")
         });
         let kind = if html { Kind::Html } else { Kind::Other };
-        let hint = Hint { size: length, kind };
+        // Beyond 2106 and before 1970 it is as good as unknown.
+        let modified = head.packed().last_modified().map_or(0, |time| time.unix());
+        let stamp = u32::try_from(modified).unwrap_or(0);
+        let hint = Hint { size: length, kind, stamp };
         self.store.insert(token, &self.key, head.encode(), hint).await
     }
 

@@ -21,6 +21,9 @@ pub struct Hint {
     pub size: Option<u64>,
     /// Page or part.
     pub kind: Kind,
+    /// Four bytes that the store keeps with the object and hands back as [`crate::Entry::stamp`];
+    /// the exact index keeps them in memory as well (C1: when it was last modified). 0: unknown.
+    pub stamp: u32,
 }
 
 /// Why the store did not take an object. The caller serves it all the same.

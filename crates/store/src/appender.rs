@@ -116,6 +116,11 @@ impl Appender {
         })
     }
 
+    /// Whether there is a record in the open cluster.
+    pub(crate) fn begun(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| !open.entries.is_empty())
+    }
+
     /// The largest record that an empty cluster takes and the index can name.
     pub(crate) fn record_max(areas: &Areas) -> usize {
         (areas.cluster_size as usize - summary_len(1)).min(SizeClass::MAX_LEN as usize)

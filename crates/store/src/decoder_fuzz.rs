@@ -121,6 +121,8 @@ fn records(random: &mut fastrand::Rng) -> Subject {
         stored_at: 1,
         site: random.u64(..),
         group: random.u64(..),
+        references: random.u32(..),
+        stamp: random.u32(..),
     };
     let record = Record::new(&secret(), header, key, meta, body);
     let mut bytes = vec![0; record.len()];

@@ -73,6 +73,11 @@ impl<D: Device, C: Clock> Entry<D, C> {
         self.source
     }
 
+    /// What the caller gave as [`crate::Hint::stamp`].
+    pub fn stamp(&self) -> u32 {
+        self.object.header.stamp
+    }
+
     /// When the object was stored, in unix seconds.
     pub fn stored_at(&self) -> u64 {
         u64::from(self.object.header.stored_at)

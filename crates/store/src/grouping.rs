@@ -17,6 +17,8 @@ use crate::digest::Digest;
 pub(crate) struct Sizes {
     /// Of a cluster, as far as objects can use it.
     pub cluster: u32,
+    /// What every object takes of a cluster besides its own bytes.
+    pub each: u32,
     /// An object below it fills up whatever group.
     pub small: u32,
     /// Filling goes on while more than this is free.
@@ -51,13 +53,14 @@ pub(crate) struct Group {
 
 /// Chooses a group among `candidates`, least recently used first. `None` without candidates.
 pub(crate) fn choose(candidates: &[Candidate], sizes: Sizes) -> Option<Group> {
-    let Sizes { cluster, small, slack } = sizes;
+    let Sizes { cluster, each, small, slack } = sizes;
     assert!(cluster > 0, "a cluster has room");
     let first = candidates.iter().position(|candidate| candidate.html).unwrap_or(0);
     let seed = *candidates.get(first)?;
-    let clusters = seed.bytes / cluster + 1;
+    let clusters = (seed.bytes + each) / cluster + 1;
     let mut filling = Filling {
         candidates,
+        each: u64::from(each),
         chosen: vec![false; candidates.len()],
         group: Group {
             members: Vec::new(),
@@ -75,6 +78,7 @@ pub(crate) fn choose(candidates: &[Candidate], sizes: Sizes) -> Option<Group> {
 
 struct Filling<'a> {
     candidates: &'a [Candidate],
+    each: u64,
     chosen: Vec<bool>,
     group: Group,
 }
@@ -88,7 +92,7 @@ impl Filling<'_> {
                 break;
             }
             let candidate = &self.candidates[number];
-            let fits = !self.chosen[number] && u64::from(candidate.bytes) <= self.group.free;
+            let fits = !self.chosen[number] && self.size(candidate) <= self.group.free;
             if fits && belongs(candidate) {
                 self.take(number);
             }
@@ -98,7 +102,11 @@ impl Filling<'_> {
     fn take(&mut self, number: usize) {
         self.chosen[number] = true;
         self.group.members.push(self.candidates[number].digest);
-        self.group.free -= u64::from(self.candidates[number].bytes);
+        self.group.free -= self.size(&self.candidates[number]);
+    }
+
+    fn size(&self, candidate: &Candidate) -> u64 {
+        u64::from(candidate.bytes) + self.each
     }
 }
 
@@ -108,7 +116,7 @@ mod tests {
     use crate::test_seed::seeds;
 
     const KB: u32 = 1024;
-    const SIZES: Sizes = Sizes { cluster: 64 * KB, small: KB, slack: KB };
+    const SIZES: Sizes = Sizes { cluster: 64 * KB, each: 0, small: KB, slack: KB };
 
     fn candidate(number: u64, bytes: u32, group: u64, accesses: u32) -> Candidate {
         let digest = Digest::from_halves(number, 0);

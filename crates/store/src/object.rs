@@ -80,6 +80,11 @@ impl Object {
         }
     }
 
+    /// Bytes of its record on a device.
+    pub(crate) fn record_len(&self) -> usize {
+        crate::record::record_len(self.key.len(), self.meta.len(), self.body.len())
+    }
+
     /// True when the body lies in pieces of its own.
     pub(crate) fn in_pieces(&self) -> bool {
         self.header.piece_size > 0
@@ -124,6 +129,8 @@ mod tests {
             stored_at: 0,
             site: 0,
             group: 0,
+            references: 0,
+            stamp: 0,
         };
         for (len, buffer) in [(100, 8192), (3_000, 4096), (100_000, 106_496), (3_000, 1 << 20)] {
             let body = Bytes::from(vec![7; len]);

@@ -73,6 +73,11 @@ pub(crate) struct Header {
     /// Locality hashes, so that the object can be grouped again.
     pub(crate) site: u64,
     pub(crate) group: u64,
+    /// How often the object had been asked for when the record was written (2.4.1 of the UCFS
+    /// paper: reference number).
+    pub(crate) references: u32,
+    /// What the caller gave as [`crate::Hint::stamp`].
+    pub(crate) stamp: u32,
 }
 
 /// A record ready to be put into a cluster, but for its place.
@@ -134,7 +139,7 @@ impl Record {
         fields.u32(header.stored_at).u64(header.site).u64(header.group);
         fields.u32(self.key.len() as u32).u32(self.meta.len() as u32);
         fields.u32(self.body.len() as u32).u8(header.kind.code());
-        fields.u8(u8::from(header.html)).zeros(10);
+        fields.u8(u8::from(header.html)).zeros(2).u32(header.references).u32(header.stamp);
         fields.bytes(&self.key).bytes(&self.meta);
         for checksum in &self.checksums {
             fields.u64(*checksum);
@@ -180,6 +185,8 @@ impl Found {
         let lens = [from.u32()? as usize, from.u32()? as usize, from.u32()? as usize];
         let kind = RecordKind::from_code(from.u8()?)?;
         let html = from.u8()? == 1;
+        from.bytes(2)?;
+        let (references, stamp) = (from.u32()?, from.u32()?);
         let key = HEADER_LEN..HEADER_LEN.checked_add(lens[0])?;
         let meta = key.end..key.end.checked_add(lens[1])?;
         let checksums = meta.end..meta.end.checked_add(8 * lens[2].div_ceil(CHUNK))?;
@@ -201,6 +208,8 @@ impl Found {
             stored_at,
             site,
             group,
+            references,
+            stamp,
         };
         Some(Found { header, key, meta, body, checksums })
     }
@@ -240,6 +249,8 @@ mod tests {
             stored_at: 1_700_000_000,
             site: 1,
             group: 2,
+            references: 3,
+            stamp: 1_600_000_000,
         };
         let record = Record::new(
             &secret,

@@ -158,8 +158,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
         let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
         let overtaken = Some(Arc::clone(&self.overtaken));
-        // The head of a large object is worth little without its pieces: both go out now.
-        let new = NewObject { record, overtaken, write_now: piece_size > 0 };
+        let new = NewObject { record, overtaken };
         let moment = self.volume.insert(new).await?;
         // It is visible, and its pieces with it, even if nobody waits for the rest.
         self.progress.committed.store(true, Ordering::Release);
@@ -187,6 +186,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
             stored_at: self.volume.clock.unix_seconds() as u32,
             site: locality.site,
             group: locality.group,
+            references: 1,
+            stamp: self.hint.stamp,
         }
     }
 
@@ -216,7 +217,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let record =
             Record::new(&self.volume.shared.secret, header, Bytes::new(), Bytes::new(), body);
         self.pieces += 1;
-        self.volume.insert(NewObject { record, overtaken: None, write_now: true }).await?;
+        self.volume.insert(NewObject { record, overtaken: None }).await?;
         self.progress.placed.fetch_add(len, Ordering::Release);
         Ok(())
     }

@@ -16,18 +16,16 @@ use crate::index::{Inserted, Slot};
 use crate::journal::{Fact, Moment};
 use crate::object::Object;
 use crate::options::WritePolicy;
-use crate::record::{Record, RecordKind};
+use crate::record::{Header, Record, RecordKind};
 use crate::size_class::SizeClass;
-use crate::summary::Entry;
-use crate::tier::{Eviction, Weighed};
+use crate::summary::{self, Entry};
+use crate::tier::Eviction;
 
 /// An object or piece, complete but for its place.
 pub(crate) struct NewObject {
     pub(crate) record: Record,
     /// Of the fetch that it came from: objects only.
     pub(crate) overtaken: Option<Overtaken>,
-    /// Write it now, whatever the policy says.
-    pub(crate) write_now: bool,
 }
 
 /// What became of an insertion.
@@ -62,8 +60,7 @@ impl Core {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
-        let late = self.options.write_policy == WritePolicy::OnEvict && !new.write_now;
-        if late {
+        if self.written_late(&new.record) {
             let object = Arc::new(Object::from_record(&new.record, None));
             if self.worth_keeping(&object) {
                 // Memory gives up no faster than the device takes. Half of the room is more than
@@ -94,6 +91,15 @@ impl Core {
         }
         self.kick();
         TryInsert::Done(done)
+    }
+
+    /// Whether `record` lives in memory only until it leaves it. What would sweep memory does not,
+    /// and the head of such an object is worth little without its pieces: all go out at once.
+    fn written_late(&self, record: &Record) -> bool {
+        let header = &record.header;
+        let in_pieces = header.piece_size > 0;
+        self.options.write_policy == WritePolicy::OnEvict
+            && !(in_pieces && header.object_len > self.tier_share_max())
     }
 
     /// What is under the digest of `record` makes way for it.
@@ -199,6 +205,7 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let (dirty, accesses) = resident.map_or((false, 1), |r| (r.dirty, r.accesses));
+        let slot = slot.filter(|slot| !(in_memory && self.leave_device(*slot)));
         if let Some(slot) = slot
             && !self.place_meta(of, slot, &meta, now)?
         {
@@ -206,7 +213,7 @@ impl Core {
         }
         let object = Arc::new(of.with_meta(meta));
         if in_memory || self.worth_keeping(&object) {
-            let cluster = object.place.map(|place| self.areas.locate(place.position).0);
+            let cluster = slot.map(|slot| self.areas.locate(slot.position).0);
             self.tier.insert(digest, self.resident(&object, dirty, false, cluster, accesses));
             self.shrink_tier(now);
         }
@@ -261,18 +268,34 @@ impl Core {
         }
     }
 
-    /// Writes the group that `victim` and its neighbours in cold form.
+    /// Writes a group from the old end of memory, into clusters of its own. Without a place for
+    /// it `victim`, the least recently used object, is given up.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) {
-        let mut group = self.choose_group();
-        if !group.contains(&victim) {
-            group.push(victim);
+        self.begin_cluster();
+        let mut written = false;
+        for digest in self.choose_group() {
+            if !self.write_out(&digest, now) {
+                break;
+            }
+            written = true;
         }
-        for digest in group {
-            self.write_out(&digest, now);
+        if written {
+            self.begin_cluster();
+        } else if self.tier.remove(&victim).is_some() {
+            self.counters.dropped_unwritten += 1;
+        }
+    }
+
+    /// What is placed next gets a cluster of its own (2.4.2 of the UCFS paper: the write buffer is
+    /// a whole number of clusters).
+    pub(super) fn begin_cluster(&mut self) {
+        if self.space.appender().begun() {
+            self.seal_open();
         }
     }
 
     fn choose_group(&self) -> Vec<Digest> {
+        let granule = self.areas.granule as usize;
         let candidates: Vec<grouping::Candidate> = self
             .tier
             .oldest_of_cold(self.options.group_share)
@@ -281,50 +304,44 @@ impl Core {
                 digest: *digest,
                 html: resident.html,
                 group: resident.group,
-                bytes: resident.object.weight() as u32,
+                bytes: resident.object.record_len().next_multiple_of(granule) as u32,
                 accesses: resident.accesses,
             })
             .collect();
         let sizes = grouping::Sizes {
-            cluster: self.areas.cluster_size,
+            cluster: self.areas.cluster_size - summary::TRAILER_LEN as u32,
+            each: summary::ENTRY_LEN as u32,
             small: self.options.group_small,
             slack: self.options.group_slack,
         };
         grouping::choose(&candidates, sizes).map_or_else(Vec::new, |group| group.members)
     }
 
-    /// Moves a dirty object out of memory into the open cluster; gives it up when there is none.
-    pub(super) fn write_out(&mut self, digest: &Digest, now: Now) {
-        let Some(resident) = self.tier.remove(digest) else { return };
-        let object = resident.object;
-        let record = Record::new(
-            &self.secret,
-            object.header.clone(),
-            object.key.clone(),
-            object.meta.clone(),
-            object.body.clone(),
-        );
-        if self.make_room(record.len(), now) {
-            self.place(record, now);
-        } else {
-            self.counters.dropped_unwritten += 1;
+    /// Moves a dirty object out of memory into the open cluster. False when it has no place: it
+    /// stays.
+    fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
+        let Some(resident) = self.tier.peek(digest) else { return true };
+        if !self.make_room(resident.object.record_len(), now) {
+            return false;
         }
+        let Some(resident) = self.tier.remove(digest) else { return true };
+        let object = resident.object;
+        let header = Header { references: resident.accesses, ..object.header.clone() };
+        let (key, meta, body) = (object.key.clone(), object.meta.clone(), object.body.clone());
+        self.place(Record::new(&self.secret, header, key, meta, body), now);
+        true
     }
 
-    /// Writes every dirty object out (orderly stop, C13). False when room is missing: try again.
+    /// Writes every dirty object out (orderly stop, C13), neighbours behind one another. False
+    /// when room is missing: try again.
     pub(crate) fn write_out_dirty(&mut self, now: Now) -> bool {
-        let dirty: Vec<(Digest, usize)> = self
+        let mut dirty: Vec<(u64, Digest)> = self
             .tier
             .iter()
             .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
-            .map(|(digest, resident)| (*digest, resident.object.weight()))
+            .map(|(digest, resident)| (resident.group, *digest))
             .collect();
-        for (digest, weight) in dirty {
-            if !self.make_room(weight, now) {
-                return false;
-            }
-            self.write_out(&digest, now);
-        }
-        true
+        dirty.sort_by_key(|(group, _)| *group);
+        dirty.into_iter().all(|(_, digest)| self.write_out(&digest, now))
     }
 }

@@ -183,7 +183,7 @@ impl Core {
             return;
         }
         let cluster = object.place.map(|place| self.areas.locate(place.position).0);
-        let accesses = u32::from(!prefetched);
+        let accesses = object.header.references.saturating_add(u32::from(!prefetched));
         self.tier.insert(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
@@ -196,7 +196,7 @@ impl Core {
         !scan && self.tier.fits(object.weight())
     }
 
-    fn tier_share_max(&self) -> u64 {
+    pub(super) fn tier_share_max(&self) -> u64 {
         self.tier.capacity() as u64 / 16
     }
 

@@ -58,7 +58,7 @@ impl Core {
         let Some(slot) = self.index.get(&digest).filter(|slot| slot.position == position) else {
             return Taken::Gone;
         };
-        if entry.kind != RecordKind::Object || slot.refreshed {
+        if entry.kind == RecordKind::Meta || slot.refreshed {
             return Taken::Left;
         }
         if self.tier.peek(&digest).is_none() {

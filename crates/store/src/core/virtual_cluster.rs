@@ -4,11 +4,13 @@
 //! and its objects live in memory only. That is why there is never garbage and never a cleaner.
 //!
 //! In the memory tier the members of a virtual cluster count as dirty: they may not be dropped one
-//! by one. Clusters that hold pieces of large objects or replaced metadata are no virtual clusters.
+//! by one. Clusters that hold replaced metadata, or pieces of objects that memory does not take, are
+//! no virtual clusters.
 
 use super::{Core, Now};
 use crate::cluster_table::{ClusterId, State};
 use crate::digest::Digest;
+use crate::index::Slot;
 use crate::options::WritePolicy;
 use crate::tier::Level;
 
@@ -48,6 +50,15 @@ impl Core {
         self.drop_cluster(cluster);
     }
 
+    /// The object of `slot`, which is in memory, changes. When it is a member of a virtual cluster
+    /// it lives in memory only from now on, and the cluster is free: true.
+    pub(super) fn leave_device(&mut self, slot: Slot) -> bool {
+        let (cluster, _) = self.areas.locate(slot.position);
+        let is_virtual = self.space.virtual_clusters().contains_key(&cluster);
+        self.free_virtual(cluster);
+        is_virtual
+    }
+
     /// The cluster stays on the device, its objects become ordinary copies of what is there.
     pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
         for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
@@ -82,6 +93,7 @@ impl Core {
                 return;
             }
             // Regrouping needs a place for the objects. Without one they keep the one they have.
+            self.begin_cluster();
             let size = self.areas.cluster_size as usize / 2;
             if !self.make_room(size, now) {
                 self.dissolve_virtual(cluster);
