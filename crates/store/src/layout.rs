@@ -16,6 +16,7 @@
 
 mod any;
 mod buddy;
+pub mod locality;
 #[cfg(test)]
 mod naive;
 mod slot_map;

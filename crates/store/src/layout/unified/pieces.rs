@@ -1,9 +1,9 @@
 //! Free pieces: the largest at hand, and each one by its first and by its last slot.
 //!
 //! A maximum heap by length (systems U4) and two hash tables (front-rear hashing, U5) over one
-//! array of nodes. A node is 8 bytes, a heap entry 8, and each table holds the node's number, 4
-//! bytes and a byte of tag at a load between 7/16 and 7/8: 27 to 39 bytes a piece. The heap has
-//! four children to an entry, so that a piece sinks through half the levels of a binary one and the
+//! array of nodes. A node is 8 bytes, a heap entry 8 (both arrays grow by an eighth), and each table
+//! holds the node's number, 4 bytes and a byte of tag at a load between 7/16 and 7/8: 27 to 41 bytes
+//! a piece at the most there ever were; nothing is given back when there are fewer. The heap has four children to an entry, so that a piece sinks through half the levels of a binary one and the
 //! children lie in one or two cache lines.
 
 use hashbrown::HashTable;
@@ -57,6 +57,14 @@ fn run(nodes: &[Node], heap: &[Ranked], number: u32) -> Run {
     Run { first: node.first, len: heap[node.at as usize].len }
 }
 
+/// Makes room for one more, and for an eighth where there is none: doubling would leave half of
+/// what is most of the memory unused.
+fn grow<T>(array: &mut Vec<T>) {
+    if array.len() == array.capacity() {
+        array.reserve_exact(array.len() / 8 + 16);
+    }
+}
+
 impl Pieces {
     /// Slots of the largest piece.
     pub fn largest(&self) -> Option<u32> {
@@ -74,10 +82,12 @@ impl Pieces {
                 number
             }
             None => {
+                grow(&mut self.nodes);
                 self.nodes.push(node);
                 self.nodes.len() as u32 - 1
             }
         };
+        grow(&mut self.heap);
         self.heap.push(Ranked { len: piece.len, node: number });
         let (nodes, heap) = (&self.nodes, &self.heap);
         let first = |number: &u32| hash(nodes[*number as usize].first);

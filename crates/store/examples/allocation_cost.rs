@@ -1,0 +1,306 @@
+//! What placing and releasing cost as free pieces grow: UNIFIED's O(log n), and the other
+//! allocators beside it. No device and no engine, only the allocators.
+//!
+//! `cargo run --release -p store --example allocation_cost [-- MAX_PIECES [DIRECTORY]]`
+//!
+//! A space is filled with objects of 1 to 48 slots, then a fifth of them, chosen at random, is
+//! released, as in a cache that is 80% full. Then objects are released at random and others of the
+//! same sizes placed, a batch at a time: first as often as there are objects, so that the free
+//! pieces are those of a cache in use, then with each half of the batch timed. The quickest of five rounds counts, because the machine may
+//! have other work. With DIRECTORY the figures go to `allocation-cost.csv` and the plot to
+//! `allocation-cost.svg` in it.
+
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
+// A benchmark reads the clock; the crate's ban is for the engine.
+#![allow(clippy::disallowed_methods)]
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use plotters::prelude::*;
+use store::layouts::{AnyLayout, Layout, LayoutKind, Run, Space, region_for};
+
+const SLOT: u32 = 512;
+/// Slots of the largest object.
+const LARGEST: u32 = 48;
+/// The largest class of BUDDY.
+const THRESHOLD: u32 = 256;
+const SEED: u64 = 3;
+const ROUNDS: usize = 5;
+/// Pairs of a release and a place that a round times.
+const PAIRS: usize = 200_000;
+
+/// An object; in little memory, because there are tens of millions.
+struct Object {
+    slots: u32,
+    first: Run,
+    others: Box<[Run]>,
+}
+
+impl Object {
+    fn new(slots: u32, runs: &[Run]) -> Object {
+        let (first, others) = runs.split_first().expect("an object has a run");
+        Object { slots, first: *first, others: others.into() }
+    }
+
+    fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+}
+
+/// A space with objects in it.
+struct Filled {
+    layout: AnyLayout,
+    objects: Vec<Object>,
+    random: fastrand::Rng,
+    refused: usize,
+}
+
+/// What one measurement found.
+struct Figure {
+    layout: &'static str,
+    /// Pieces of UNIFIED for which the space was made.
+    meant: u32,
+    pieces: usize,
+    objects: usize,
+    place: f64,
+    release: f64,
+    occupy: f64,
+    /// Bytes of memory per free piece beside the bit vector.
+    bytes: f64,
+    runs: f64,
+    refused: usize,
+}
+
+fn kinds(slots: u32) -> [(&'static str, LayoutKind); 3] {
+    let region = region_for(slots, THRESHOLD);
+    [
+        ("unified", LayoutKind::Unified),
+        ("stream", LayoutKind::Stream { runs_max: 16 }),
+        ("buddy", LayoutKind::Buddy { threshold: THRESHOLD, region }),
+    ]
+}
+
+/// The space in which about `pieces` free pieces stand.
+fn space(pieces: u32) -> Space {
+    // Found by trying: 67 slots to a piece of UNIFIED.
+    let slots = u64::from(pieces) * 67;
+    Space { slots: u32::try_from(slots).unwrap().max(64), slot_bytes: SLOT, run_header: 32 }
+}
+
+impl Filled {
+    fn new(kind: LayoutKind, space: Space) -> Filled {
+        let mut random = fastrand::Rng::with_seed(SEED);
+        let mut layout = AnyLayout::new(kind, space);
+        let mut objects = Vec::new();
+        loop {
+            let slots = random.u32(1..=LARGEST);
+            let Some(object) = place(&mut layout, slots) else { break };
+            objects.push(object);
+        }
+        let mut filled = Filled { layout, objects, random, refused: 0 };
+        for _ in 0..filled.objects.len() / 5 {
+            let object = filled.take();
+            object.runs().for_each(|run| filled.layout.release(run));
+        }
+        filled
+    }
+
+    fn take(&mut self) -> Object {
+        let number = self.random.usize(..self.objects.len());
+        self.objects.swap_remove(number)
+    }
+
+    /// Releases and places `pairs` objects; the time that each took in all.
+    fn churn(&mut self, pairs: usize) -> (Duration, Duration) {
+        let batch = (self.objects.len() / 500).clamp(1, 1000);
+        let (mut placing, mut releasing) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..pairs / batch {
+            let out: Vec<Object> = (0..batch).map(|_| self.take()).collect();
+            let start = Instant::now();
+            for run in out.iter().flat_map(Object::runs) {
+                self.layout.release(run);
+            }
+            releasing += start.elapsed();
+            let mut sizes: Vec<u32> = out.iter().map(|object| object.slots).collect();
+            self.random.shuffle(&mut sizes);
+            let mut runs = Vec::with_capacity(batch * 16);
+            let mut ends = Vec::with_capacity(batch);
+            let start = Instant::now();
+            for slots in &sizes {
+                let placed = self.layout.place(u64::from(*slots) * u64::from(SLOT), &mut runs);
+                ends.push(if placed { Some(runs.len()) } else { None });
+            }
+            placing += start.elapsed();
+            let mut from = 0;
+            for (slots, end) in sizes.into_iter().zip(ends) {
+                let Some(end) = end else {
+                    self.refused += 1;
+                    continue;
+                };
+                self.objects.push(Object::new(slots, &runs[from..end]));
+                from = end;
+            }
+        }
+        (placing, releasing)
+    }
+}
+
+fn place(layout: &mut AnyLayout, slots: u32) -> Option<Object> {
+    let mut runs = Vec::with_capacity(1);
+    let placed = layout.place(u64::from(slots) * u64::from(SLOT), &mut runs);
+    placed.then(|| Object::new(slots, &runs))
+}
+
+/// What reading the clock twice adds to a batch.
+fn clock_cost() -> f64 {
+    let total: Duration = (0..100_000).map(|_| Instant::now().elapsed()).sum();
+    total.as_nanos() as f64 / 100_000.0
+}
+
+/// Nanoseconds to occupy a run, all runs of the space in ascending order, as recovery does.
+fn recover(kind: LayoutKind, space: Space, filled: &Filled) -> f64 {
+    let mut runs: Vec<Run> = filled.objects.iter().flat_map(Object::runs).collect();
+    runs.sort_unstable();
+    let mut layout = AnyLayout::new(kind, space);
+    let start = Instant::now();
+    for run in &runs {
+        assert!(layout.occupy(*run));
+    }
+    let took = start.elapsed();
+    assert_eq!(layout.free_pieces(), filled.layout.free_pieces());
+    took.as_nanos() as f64 / runs.len() as f64
+}
+
+fn measure(layout: &'static str, kind: LayoutKind, meant: u32) -> Figure {
+    let space = space(meant);
+    let mut filled = Filled::new(kind, space);
+    filled.churn(PAIRS.max(filled.objects.len()));
+    let overhead = clock_cost();
+    let (mut place, mut release) = (f64::MAX, f64::MAX);
+    for _ in 0..ROUNDS {
+        let batch = (filled.objects.len() / 500).clamp(1, 1000) as f64;
+        let (placing, releasing) = filled.churn(PAIRS);
+        let each = |took: Duration| took.as_nanos() as f64 / PAIRS as f64 - overhead / batch;
+        place = place.min(each(placing));
+        release = release.min(each(releasing));
+    }
+    let pieces = filled.layout.free_pieces();
+    let beside = filled.layout.memory_bytes() - filled.layout.map().memory_bytes();
+    let runs: usize = filled.objects.iter().map(|object| object.runs().count()).sum();
+    Figure {
+        layout,
+        meant,
+        pieces,
+        objects: filled.objects.len(),
+        place,
+        release,
+        occupy: recover(kind, space, &filled),
+        bytes: beside as f64 / pieces as f64,
+        runs: runs as f64 / filled.objects.len() as f64,
+        refused: filled.refused,
+    }
+}
+
+fn csv(figures: &[Figure]) -> String {
+    let mut text = String::from(
+        "layout,space_for_pieces,free_pieces,objects,place_ns,release_ns,occupy_ns,bytes_per_piece,runs_per_object,\
+         refused\n",
+    );
+    for figure in figures {
+        let Figure { layout, meant, pieces, objects, place, release, .. } = figure;
+        let Figure { occupy, bytes, runs, refused, .. } = figure;
+        writeln!(
+            text,
+            "{layout},{meant},{pieces},{objects},{place:.0},{release:.0},{occupy:.0},{bytes:.1},{runs:.2},\
+             {refused}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Nanoseconds over the size of the space in free pieces of UNIFIED, on a logarithmic axis, so that O(log n) is a straight line.
+fn plot(figures: &[Figure], path: &Path) {
+    let root = SVGBackend::new(path, (760, 420)).into_drawing_area();
+    root.fill(&WHITE).unwrap();
+    let pieces = || figures.iter().map(|figure| f64::from(figure.meant));
+    let highest = figures.iter().map(|figure| figure.place.max(figure.release)).fold(1.0, f64::max);
+    let last = pieces().fold(10.0, f64::max) * 1.2;
+    let mut chart = ChartBuilder::on(&root)
+        .margin(12)
+        .x_label_area_size(42)
+        .y_label_area_size(56)
+        .build_cartesian_2d((10.0..last).log_scale(), 0.0..highest * 1.05)
+        .unwrap();
+    chart
+        .configure_mesh()
+        .x_desc("free pieces of unified; the others in the same space")
+        .y_desc("ns per call")
+        .x_label_formatter(&|pieces| format!("{pieces:.0}"))
+        .light_line_style(WHITE)
+        .draw()
+        .unwrap();
+    let colours = [("unified", RED), ("stream", BLUE), ("buddy", GREEN)];
+    for (layout, colour) in colours {
+        let own = || figures.iter().filter(move |figure| figure.layout == layout);
+        let places = own().map(|figure| (f64::from(figure.meant), figure.place));
+        let releases = own().map(|figure| (f64::from(figure.meant), figure.release));
+        chart
+            .draw_series(LineSeries::new(places, colour.stroke_width(2)))
+            .unwrap()
+            .label(format!("{layout}, place"))
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
+        chart
+            .draw_series(DashedLineSeries::new(releases, 5, 4, colour.stroke_width(2)))
+            .unwrap()
+            .label(format!("{layout}, release"))
+            .legend(move |(x, y)| {
+                let dash = move |from: i32| {
+                    PathElement::new([(x + from, y), (x + from + 6, y)], colour.stroke_width(2))
+                };
+                EmptyElement::at((0, 0)) + dash(0) + dash(9) + dash(18)
+            });
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .legend_area_size(32)
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .draw()
+        .unwrap();
+    root.present().unwrap();
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let most = arguments.next().map_or(10_000_000, |most| most.parse().expect("MAX_PIECES"));
+    let directory = arguments.next();
+    let mut figures = Vec::new();
+    println!("layout      pieces    objects  place ns  release ns  occupy ns  bytes/piece  runs");
+    let mut pieces = 10;
+    while pieces <= most {
+        for (name, kind) in kinds(space(pieces).slots) {
+            let figure = measure(name, kind, pieces);
+            println!(
+                "{name:8} {:9} {:10} {:9.0} {:11.0} {:10.0} {:12.1} {:5.2}",
+                figure.pieces,
+                figure.objects,
+                figure.place,
+                figure.release,
+                figure.occupy,
+                figure.bytes,
+                figure.runs
+            );
+            figures.push(figure);
+        }
+        pieces *= 10;
+    }
+    if let Some(directory) = directory {
+        let directory = Path::new(&directory);
+        std::fs::write(directory.join("allocation-cost.csv"), csv(&figures)).unwrap();
+        plot(&figures, &directory.join("allocation-cost.svg"));
+    }
+}
