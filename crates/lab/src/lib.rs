@@ -21,6 +21,8 @@ pub mod real_engine;
 pub mod space_manager;
 
 // Runs.
+pub mod disk_compare;
+pub mod disk_replay;
 pub mod missratio;
 pub mod replay;
 pub mod space_run;

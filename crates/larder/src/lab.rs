@@ -4,6 +4,7 @@
 //! so that adding one is a line here.
 
 mod disk;
+mod disk_compare;
 mod missratio;
 mod space;
 
@@ -20,6 +21,7 @@ struct LabCommand {
 /// In the order of the help.
 const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: disk::command, run: disk::run },
+    LabCommand { arguments: disk_compare::command, run: disk_compare::run },
     LabCommand { arguments: missratio::command, run: missratio::run },
     LabCommand { arguments: space::command, run: space::run },
 ];

@@ -1,8 +1,11 @@
 //! The drives that are shipped, each a documented data file beside this one.
 
+use crate::drive_file::{self, DriveFile, Refused};
+
 /// Name and data file of each, in the order in which they are listed.
 const SHIPPED: &[(&str, &str)] = &[
     ("atlas10k", include_str!("drives/atlas10k.json")),
+    ("atlas10k_x3", include_str!("drives/atlas10k_x3.json")),
     ("barracuda", include_str!("drives/barracuda.json")),
     ("hp_c3323a", include_str!("drives/hp_c3323a.json")),
 ];
@@ -15,4 +18,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The data file of a shipped drive.
 pub fn text(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The shipped drive `name`.
+pub fn named(name: &str) -> Option<Result<DriveFile, Refused>> {
+    text(name).map(|text| drive_file::read(text, name))
 }

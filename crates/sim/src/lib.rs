@@ -12,10 +12,12 @@
 mod clock;
 mod contents;
 pub mod drive;
+pub mod drive_file;
 pub mod drives;
 mod executor;
 mod fault_plan;
 mod host_queue;
+pub mod mechanical;
 mod sim_disk;
 mod timetable;
 mod uniform;

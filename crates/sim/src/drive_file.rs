@@ -1,0 +1,417 @@
+//! What a data file says about a mechanical drive.
+//!
+//! A file is a JSON object of drives by name, each with its geometry, its mechanics and the
+//! settings of its controller; `docs/drives.md` goes through the fields. Fields that the model does
+//! not know are passed over; a field that the model needs and the file lacks is an error, or an
+//! assumption that is named in [`DriveFile::notes`].
+//!
+//! It promises: whatever the file contains, the answer is a drive that can be simulated or an error
+//! that names the drive, the field and what is expected there.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::mechanical::controller::{Controller, FastWrite, Overheads, ReadAhead};
+
+/// A drive as its data file describes it.
+#[derive(Clone, Debug)]
+pub struct DriveFile {
+    /// Maker and model.
+    pub label: String,
+    /// Sectors that can be addressed.
+    pub blocks: u64,
+    /// Recording surfaces, so many heads.
+    pub surfaces: u32,
+    /// What the arm and the spindle do.
+    pub mechanics: Mechanics,
+    /// How sectors are numbered.
+    pub layout: Layout,
+    /// From the outermost inwards.
+    pub zones: Vec<Zone>,
+    /// What the electronics do.
+    pub controller: Controller,
+    /// What the file did not say and was assumed, in words.
+    pub notes: Vec<String>,
+}
+
+/// Arm and spindle.
+#[derive(Clone, Debug)]
+pub struct Mechanics {
+    /// Milliseconds of one rotation.
+    pub rotation: f64,
+    /// Milliseconds until another head of the same cylinder reads.
+    pub head_switch: f64,
+    /// Milliseconds that a write waits longer than a read after the heads have moved.
+    pub write_settling: f64,
+    /// Distances in cylinders and the milliseconds that the arm takes, by rising distance.
+    pub seek: Vec<(u32, f64)>,
+}
+
+/// How sectors are numbered over tracks and where the spare ones lie.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// In which order the surfaces of a cylinder follow each other.
+    pub order: SurfaceOrder,
+    /// Where spare sectors lie.
+    pub sparing: Sparing,
+    /// Cylinders that share their spare sectors under [`Sparing::EndOfRange`].
+    pub range: u32,
+}
+
+/// In which order the surfaces of a cylinder follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SurfaceOrder {
+    /// From the first surface to the last on each cylinder.
+    Same,
+    /// To and fro: each cylinder begins on the surface on which the one before ended; each zone
+    /// begins with the first surface.
+    AlternatingInZone,
+    /// To and fro over the whole drive: even cylinders upwards, odd ones downwards.
+    Alternating,
+}
+
+/// Where spare sectors lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sparing {
+    /// There are none.
+    None,
+    /// Whole tracks at the end of each zone.
+    TracksOfZone,
+    /// At the end of each cylinder; `slips_use_spares` when skipped sectors are taken from them.
+    EndOfCylinder {
+        /// Whether skipped sectors are taken from the spare ones.
+        slips_use_spares: bool,
+    },
+    /// At the end of each track.
+    EndOfTrack,
+    /// At the front of each cylinder.
+    FrontOfCylinder {
+        /// Whether skipped sectors are taken from the spare ones.
+        slips_use_spares: bool,
+    },
+    /// At the end of each range of cylinders.
+    EndOfRange,
+    /// At the end of each zone.
+    EndOfZone {
+        /// Whether skipped sectors are taken from the spare ones.
+        slips_use_spares: bool,
+    },
+}
+
+/// Cylinders with the same number of sectors on a track.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// The first cylinder.
+    pub first: u32,
+    /// The last cylinder.
+    pub last: u32,
+    /// Sectors on a track.
+    pub sectors: u32,
+    /// Sectors by which the zone's first sector lies behind the index mark.
+    pub offset: f64,
+    /// Sectors at the front that the drive keeps for itself.
+    pub kept: u64,
+    /// Sectors by which a track begins later than the one before on the same cylinder.
+    pub track_skew: f64,
+    /// The same where the cylinder changes.
+    pub cylinder_skew: f64,
+    /// Spare sectors (tracks under [`Sparing::TracksOfZone`]) per zone, cylinder, range or track.
+    pub spares: u64,
+    /// Physical sectors of the zone, counted from its beginning, that are skipped.
+    pub slips: Vec<u64>,
+}
+
+/// Why a data file is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(String);
+
+impl Refused {
+    pub(crate) fn new(why: impl Into<String>) -> Refused {
+        Refused(why.into())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The names of the drives in the data file `text`.
+pub fn names(text: &str) -> Result<Vec<String>, Refused> {
+    Ok(object(text)?.keys().cloned().collect())
+}
+
+/// The drive `name` of the data file `text`.
+pub fn read(text: &str, name: &str) -> Result<DriveFile, Refused> {
+    let drives = object(text)?;
+    let Some(drive) = drives.get(name) else {
+        let known: Vec<&str> = drives.keys().map(String::as_str).collect();
+        return Err(Refused(format!("no drive {name:?} in it, but {}", known.join(", "))));
+    };
+    let refused = |why: String| Refused(format!("drive {name:?}: {why}"));
+    let fields = Fields::of(drive, "the drive").map_err(refused)?;
+    fields.drive().map_err(refused)
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Refused> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(drives)) => Ok(drives),
+        Ok(_) => Err(Refused("not a JSON object of drives by name".to_owned())),
+        Err(error) => Err(Refused(format!("not JSON: {error}"))),
+    }
+}
+
+/// An object of the file, with its name for messages.
+struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    place: String,
+}
+
+impl<'a> Fields<'a> {
+    fn of(value: &'a Value, place: &str) -> Result<Fields<'a>, String> {
+        match value {
+            Value::Object(map) => Ok(Fields { map, place: place.to_owned() }),
+            _ => Err(format!("{place} is not an object")),
+        }
+    }
+
+    fn value(&self, key: &str) -> Result<&'a Value, String> {
+        self.map.get(key).ok_or_else(|| format!("{} lacks {key:?}", self.place))
+    }
+
+    fn fields(&self, key: &str) -> Result<Fields<'a>, String> {
+        Fields::of(self.value(key)?, &format!("{key:?}"))
+    }
+
+    fn list(&self, key: &str) -> Result<&'a [Value], String> {
+        let list = self.value(key)?.as_array();
+        list.map(Vec::as_slice).ok_or_else(|| format!("{key:?} of {} is not a list", self.place))
+    }
+
+    /// A number from `min` to `max`.
+    fn number(&self, key: &str, min: f64, max: f64) -> Result<f64, String> {
+        let value = self.value(key)?;
+        value.as_f64().filter(|number| (min..=max).contains(number)).ok_or_else(|| {
+            format!("{key:?} of {} is {value}, not a number from {min} to {max}", self.place)
+        })
+    }
+
+    /// A whole number from `min` to `max`.
+    fn whole(&self, key: &str, min: u32, max: u32) -> Result<u32, String> {
+        let number = self.number(key, f64::from(min), f64::from(max))?;
+        match number.fract() == 0.0 {
+            true => Ok(number as u32),
+            false => Err(format!("{key:?} of {} is {number}, not a whole number", self.place)),
+        }
+    }
+
+    /// Milliseconds.
+    fn time(&self, key: &str) -> Result<f64, String> {
+        self.number(key, 0.0, 10_000.0)
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, String> {
+        Ok(self.whole(key, 0, 1)? == 1)
+    }
+
+    fn drive(&self) -> Result<DriveFile, String> {
+        let mut notes = Vec::new();
+        if self.whole("block_bytes", 1, 65_536)? != 512 {
+            return Err("\"block_bytes\" must be 512".to_owned());
+        }
+        let label = self.value("label")?.as_str().unwrap_or_default().to_owned();
+        let zones = self.zones()?;
+        let last = zones.last().map_or(0, |zone| zone.last);
+        let cylinders = self.whole("cylinders", 1, MAX_CYLINDERS)?;
+        if cylinders <= last {
+            return Err(format!("{cylinders} cylinders, but a zone ends at cylinder {last}"));
+        }
+        let mechanics = self.fields("mechanics")?.mechanics(self, cylinders)?;
+        let drive = DriveFile {
+            label,
+            blocks: u64::from(self.whole("block_count", 1, u32::MAX)?),
+            surfaces: self.whole("surfaces", 1, 256)?,
+            mechanics,
+            layout: self.fields("layout")?.layout()?,
+            zones,
+            controller: self.fields("controller_and_cache")?.controller(&mut notes)?,
+            notes,
+        };
+        Ok(drive)
+    }
+
+    fn mechanics(&self, drive: &Fields<'_>, cylinders: u32) -> Result<Mechanics, String> {
+        Ok(Mechanics {
+            rotation: 60_000.0 / self.number("Rotation speed (in rpms)", 60.0, 1_000_000.0)?,
+            head_switch: self.time("Head switch time")?,
+            write_settling: self.time("Add. write settling delay")?,
+            seek: drive.seek(cylinders)?,
+        })
+    }
+
+    /// The measured seek times.
+    fn seek(&self, cylinders: u32) -> Result<Vec<(u32, f64)>, String> {
+        let key = "seek_curve_cyl_ms";
+        let mut points: Vec<(u32, f64)> = Vec::new();
+        for (index, point) in self.list(key)?.iter().enumerate() {
+            let pair = point.as_array().map(Vec::as_slice);
+            let numbers = match pair {
+                Some([distance, time]) => distance.as_u64().zip(time.as_f64()),
+                _ => None,
+            };
+            let above = points.last().map_or(0, |(distance, _)| *distance);
+            match numbers {
+                Some((distance, time))
+                    if distance > u64::from(above)
+                        && distance <= u64::from(u32::MAX)
+                        && (0.0..10_000.0).contains(&time) =>
+                {
+                    points.push((distance as u32, time));
+                }
+                _ => {
+                    return Err(format!(
+                        "point {} of {key:?} is {point}, not [cylinders, milliseconds] with more \
+                         than {above} cylinders",
+                        index + 1
+                    ));
+                }
+            }
+        }
+        match points.is_empty() && cylinders > 1 {
+            true => Err(format!("{key:?} has no points")),
+            false => Ok(points),
+        }
+    }
+
+    fn layout(&self) -> Result<Layout, String> {
+        let order = match self.whole("LBN-to-PBN mapping scheme", 0, 2)? {
+            0 => SurfaceOrder::Same,
+            1 => SurfaceOrder::AlternatingInZone,
+            _ => SurfaceOrder::Alternating,
+        };
+        let sparing = match self.whole("Sparing scheme used", 0, 10)? {
+            // Spare sectors at the end of the drive are behind all that is addressed.
+            0 | 7 => Sparing::None,
+            1 => Sparing::TracksOfZone,
+            2 => Sparing::EndOfCylinder { slips_use_spares: true },
+            3 => Sparing::EndOfTrack,
+            4 => Sparing::EndOfCylinder { slips_use_spares: false },
+            5 => Sparing::FrontOfCylinder { slips_use_spares: true },
+            6 => Sparing::FrontOfCylinder { slips_use_spares: false },
+            8 => Sparing::EndOfRange,
+            9 => Sparing::EndOfZone { slips_use_spares: true },
+            _ => Sparing::EndOfZone { slips_use_spares: false },
+        };
+        Ok(Layout { order, sparing, range: self.whole("Rangesize for sparing", 0, u32::MAX)? })
+    }
+
+    fn zones(&self) -> Result<Vec<Zone>, String> {
+        let slips = match self.map.contains_key("slips_by_zone") {
+            true => self.list("slips_by_zone")?,
+            false => &[],
+        };
+        let mut zones: Vec<Zone> = Vec::new();
+        for (index, zone) in self.list("zones")?.iter().enumerate() {
+            let place = format!("zone {}", index + 1);
+            let fields = Fields::of(zone, &place)?;
+            let zone = fields.zone(slips.get(index))?;
+            let begun = zones.last().map_or(0, |before: &Zone| before.last + 1);
+            if zone.first < begun || zone.last < zone.first {
+                return Err(format!(
+                    "{place} has the cylinders {} to {}, but {begun} is the first that is free",
+                    zone.first, zone.last
+                ));
+            }
+            zones.push(zone);
+        }
+        if zones.is_empty() {
+            return Err("\"zones\" is empty".to_owned());
+        }
+        Ok(zones)
+    }
+
+    fn zone(&self, slips: Option<&Value>) -> Result<Zone, String> {
+        let mut skipped: Vec<u64> = Vec::new();
+        for slip in slips.and_then(Value::as_array).into_iter().flatten() {
+            let sector = slip.as_u64().filter(|sector| *sector <= u64::from(u32::MAX));
+            let why = || format!("a slip of {} is {slip}, not a sector", self.place);
+            skipped.push(sector.ok_or_else(why)?);
+        }
+        skipped.sort_unstable();
+        skipped.dedup();
+        let skew = |key| self.number(key, 0.0, 1_000_000.0);
+        Ok(Zone {
+            first: self.whole("First cylinder number", 0, MAX_CYLINDERS)?,
+            last: self.whole("Last cylinder number", 0, MAX_CYLINDERS)?,
+            sectors: self.whole("Blocks per track", 1, 1_000_000)?,
+            offset: skew("Offset of first block")?,
+            kept: u64::from(self.whole("Empty space at zone front", 0, u32::MAX)?),
+            track_skew: skew("Skew for track switch")?,
+            cylinder_skew: skew("Skew for cylinder switch")?,
+            spares: u64::from(self.whole("Number of spares", 0, u32::MAX)?),
+            slips: skipped,
+        })
+    }
+
+    fn controller(&self, notes: &mut Vec<String>) -> Result<Controller, String> {
+        let scale = self.number("Time scale for overheads", 0.0, 1_000.0)?;
+        let overhead = |key: &str| Ok::<f64, String>(self.time(key)? * scale);
+        let pair = |what: &str| -> Result<[f64; 2], String> {
+            let after = |kind| overhead(&format!("{what} over. after {kind}"));
+            Ok([after("read")?, after("write")?])
+        };
+        let mut bus = self.time("Bulk sector transfer time")?;
+        if bus == 0.0 {
+            bus = HOST_BUS;
+            notes.push(format!(
+                "\"Bulk sector transfer time\" is 0, the host's bus decides: {HOST_BUS} ms per \
+                 sector assumed"
+            ));
+        }
+        let segment = self.whole("Segment size (in blks)", 1, 1 << 30)?;
+        let read_ahead = match self.whole("Buffer continuous read", 0, 4)? {
+            0 => ReadAhead::None,
+            2 => ReadAhead::Track,
+            3 => ReadAhead::Cylinder,
+            _ => ReadAhead::Segment,
+        };
+        Ok(Controller {
+            overheads: Overheads {
+                request: overhead("Per-request overhead time")?,
+                read_hit: pair("Read hit")?,
+                read_miss: pair("Read miss")?,
+                write_hit: pair("Write hit")?,
+                write_miss: pair("Write miss")?,
+                read_completion: overhead("Read completion overhead")?,
+                write_completion: overhead("Write completion overhead")?,
+            },
+            bus,
+            caching: self.flag("Enable caching in buffer")?,
+            segments: self.whole("Number of buffer segments", 1, 65_536)?,
+            segment: u64::from(segment),
+            read_watermark: self.number("High (read) water mark", 0.0, 1.0)?,
+            watermark_of_request: self.flag("Set watermark by reqsize")?,
+            read_ahead,
+            read_ahead_most: u64::from(self.whole("Maximum read-ahead (blks)", 0, 1 << 30)?),
+            read_ahead_over_requested: self.flag("Read-ahead over requested")?,
+            stop_in_sector: self.flag("Stop prefetch in sector")?,
+            fast_write: match self.whole("Fast write level", 0, 2)? {
+                0 => FastWrite::Never,
+                _ => FastWrite::Always,
+            },
+            combine_writes: self.flag("Combine seq writes")?,
+            read_written: self.flag("Allow read hits on write data")?,
+        })
+    }
+}
+
+/// No drive has more; it bounds the table of seek times.
+const MAX_CYLINDERS: u32 = 1 << 22;
+
+/// Milliseconds for a sector over the bus of the host, where the drive's file leaves it to that:
+/// 3.52 MB/s, what measurements of such drives show.
+const HOST_BUS: f64 = 0.1455;

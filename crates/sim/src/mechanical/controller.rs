@@ -1,0 +1,75 @@
+//! What the electronics of a drive do: overheads, bus, and the rules of the on-board cache.
+
+/// The settings of a drive's controller. Times are milliseconds.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    /// What a request costs before anything else happens.
+    pub overheads: Overheads,
+    /// For one sector over the bus.
+    pub bus: f64,
+    /// Whether data stays in the buffer after a request.
+    pub caching: bool,
+    /// Segments of the buffer.
+    pub segments: u32,
+    /// Sectors of a segment.
+    pub segment: u64,
+    /// The share of a read that must be in the buffer before the bus is used.
+    pub read_watermark: f64,
+    /// Whether that is a share of the request or else of the segment.
+    pub watermark_of_request: bool,
+    /// How far the drive goes on reading after a read.
+    pub read_ahead: ReadAhead,
+    /// The most sectors that it reads ahead.
+    pub read_ahead_most: u64,
+    /// Whether reading ahead may overwrite what was asked for.
+    pub read_ahead_over_requested: bool,
+    /// Whether reading ahead stops at once for a new request; else at the end of the sector.
+    pub stop_in_sector: bool,
+    /// When a write is acknowledged.
+    pub fast_write: FastWrite,
+    /// Whether sequential writes share a segment.
+    pub combine_writes: bool,
+    /// Whether what was written can be read from the buffer.
+    pub read_written: bool,
+}
+
+/// What a request costs before anything else happens; pairs are for after a read, after a write.
+#[derive(Clone, Debug)]
+pub struct Overheads {
+    /// Every request.
+    pub request: f64,
+    /// A read of what is in the buffer.
+    pub read_hit: [f64; 2],
+    /// A read that needs the medium.
+    pub read_miss: [f64; 2],
+    /// A write that is acknowledged from the buffer.
+    pub write_hit: [f64; 2],
+    /// A write that is acknowledged from the medium.
+    pub write_miss: [f64; 2],
+    /// After the last sector of a read.
+    pub read_completion: f64,
+    /// After the last sector of a write.
+    pub write_completion: f64,
+}
+
+/// How far the drive goes on reading after a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAhead {
+    /// Not at all.
+    None,
+    /// To the end of the track.
+    Track,
+    /// To the end of the cylinder.
+    Cylinder,
+    /// Until the segment is full.
+    Segment,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastWrite {
+    /// When it is on the medium.
+    Never,
+    /// When it is in the buffer.
+    Always,
+}

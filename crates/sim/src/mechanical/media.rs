@@ -1,0 +1,148 @@
+//! Arm and spindle: when the heads have passed over the sectors of a request.
+//!
+//! The spindle never stops, so the angle under the heads follows from the time. The arm waits for
+//! its sector, and behind the last sector of a track it moves on to the next.
+
+use crate::drive_file::DriveFile;
+use crate::mechanical::geometry::{Geometry, Run};
+
+/// Arm and spindle with what is under them. Times are milliseconds.
+#[derive(Clone, Debug)]
+pub struct Media {
+    /// Where sectors lie.
+    pub geometry: Geometry,
+    /// Of one rotation, and its inverse.
+    rotation: f64,
+    rotations: f64,
+    head_switch: f64,
+    write_settling: f64,
+    /// By distance in cylinders.
+    seek: Vec<f64>,
+}
+
+/// Where the arm stands and which head is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// The cylinder.
+    pub cylinder: u32,
+    /// The head.
+    pub head: u32,
+}
+
+/// What the heads do on a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// They read.
+    Read,
+    /// They write, and settle longer before.
+    Write,
+}
+
+/// A run of sectors as it passed under the heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// Where it lies.
+    pub run: Run,
+    /// When its first sector came.
+    pub begin: f64,
+    /// When its last sector had passed.
+    pub end: f64,
+    /// How long a sector takes.
+    pub sector: f64,
+}
+
+/// A sector that comes within this part of a rotation is taken for one that has just come: the
+/// rounding of times to nanoseconds is below it.
+const JUST_COME: f64 = 1e-6;
+
+impl Media {
+    /// The arm and the spindle of `drive`.
+    pub fn new(drive: &DriveFile, geometry: Geometry) -> Media {
+        let cylinders = drive.zones.last().map_or(0, |zone| zone.last) as usize + 1;
+        let mechanics = &drive.mechanics;
+        Media {
+            geometry,
+            rotation: mechanics.rotation,
+            rotations: 1.0 / mechanics.rotation,
+            head_switch: mechanics.head_switch,
+            write_settling: mechanics.write_settling,
+            seek: seek_table(&mechanics.seek, cylinders),
+        }
+    }
+
+    /// Milliseconds until `arm` is over `run` and may begin.
+    fn positioning(&self, arm: Arm, run: &Run, pass: Pass) -> f64 {
+        if arm.cylinder == run.cylinder && arm.head == run.head {
+            return 0.0;
+        }
+        let distance = arm.cylinder.abs_diff(run.cylinder) as usize;
+        let switch = if arm.head == run.head { 0.0 } else { self.head_switch };
+        let settling = if pass == Pass::Write { self.write_settling } else { 0.0 };
+        self.seek[distance].max(switch) + settling
+    }
+
+    /// Moves the arm to `run` from `now` on and lets it pass.
+    pub fn pass(&self, now: f64, arm: &mut Arm, run: Run, pass: Pass) -> Passed {
+        let there = now + self.positioning(*arm, &run, pass);
+        *arm = Arm { cylinder: run.cylinder, head: run.head };
+        let turned = there * self.rotations;
+        let mut wait = run.angle - (turned - turned.floor());
+        if wait < -JUST_COME {
+            wait += 1.0;
+        }
+        let begin = there + wait.max(0.0) * self.rotation;
+        let sector = run.sector * self.rotation;
+        Passed { run, begin, end: begin + run.span as f64 * sector, sector }
+    }
+
+    /// Behind the last of the sectors up to `limit` that lies on the track of `sector`.
+    pub fn track_end(&self, sector: u64, limit: u64) -> u64 {
+        let runs = &mut self.geometry.runs(sector, limit.saturating_sub(sector));
+        runs.next().map_or(limit, |run| sector + run.sectors)
+    }
+
+    /// Behind the last of the sectors up to `limit` that lies on the cylinder of `sector`.
+    pub fn cylinder_end(&self, sector: u64, limit: u64) -> u64 {
+        let mut runs = self.geometry.runs(sector, limit.saturating_sub(sector)).peekable();
+        let Some(cylinder) = runs.peek().map(|run| run.cylinder) else {
+            return limit;
+        };
+        sector + runs.take_while(|run| run.cylinder == cylinder).map(|run| run.sectors).sum::<u64>()
+    }
+
+    /// Lets all `count` sectors from `sector` pass and returns when the last one had.
+    pub fn pass_all(
+        &self,
+        now: f64,
+        arm: &mut Arm,
+        (sector, count): (u64, u64),
+        pass: Pass,
+    ) -> f64 {
+        let runs = self.geometry.runs(sector, count);
+        runs.fold(now, |now, run| self.pass(now, arm, run, pass).end)
+    }
+}
+
+/// Seek times for every distance: on lines between the measured points, level behind the last.
+fn seek_table(points: &[(u32, f64)], cylinders: usize) -> Vec<f64> {
+    let mut table = Vec::with_capacity(cylinders);
+    table.push(0.0);
+    let mut points = points.iter().map(|(distance, time)| (*distance as usize, *time));
+    let first = points.next().unwrap_or((1, 0.0));
+    let (mut below, mut above) = (first, points.next());
+    for distance in 1..cylinders {
+        while let Some(next) = above
+            && next.0 <= distance
+        {
+            (below, above) = (next, points.next());
+        }
+        table.push(match above {
+            Some(next) if distance > below.0 => {
+                let share = (distance - below.0) as f64 / (next.0 - below.0) as f64;
+                below.1 + (next.1 - below.1) * share
+            }
+            _ => below.1,
+        });
+    }
+    table
+}

@@ -1,0 +1,109 @@
+//! Reads: from the buffer, from the medium, or the rest of what is being read ahead.
+
+use crate::mechanical::MechanicalDrive;
+use crate::mechanical::media::{Arm, Pass};
+
+impl MechanicalDrive {
+    /// Serves a read at `start` and returns when it is done.
+    pub(super) fn read(&mut self, start: f64, sector: u64, count: u64) -> f64 {
+        let end = sector + count;
+        if let Some((_, arm)) = self.buffer.advance(start, &self.media, None) {
+            self.arm = arm;
+        }
+        let found = match self.controller.caching {
+            true => self.buffer.find(sector),
+            false => None,
+        };
+        let done = match found {
+            Some(segment) if segment.end >= end => self.read_buffered(start, sector, count),
+            Some(segment) => self.read_partly(start, (sector, count), segment.end),
+            None => self.read_medium(start, sector, count),
+        };
+        done + self.controller.overheads.read_completion
+    }
+
+    /// All of it is in the buffer.
+    fn read_buffered(&mut self, start: f64, sector: u64, count: u64) -> f64 {
+        let done = start
+            + self.overhead(self.controller.overheads.read_hit)
+            + count as f64 * self.controller.bus;
+        self.buffer.extend((sector, sector + count), &self.controller, &self.media);
+        done
+    }
+
+    /// The sectors before `buffered` are in the buffer, the others come from the medium.
+    fn read_partly(&mut self, start: f64, (sector, count): (u64, u64), buffered: u64) -> f64 {
+        let ready = start + self.overhead(self.controller.overheads.read_hit);
+        // What is being read ahead just goes on; else the arm has to come back.
+        let (from, arm) = match self.buffer.ahead_at(buffered) {
+            Some((from, arm)) => (from, arm),
+            None => {
+                let (free, arm) = self.stop_reading_ahead(start);
+                (ready.max(free).max(self.written), arm)
+            }
+        };
+        self.transfer(ready, (from, arm), (sector, count), buffered)
+    }
+
+    /// Nothing of it is in the buffer.
+    fn read_medium(&mut self, start: f64, sector: u64, count: u64) -> f64 {
+        let ready = start + self.overhead(self.controller.overheads.read_miss);
+        let (free, arm) = self.stop_reading_ahead(start);
+        let from = ready.max(free).max(self.written);
+        self.transfer(ready, (from, arm), (sector, count), sector)
+    }
+
+    /// When and where the heads are free for something else.
+    pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
+        let stop = Some(self.controller.stop_in_sector);
+        self.buffer.advance(start, &self.media, stop).unwrap_or((start, self.arm))
+    }
+
+    /// Sends a request over the bus from `ready` on while the heads, free at `from`, fetch what
+    /// lies at `fetched` and behind. The heads read on afterwards.
+    fn transfer(
+        &mut self,
+        ready: f64,
+        (from, mut arm): (f64, Arm),
+        (sector, count): (u64, u64),
+        fetched: u64,
+    ) -> f64 {
+        let bus = self.controller.bus;
+        let share = match self.controller.watermark_of_request {
+            true => count as f64,
+            false => self.controller.segment as f64,
+        };
+        let mark = ((share * self.controller.read_watermark).ceil() as u64).clamp(1, count);
+        let mut buffered = fetched - sector;
+        // The bus is used from here on, if the mark was reached.
+        let mut sent = ready;
+        let mut marked = (buffered >= mark).then_some(ready);
+        if marked.is_some() {
+            sent += buffered as f64 * bus;
+        }
+        let mut heads = from;
+        for run in self.media.geometry.runs(fetched, sector + count - fetched) {
+            let passed = self.media.pass(heads, &mut arm, run, Pass::Read);
+            heads = passed.end;
+            let here = run.sectors as f64;
+            if marked.is_some() {
+                sent = (sent + here * bus)
+                    .max(passed.begin + passed.sector + here * bus)
+                    .max(passed.end + bus);
+            } else if buffered + run.sectors >= mark {
+                let reached = passed.begin + (mark - buffered) as f64 * passed.sector;
+                marked = Some(reached);
+                let all = (buffered + run.sectors) as f64;
+                sent = (ready.max(reached) + all * bus).max(passed.end + bus);
+            }
+            buffered += run.sectors;
+        }
+        self.arm = arm;
+        if self.controller.caching {
+            let end = sector + count;
+            self.buffer.put(sector, end);
+            self.buffer.read_on((heads, arm), (sector, end), &self.controller, &self.media);
+        }
+        sent
+    }
+}
