@@ -322,6 +322,35 @@ impl ClusterTable {
         self.pins[cluster as usize]
     }
 
+    /// Counts everything anew that is kept along the way; returns the live records of every
+    /// cluster.
+    ///
+    /// # Errors
+    /// Which figure is wrong.
+    pub(crate) fn recount(&self) -> Result<Vec<u32>, String> {
+        let mut counts = [0_u32; State::ALL];
+        for (cluster, state) in self.states.iter().enumerate() {
+            counts[*state as usize] += 1;
+            if self.free.get(cluster as ClusterId) != (*state == State::Free) {
+                return Err(format!("cluster {cluster} is {state:?}, the free map differs"));
+            }
+            let pins = self.pins[cluster];
+            if (pins == 0 && *state == State::Draining) || (pins > 0 && *state == State::Free) {
+                return Err(format!("cluster {cluster} is {state:?} with {pins} readers"));
+            }
+        }
+        if counts != self.counts {
+            return Err(format!("states {counts:?} were counted as {:?}", self.counts));
+        }
+        let waiting: BTreeSet<ClusterId> = self.quarantine.iter().map(|(_, id)| *id).collect();
+        let lost = (0..self.clusters())
+            .find(|id| self.state(*id) == State::Quarantined && !waiting.contains(id));
+        match lost {
+            Some(cluster) => Err(format!("cluster {cluster} is quarantined for ever")),
+            None => Ok(self.live_records.clone()),
+        }
+    }
+
     // ---- Records
 
     /// A record was added to the cluster.

@@ -216,6 +216,12 @@ impl Index {
         self.buckets.len()
     }
 
+    /// All entries, in no order of meaning.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let words = self.buckets.iter().flat_map(|bucket| bucket.0.iter());
+        words.filter(|word| **word != Word::FREE).map(|word| word.slot())
+    }
+
     /// Removes every entry in the given buckets that `keep` refuses; returns how many. Whoever
     /// sweeps all buckets in turns meets every entry that no insertion moved meanwhile.
     pub(crate) fn sweep(

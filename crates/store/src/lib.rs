@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 // The interface.
+mod account;
 mod api;
 mod counters;
 mod entry;
@@ -63,6 +64,7 @@ mod decoder_fuzz;
 #[cfg(test)]
 mod test_seed;
 
+pub use account::Account;
 pub use api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};
 pub use areas::{CACHE_SIZE_MIN, CLUSTER_SIZES};
 pub use counters::Counters;

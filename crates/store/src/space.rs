@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 use device::Extent;
 
+use crate::account::Account;
 use crate::appender::Appender;
 use crate::areas::Areas;
 use crate::cluster_table::{ClusterId, ClusterTable};
 use crate::digest::Digest;
-use crate::index::Slot;
+use crate::index::{Index, Slot};
 use crate::record::{Place, Record};
 use clusters::ClusterSpace;
 
@@ -115,6 +116,13 @@ impl Space {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Space::Clusters(space) => space.table.memory_bytes(),
+        }
+    }
+
+    /// Where all its bytes are, counted anew; see [`crate::Store::account`].
+    pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
+        match self {
+            Space::Clusters(space) => space.account(areas, index),
         }
     }
 

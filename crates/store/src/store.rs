@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use device::{Clock, Device};
 
+use crate::account::Account;
 use crate::api::{Hint, PartialRead, Refusal, ReopenError};
 use crate::core::Expected;
 use crate::digest::Digest;
@@ -273,6 +274,11 @@ impl StoreShare {
     /// Figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
         self.0.iter().map(|shared| Stats::of(shared)).collect()
+    }
+
+    /// See [`Store::account`].
+    pub(crate) fn account(&self) -> Vec<Result<Account, String>> {
+        self.0.iter().map(|shared| shared.lock().account()).collect()
     }
 
     /// Whether the index of every device in use is complete.

@@ -31,6 +31,10 @@ impl FreeMap {
         if free { *word |= bit } else { *word &= !bit }
     }
 
+    pub(super) fn get(&self, cluster: u32) -> bool {
+        self.words[cluster as usize / 64] >> (cluster % 64) & 1 == 1
+    }
+
     pub(super) fn free(&self) -> u32 {
         self.free
     }

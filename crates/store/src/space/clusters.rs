@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use device::Extent;
 
+use crate::account::Account;
 use crate::appender::Appender;
 use crate::areas::Areas;
 use crate::cluster_table::{ClusterId, ClusterTable, State};
 use crate::digest::Digest;
-use crate::index::Slot;
+use crate::index::{Index, Slot};
 use crate::record::Place;
 
 /// Clusters, and what is on its way into them.
@@ -44,6 +45,39 @@ impl ClusterSpace {
         self.table.count(State::Free)
             + self.table.count(State::Quarantined)
             + self.table.count(State::Draining)
+    }
+
+    /// See [`crate::Store::account`].
+    pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
+        let records = self.table.recount()?;
+        let mut found = vec![0_u32; records.len()];
+        for slot in index.slots() {
+            let (cluster, granule) = areas.locate(slot.position);
+            if self.place_at(areas, slot.position).is_none() {
+                return Err(format!(
+                    "an entry leads to granule {granule} of cluster {cluster}, \
+                     which holds nothing"
+                ));
+            }
+            found[cluster as usize] += 1;
+        }
+        let short = found.iter().zip(&records).position(|(found, live)| found > live);
+        if let Some(cluster) = short {
+            let (found, live) = (found[cluster], records[cluster]);
+            return Err(format!("{found} entries lead to the {live} records of cluster {cluster}"));
+        }
+        let bytes = |states: &[State]| -> u64 {
+            let clusters: u32 = states.iter().map(|state| self.table.count(*state)).sum();
+            u64::from(clusters) * u64::from(areas.cluster_size)
+        };
+        Ok(Account {
+            all: u64::from(areas.clusters) * u64::from(areas.cluster_size),
+            used: bytes(&[State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]),
+            free: bytes(&[State::Free]),
+            quarantined: bytes(&[State::Quarantined]),
+            pinned: bytes(&[State::Draining]),
+            bad: bytes(&[State::Bad]),
+        })
     }
 }
 
