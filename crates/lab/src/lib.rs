@@ -26,3 +26,4 @@ pub mod disk_replay;
 pub mod missratio;
 pub mod replay;
 pub mod space_run;
+pub mod trial;

@@ -61,3 +61,19 @@ impl Drop for Sleep {
         }
     }
 }
+
+/// The value of `future`, or `None` when the clock reaches `deadline` first: the future is dropped
+/// then.
+pub async fn until<T>(
+    clock: &Handle,
+    deadline: Nanos,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut sleep = std::pin::pin!(clock.sleep_until(deadline));
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => sleep.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}

@@ -22,6 +22,7 @@ mod sim_disk;
 mod timetable;
 mod uniform;
 
+pub use clock::until;
 pub use contents::Contents;
 pub use executor::{Executor, Handle, Happening, Stop, Task};
 pub use fault_plan::{Fault, FaultPlan, Promise};

@@ -80,6 +80,8 @@ struct State {
     free: Vec<u32>,
     plan: FaultPlan,
     seen: Seen,
+    /// Writes that landed elsewhere.
+    astray: u64,
     counts: Counts,
     /// Nanoseconds that requests spent in the drive, in all.
     service: u64,
@@ -146,6 +148,7 @@ impl SimDisk {
             free: Vec::new(),
             plan: FaultPlan::none(),
             seen: Seen::default(),
+            astray: 0,
             counts: Counts::default(),
             service: 0,
         };
@@ -221,6 +224,11 @@ impl SimDisk {
     /// Nanoseconds that the drive was at work, in all; with depth more than 1, added up.
     pub fn service_time(&self) -> u64 {
         self.inner.state.borrow().service
+    }
+
+    /// Writes that landed elsewhere so far.
+    pub fn astray(&self) -> u64 {
+        self.inner.state.borrow().astray
     }
 
     /// Requests that wait for the drive.
@@ -463,7 +471,10 @@ impl State {
                 let room = self.geometry.len - len + u64::from(self.geometry.block);
                 let offset = match in_flight.verdict.astray {
                     0 => offset,
-                    by => (offset + by) % room,
+                    by => {
+                        self.astray += 1;
+                        (offset + by) % room
+                    }
                 };
                 self.live.write(offset, data);
                 if self.durable.is_none() {

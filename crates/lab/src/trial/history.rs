@@ -5,23 +5,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sim::Promise;
+
 use super::content::State;
 
 /// A moment: later ones are larger.
 pub type Stamp = u64;
 
-/// How a store came to its end.
+/// How a life of a store ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// In good order.
-    Stop,
-    /// The process was killed: what the device has taken stays.
-    Kill,
-    /// Power was lost: what was not flushed may be lost, wholly or in part.
-    Power,
-    /// The store gave its device up before: what was refused may be found, and what the device
-    /// could not be told may come back. Purges that were answered hold.
-    GivenUp,
+pub struct End {
+    /// Power was lost: what was not flushed may be lost, wholly or in part. Otherwise the process
+    /// was killed, or stopped in good order: what the device has taken stays.
+    pub power: bool,
+    /// The store had given its device up: what was refused may be found, and what the device could
+    /// not be told since its first error may come back. Purges that were answered hold.
+    pub given_up: bool,
+}
+
+#[cfg(test)]
+impl End {
+    const KILL: End = End { power: false, given_up: false };
+    const POWER: End = End { power: true, given_up: false };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +53,6 @@ impl Change {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     change: Change,
-    begun: Stamp,
     returned: Option<Stamp>,
     refused: bool,
 }
@@ -68,6 +72,14 @@ pub struct History {
     settled: Vec<(Stamp, Stamp)>,
     /// Flushes that succeeded: begin and end.
     flushes: Vec<(Stamp, Stamp)>,
+    /// The first error of the device, and the last.
+    trouble: Option<(Stamp, Stamp)>,
+    /// When a write went astray that the device acknowledged.
+    astray: Option<Stamp>,
+    /// What was done before need not be found any more.
+    floor: Stamp,
+    /// The weakest promise of all plans so far: damage stays on a device.
+    promise: Option<Promise>,
     /// The last version given to a body.
     version: u32,
     now: Stamp,
@@ -87,9 +99,8 @@ impl History {
     }
 
     fn begin(&mut self, key: u32, change: Change) -> Begun {
-        let begun = self.stamp();
         let events = self.events.entry(key).or_default();
-        events.push(Event { change, begun, returned: None, refused: false });
+        events.push(Event { change, returned: None, refused: false });
         Begun { key, number: events.len() - 1 }
     }
 
@@ -129,16 +140,49 @@ impl History {
         self.event(begun).refused = true;
     }
 
-    /// Everything that returned after `after` has reached the device.
-    pub fn settle(&mut self, after: Stamp) {
+    /// An operation of the device failed.
+    pub fn failed(&mut self) {
         let now = self.stamp();
-        self.settled.push((after, now));
+        self.trouble = Some((self.trouble.map_or(now, |(first, _)| first), now));
+    }
+
+    /// A write goes astray. When it is the last of the journal before a crash, no later block of
+    /// it tells that one is missing: what was said since may be forgotten, purges too.
+    pub fn goes_astray(&mut self) {
+        let now = self.stamp();
+        self.astray = self.astray.or(Some(now));
+    }
+
+    fn told(&self, at: Stamp) -> bool {
+        self.astray.is_none_or(|astray| at < astray)
+    }
+
+    /// Everything that returned since the last error has reached the device.
+    pub fn settle(&mut self) {
+        let now = self.stamp();
+        self.settled.push((self.trouble.map_or(0, |(_, last)| last), now));
     }
 
     /// A flush that began at `begin` succeeded.
     pub fn flushed(&mut self, begin: Stamp) {
         let end = self.stamp();
         self.flushes.push((begin, end));
+    }
+
+    /// Anything may have been given up for want of room, or lost with an error: nothing that was
+    /// done so far must be found any more.
+    pub fn forget_requirements(&mut self) {
+        self.floor = self.stamp();
+    }
+
+    /// Things go wrong on the device from now on, for which this promise is given.
+    pub fn weaken(&mut self, promise: Promise) {
+        self.promise = self.promise.max(Some(promise));
+    }
+
+    /// The promise that is given for all that went wrong so far.
+    pub fn promise(&self) -> Promise {
+        self.promise.unwrap_or(Promise::Durable)
     }
 
     /// All keys that anything was asked of.
@@ -165,11 +209,8 @@ impl History {
 
     /// Whether `at` outlives this end now, supposing that it had reached the device then.
     fn outlives(&self, at: Stamp, end: End) -> bool {
-        match end {
-            End::Stop | End::Kill => true,
-            End::GivenUp => false,
-            End::Power => self.flushes.iter().any(|(begin, _)| *begin >= at),
-        }
+        let told = !end.given_up || self.trouble.is_none_or(|(first, _)| at < first);
+        told && self.told(at) && (!end.power || self.flushes.iter().any(|(begin, _)| *begin >= at))
     }
 
     /// The first moment at which what returned at `at` was on the device for sure.
@@ -183,12 +224,14 @@ impl History {
         let mut permitted = BTreeSet::new();
         let events = self.events.get(&key).map(Vec::as_slice).unwrap_or_default();
         for event in events {
-            if event.refused && end != End::GivenUp {
+            if event.refused && !end.given_up {
                 continue;
             }
             let certain = event.returned.is_some_and(|returned| self.outlives(returned, end));
             match event.change {
-                Change::Purged if event.returned.is_some() => permitted.clear(),
+                Change::Purged if event.returned.is_some_and(|at| self.told(at)) => {
+                    permitted.clear();
+                }
                 Change::Removed | Change::Purged if certain => permitted.clear(),
                 Change::Removed | Change::Purged => {}
                 Change::Stored(state) => {
@@ -213,16 +256,43 @@ impl History {
     /// What must be found under `key` after this end, if nothing was evicted.
     pub fn required(&self, key: u32, end: End) -> Option<State> {
         let events = self.events.get(&key)?;
-        let event = events.iter().rfind(|event| !event.refused)?;
-        let settled = self.settled_after(event.returned?)?;
+        let (number, event) = events.iter().enumerate().rfind(|(_, event)| !event.refused)?;
+        let returned = event.returned?;
+        // Metadata go with the body that they are the metadata of.
+        let body = events[..=number]
+            .iter()
+            .rfind(|event| !event.refused && matches!(event.change, Change::Stored(_)))?;
+        if body.returned? <= self.floor {
+            return None;
+        }
+        let settled = self.settled_after(returned)?;
         event.change.state().filter(|_| self.outlives(settled, end))
+    }
+
+    /// All that is known of a key and of the device, for a finding.
+    pub fn explain(&self, key: u32) -> String {
+        let events = self.events.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let mut text = String::new();
+        for Event { change, returned, refused } in events {
+            text += &format!("\n    {change:?}, returned {returned:?}, refused {refused}");
+        }
+        let flushes = &self.flushes[self.flushes.len().saturating_sub(3)..];
+        let settled = &self.settled[self.settled.len().saturating_sub(3)..];
+        text + &format!(
+            "\n    settled {settled:?}, flushed {flushes:?}, trouble {:?}, astray {:?}, floor {}",
+            self.trouble, self.astray, self.floor
+        )
     }
 
     /// What is known after an end: each key is in one of the states that were permitted, or is not
     /// there; what was required still is.
     pub fn after(&self, end: End) -> History {
-        let mut after = History { version: self.version, now: self.now, ..History::default() };
-        let start = after.stamp();
+        let mut after = History {
+            version: self.version,
+            now: self.now,
+            promise: self.promise,
+            ..History::default()
+        };
         for key in self.keys() {
             after.events.entry(key).or_default();
             match self.required(key, end) {
@@ -235,7 +305,7 @@ impl History {
                 }),
             }
         }
-        after.settle(start);
+        after.settle();
         let flush = after.stamp();
         after.flushed(flush);
         after
@@ -266,21 +336,21 @@ mod tests {
     fn a_kill_leaves_the_last_or_nothing_and_a_power_loss_all_since_the_flush() {
         let mut history = History::default();
         let (first, second) = (stored(&mut history), stored(&mut history));
-        assert_eq!(history.permitted(1, End::Kill), BTreeSet::from([second]));
-        assert_eq!(history.permitted(1, End::Power), BTreeSet::from([first, second]));
-        assert_eq!(history.required(1, End::Kill), None);
-        history.settle(0);
-        assert_eq!(history.required(1, End::Kill), Some(second));
-        assert_eq!(history.required(1, End::Power), None);
+        assert_eq!(history.permitted(1, End::KILL), BTreeSet::from([second]));
+        assert_eq!(history.permitted(1, End::POWER), BTreeSet::from([first, second]));
+        assert_eq!(history.required(1, End::KILL), None);
+        history.settle();
+        assert_eq!(history.required(1, End::KILL), Some(second));
+        assert_eq!(history.required(1, End::POWER), None);
         let begin = history.stamp();
         history.flushed(begin);
-        assert_eq!(history.required(1, End::Power), Some(second));
-        assert_eq!(history.permitted(1, End::Power), BTreeSet::from([second]));
+        assert_eq!(history.required(1, End::POWER), Some(second));
+        assert_eq!(history.permitted(1, End::POWER), BTreeSet::from([second]));
         let purge = history.purge(1);
         history.returned(purge);
-        assert_eq!(history.permitted(1, End::Power), BTreeSet::new());
+        assert_eq!(history.permitted(1, End::POWER), BTreeSet::new());
         let third = stored(&mut history);
-        let after = history.after(End::Power);
+        let after = history.after(End::POWER);
         assert_eq!(after.during(1, after.now), BTreeSet::from([third]));
     }
 
