@@ -129,7 +129,7 @@ impl Client {
     async fn try_insert(&mut self, token: &FetchToken, state: State) -> Result<(), Refusal> {
         let size = self.random.bool().then_some(state.len);
         let kind = if self.random.u8(..8) == 0 { Kind::Html } else { Kind::Other };
-        let hint = Hint { size, kind };
+        let hint = Hint { size, kind, ..Hint::default() };
         let (key, meta) = (key(state.key), state.meta_bytes());
         let mut writer = self.store.insert(token, &key, meta, hint).await?;
         let mut body = state.body();
