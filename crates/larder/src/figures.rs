@@ -29,6 +29,7 @@ impl proxy::metrics::Source for Figures {
             state(out, &cache, file, stats.online);
             device(out, &cache, file);
             store(out, &cache, stats);
+            reads(out, &cache, stats);
             memory(out, &path, stats);
             amplification(out, &cache, file, stats);
         }
@@ -118,6 +119,31 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);
     let help = "Share of the index that is taken, 0 to 1.";
     out.gauge("larder_index_load", help, cache, stats.index_load);
+}
+
+fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
+    let reads = &stats.reads;
+    for (unit, value) in
+        [("object", reads.exact), ("window", reads.windows), ("cluster", reads.clusters)]
+    {
+        let mut labels = cache.to_vec();
+        labels.push(("unit", unit));
+        let help = "Reads for lookups: of one record, with neighbours, of the whole cluster.";
+        out.counter("larder_store_reads", help, &labels, value);
+    }
+    let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    counter("larder_store_read_bytes", "Bytes of the reads for lookups.", reads.bytes);
+    let help = "Lookups that waited for another's read, which brought their object along.";
+    counter("larder_store_reads_joined", help, reads.joined);
+    counter("larder_store_read_batches", "Batches of the read queue.", reads.batches);
+    counter("larder_store_reads_batched", "Reads in them.", reads.batched);
+    let help = "Batches that went out because a read had waited for long enough.";
+    counter("larder_store_read_batch_timeouts", help, reads.batch_timeouts);
+    let (cost, _) = stats.read_cost;
+    let help = "Seconds that one read keeps the device busy, apart from its bytes.";
+    out.gauge("larder_device_read_cost_seconds", help, cache, cost.per_operation / 1e9);
+    let help = "Seconds for each byte of a read.";
+    out.gauge("larder_device_read_byte_cost_seconds", help, cache, cost.per_byte / 1e9);
 }
 
 fn memory(out: &mut Samples, path: &str, stats: &Stats) {

@@ -111,7 +111,10 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("read-unit", |p| match p.options.read_unit {
         store::ReadUnit::Object => "object".to_owned(),
         store::ReadUnit::Cluster => "cluster".to_owned(),
+        store::ReadUnit::Auto => "by each read".to_owned(),
     }),
+    ("read-batch", |p| p.options.read_batch.to_string()),
+    ("read-batch-split", |p| p.options.read_batch_split.to_string()),
     ("max-object", |p| or(p.options.object_max, "a quarter", units::size)),
     ("one-timer-hours", |p| {
         or(p.options.one_timer_age, "never", |age| (age.as_secs() / 3600).to_string())

@@ -288,8 +288,45 @@ pub const SETTINGS: &[Setting] = &[
         READ_UNIT,
         &["auto"],
         |c, v| c.store.read_unit = Take::take(v),
-        "What a hit reads from the device: just the object, or its whole cluster. \"auto\" is the \
-         preset's.",
+        "What a hit reads from the device: just the object, or its whole cluster, whose other \
+         objects enter memory. \"auto\" is the preset's; in the preset `larder` each read then \
+         takes along as much of what surrounds the object as pays for itself, by what reads cost \
+         on the device (measured while running) and by what was asked for later of what came \
+         along before.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.read-window",
+        Kind::Size(0, 4 * M),
+        &["1M"],
+        |c, v| c.store.read_window = Take::take(v),
+        "What such a read takes along to either side of the object at most; no more than a \
+         thirty-second of the memory for objects, either.",
+    ),
+    Setting::new(
+        "store.read-batch",
+        Kind::Int(1, 1000),
+        &["auto"],
+        |c, v| c.store.read_batch = Take::take(v),
+        "Reads of one device wait until there are so many, then go out in the order of their \
+         positions; 1: each goes out at once. For a disk with a head; 10 in the paper that \
+         proposed it. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.read-batch-timeout",
+        Kind::Time(ms(0), Duration::from_secs(10)),
+        &["20ms"],
+        |c, v| c.store.read_batch_timeout = Take::take(v),
+        "The longest that a read waits for others.",
+    ),
+    Setting::new(
+        "store.read-batch-split",
+        Kind::Int(0, 1000),
+        &["auto"],
+        |c, v| c.store.read_batch_split = Take::take(v),
+        "A batch is broken into runs of so many, each begun when the one before it has ended, as \
+         the paper's file system did with 3 to 5; 0: not. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(

@@ -90,6 +90,10 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
             Some(ReadUnit::Cluster) => store::ReadUnit::Cluster,
             None => preset.read_unit,
         },
+        read_window_max: ours.read_window,
+        read_batch: ours.read_batch.unwrap_or(preset.read_batch),
+        read_batch_timeout: ours.read_batch_timeout,
+        read_batch_split: ours.read_batch_split.unwrap_or(preset.read_batch_split),
         durability_bound: ours.durability_bound,
         flush_interval: ours.flush_interval,
         stall_bound: ours.stall_bound,
@@ -164,7 +168,8 @@ mod tests {
         let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
                     write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
                     young-percent = 7\ntier-hot = 10\ntier-medium = 60\ngroup-share = 25\n\
-                    group-small = 100\ngroup-slack = 200";
+                    group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
+                    read-batch-split = 4";
         let expected = Options {
             read_unit: store::ReadUnit::Object,
             one_timer_age: None,
@@ -176,6 +181,8 @@ mod tests {
             group_share: 25,
             group_small: 100,
             group_slack: 200,
+            read_batch: 8,
+            read_batch_split: 4,
             ..Options::ucfs()
         };
         assert_eq!(words(&options_of(text)), words(&expected));

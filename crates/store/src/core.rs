@@ -12,6 +12,7 @@ mod insertion;
 mod lookup;
 mod maintenance;
 mod prefetch;
+mod reading;
 mod removal;
 mod virtual_cluster;
 
@@ -35,8 +36,11 @@ use crate::superblock::{Condition, Superblock};
 use crate::tier::Tier;
 
 pub(crate) use insertion::{NewObject, Now, TryInsert};
-pub(crate) use lookup::{Expected, Finding, MetaPlan, ReadPlan};
+pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
+pub(crate) use prefetch::{Neighbour, neighbours, verified};
+pub use reading::ReadCounters;
+pub(crate) use reading::{Reading, Took, WindowId};
 
 /// Whether the device is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +100,7 @@ pub(crate) struct Core {
     /// Number of the last checkpoint.
     pub(crate) checkpoint: u64,
     pub(crate) maintenance: maintenance::State,
+    pub(crate) reading: Reading,
     /// Clusters that recovery has read, and how many there are.
     pub(crate) scanned: (u32, u32),
     /// Tasks that wait for a change (room, a write, a flush).
@@ -166,6 +171,7 @@ impl Core {
             // Sequence numbers of different openings never meet: 2^40 each.
             sequence: parts.superblock.generation << 40,
             maintenance: maintenance::State::default(),
+            reading: Reading::new(&parts.options, memory.tier),
             scanned: (0, 0),
             waiters: Vec::new(),
             background: None,

@@ -26,6 +26,19 @@ pub(crate) async fn all<F: Future<Output = ()>>(futures: Vec<F>) {
     .await;
 }
 
+/// Lets the others of the worker go on first.
+pub(crate) async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// The values of all, in the order of the futures.
 pub(crate) async fn values<T, F: Future<Output = T>>(futures: Vec<F>) -> Vec<T> {
     let mut values: Vec<Option<T>> = futures.iter().map(|_| None).collect();

@@ -24,6 +24,10 @@ pub enum ReadUnit {
     Object,
     /// The whole cluster; its other objects enter memory as prefetched (UCFS, C4).
     Cluster,
+    /// Each read decides how much of what surrounds the record comes along: as much as pays for
+    /// itself, by what reads cost on this device and by what was asked for later of what came
+    /// along before.
+    Auto,
 }
 
 /// How the memory tier is divided, in percent of its bytes; what is missing to 100 is cold (C10).
@@ -50,6 +54,16 @@ pub struct Options {
     pub write_policy: WritePolicy,
     /// How much a disk hit reads.
     pub read_unit: ReadUnit,
+    /// Bytes that a read takes along to either side of a record at most ([`ReadUnit::Auto`]).
+    pub read_window_max: u64,
+    /// Reads collect until there are so many, then go out by position (LAZY-READS, M8); 1: each
+    /// goes out at once.
+    pub read_batch: usize,
+    /// The longest that a read waits for others.
+    pub read_batch_timeout: Duration,
+    /// Batches are broken into runs of so many, each begun when the one before it has ended, as
+    /// the paper's file system did (3 to 5); 0: not.
+    pub read_batch_split: usize,
     /// The longest that a committed object or a fact may stay unwritten
     /// ([`WritePolicy::OnInsert`]).
     pub durability_bound: Duration,
@@ -88,6 +102,10 @@ impl fmt::Debug for Options {
             memory,
             write_policy,
             read_unit,
+            read_window_max,
+            read_batch,
+            read_batch_timeout,
+            read_batch_split,
             durability_bound,
             flush_interval,
             stall_bound,
@@ -106,6 +124,10 @@ impl fmt::Debug for Options {
             .field("memory", memory)
             .field("write_policy", write_policy)
             .field("read_unit", read_unit)
+            .field("read_window_max", read_window_max)
+            .field("read_batch", read_batch)
+            .field("read_batch_timeout", read_batch_timeout)
+            .field("read_batch_split", read_batch_split)
             .field("durability_bound", durability_bound)
             .field("flush_interval", flush_interval)
             .field("stall_bound", stall_bound)
@@ -127,7 +149,11 @@ impl Default for Options {
         Options {
             memory: 256 << 20,
             write_policy: WritePolicy::OnInsert,
-            read_unit: ReadUnit::Object,
+            read_unit: ReadUnit::Auto,
+            read_window_max: 1 << 20,
+            read_batch: 1,
+            read_batch_timeout: Duration::from_millis(20),
+            read_batch_split: 0,
             durability_bound: Duration::from_secs(1),
             flush_interval: Duration::from_secs(5),
             stall_bound: Duration::from_secs(5),

@@ -214,6 +214,15 @@ impl Found {
         Some(Found { header, key, meta, body, checksums })
     }
 
+    /// The incarnation that the record at the front of `bytes`, if there is one, says it belongs
+    /// to. Nothing is verified.
+    pub(crate) fn claimed_incarnation(bytes: &[u8]) -> Option<u64> {
+        let mut from = Decoder(bytes);
+        (from.u32()? == MAGIC).then_some(())?;
+        from.bytes(12)?;
+        from.u64()
+    }
+
     /// Bytes of the record on the device.
     pub(crate) fn len(&self) -> usize {
         self.body.end

@@ -1,6 +1,8 @@
 //! Figures of one device's store at one moment.
 
 use crate::cluster_table::State;
+use crate::core::ReadCounters;
+use crate::cost_meter::ReadCost;
 use crate::counters::Counters;
 use crate::tier::Level;
 use crate::volume::Shared;
@@ -10,6 +12,10 @@ use crate::volume::Shared;
 pub struct Stats {
     /// Totals since the store was opened.
     pub counters: Counters,
+    /// How the reads for lookups went.
+    pub reads: ReadCounters,
+    /// What a read costs on the device, as measured by so many reads.
+    pub read_cost: (ReadCost, u64),
     /// The device is in use.
     pub online: bool,
     /// Clusters that recovery has read, and how many there are; equal when it is complete.
@@ -61,6 +67,8 @@ impl Stats {
         counters.prefetch_hits = core.tier.counters().prefetch_hits;
         Stats {
             counters,
+            reads: core.reading.counters(),
+            read_cost: (core.reading.cost.cost(), core.reading.cost.samples()),
             online: core.online(),
             recovered: core.scanned,
             recovering: core.recovering.is_some(),

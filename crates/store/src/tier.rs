@@ -20,6 +20,7 @@ use hashbrown::HashTable;
 
 use crate::digest::Digest;
 use crate::options::TierShares;
+use crate::read_window::{ALL_RINGS, Ring};
 use lists::{Id, List, Slab};
 
 /// Something whose bytes in memory are counted.
@@ -46,8 +47,9 @@ pub(crate) struct Resident<T> {
     pub object: T,
     /// Not on the device: may not be dropped, only written or given up.
     pub dirty: bool,
-    /// Read from the device beside an object that was asked for, not asked for itself.
-    pub prefetched: bool,
+    /// Read from the device beside an object that was asked for, in this ring of neighbours, and
+    /// not asked for itself.
+    pub prefetched: Option<Ring>,
     /// A page that embeds others.
     pub html: bool,
     /// The cluster on the device that holds the object as well.
@@ -80,6 +82,10 @@ pub(crate) struct TierCounters {
     pub prefetched: u64,
     /// Prefetched objects that were hit later, each counted once.
     pub prefetch_hits: u64,
+    /// Those by the ring that brought them.
+    pub ring_hits: [u64; ALL_RINGS],
+    /// Bytes of all objects that entered.
+    pub entered_bytes: u64,
     /// Clean objects dropped for room.
     pub dropped: u64,
 }
@@ -156,8 +162,9 @@ impl<T: Weighed> Tier<T> {
         let node = self.slab.get_mut(id);
         self.counters.hits[node.level as usize] += 1;
         node.resident.accesses = node.resident.accesses.saturating_add(1);
-        if std::mem::take(&mut node.resident.prefetched) {
+        if let Some(ring) = node.resident.prefetched.take() {
             self.counters.prefetch_hits += 1;
+            self.counters.ring_hits[ring.number()] += 1;
         }
         self.unlink(id);
         self.link(id, Level::Hot, End::Newest);
@@ -179,8 +186,9 @@ impl<T: Weighed> Tier<T> {
     /// it is superseded.
     pub(crate) fn insert(&mut self, digest: Digest, resident: Resident<T>) -> Option<Resident<T>> {
         let old = self.remove(&digest);
-        self.counters.prefetched += u64::from(resident.prefetched);
+        self.counters.prefetched += u64::from(resident.prefetched.is_some());
         let weight = resident.object.weight();
+        self.counters.entered_bytes += weight as u64;
         self.dirty_bytes += if resident.dirty { weight } else { 0 };
         let id = self.slab.add(Node { digest, weight, level: Level::Medium, resident });
         let slab = &self.slab;
@@ -283,6 +291,11 @@ impl<T: Weighed> Tier<T> {
     /// Number of objects.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Cold's share of the capacity, in percent.
+    pub(crate) fn cold_percent(&self) -> u8 {
+        100 - self.shares.hot - self.shares.medium
     }
 
     /// What happened so far.

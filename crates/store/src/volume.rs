@@ -12,16 +12,14 @@ use std::task::Poll;
 use bytes::Bytes;
 use device::{Clock, Device, Extent, IoBuf, Nanos};
 
-use crate::api::{Refusal, Source};
+use crate::api::Refusal;
 use crate::appender::Appender;
-use crate::core::{Core, Expected, Finding, MetaPlan, NewObject, Now, ReadPlan, TryInsert};
-use crate::digest::{Digest, Digester};
+use crate::core::{Core, NewObject, Now, TryInsert};
+use crate::digest::Digester;
 use crate::event::Event;
 use crate::journal::Moment;
-use crate::object::Object;
 use crate::options::Options;
 use crate::reader::read_aligned;
-use crate::record::{Found, RecordKind};
 use crate::recovery::Scan;
 use crate::secret::Secret;
 
@@ -123,7 +121,7 @@ impl Shared {
 
     /// Whether a read may be tried: on a device that stalls only one a second, so that requests
     /// are not all held up for the stall bound.
-    fn may_read(&self, now: Nanos) -> bool {
+    pub(crate) fn may_read(&self, now: Nanos) -> bool {
         if !self.stalled.load(Ordering::Relaxed) {
             return true;
         }
@@ -170,63 +168,23 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
     }
 
-    /// Finds an object or piece, in memory or by a read.
-    pub(crate) async fn lookup(
-        &self,
-        digest: Digest,
-        expected: Expected<'_>,
-    ) -> Option<(Arc<Object>, Source)> {
-        let now = self.clock.unix_seconds() as u32;
-        let finding = self.shared.lock().find(digest, expected, now);
-        match finding {
-            Finding::Object(object, source) => Some((object, source)),
-            Finding::Read(plan) if !self.shared.may_read(self.clock.now()) => {
-                self.shared.lock().unread(&plan);
-                None
-            }
-            Finding::Read(plan) => {
-                let object = self.load(Pinned::new(&self.shared, plan), expected).await?;
-                Some((object, Source::Disk))
-            }
-            Finding::Nothing => None,
-        }
-    }
-
-    async fn load(&self, mut pinned: Pinned<'_>, expected: Expected<'_>) -> Option<Arc<Object>> {
-        let plan = pinned.plan();
-        let bytes = self.read(plan.extent).await?;
-        let meta = match &plan.meta {
-            Some(MetaPlan::Read { extent, .. }) => Some(self.read(*extent).await?),
-            _ => None,
-        };
-        let buffer = plan.extent.aligned(self.device.geometry().block).len as usize;
-        let object = match examine(&self.shared.secret, plan, &bytes, buffer, meta.as_ref()) {
-            Ok(object) => Arc::new(object),
-            Err(problem) => {
-                pinned.failed(problem);
-                return None;
-            }
-        };
-        if !expected.is(&object) {
-            pinned.failed(Problem::OtherKey);
-            return None;
-        }
-        let whole_cluster = plan.whole_cluster.then_some(plan.position);
-        let now = self.now();
-        pinned.loaded(&object, now);
-        if let Some(position) = whole_cluster {
-            self.shared.lock().prefetch(position, &bytes, now);
-        }
-        Some(object)
-    }
-
     /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes
     /// longer than the stall bound is one.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
+        self.read_telling(extent, || {}).await
+    }
+
+    /// As [`Volume::read`]; calls `begun` once the read is in the device's hands.
+    pub(crate) async fn read_telling(&self, extent: Extent, begun: impl FnOnce()) -> Option<Bytes> {
         let mut read = pin!(read_aligned(&*self.device, extent));
         let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
+        let mut begun = Some(begun);
         let result = poll_fn(|context| {
-            if let Poll::Ready(result) = read.as_mut().poll(context) {
+            let polled = read.as_mut().poll(context);
+            if let Some(begun) = begun.take() {
+                begun();
+            }
+            if let Poll::Ready(result) = polled {
                 return Poll::Ready(result);
             }
             stalled.as_mut().poll(context).map(|()| {
@@ -320,95 +278,5 @@ impl<D: Device, C: Clock> Volume<D, C> {
             None
         };
         self.until(None, check).await.unwrap_or(false)
-    }
-}
-
-/// Why a read did not give the wanted record.
-pub(crate) enum Problem {
-    /// A whole record of another key: equal tags.
-    OtherKey,
-    /// The record at the plan's position is damaged.
-    Damaged,
-}
-
-/// The object that the bytes of a plan hold, which are a part of a buffer of `buffer` bytes.
-fn examine(
-    secret: &Secret,
-    plan: &ReadPlan,
-    bytes: &Bytes,
-    buffer: usize,
-    meta: Option<&Bytes>,
-) -> Result<Object, Problem> {
-    let start = plan.start_in_extent();
-    let record = bytes.slice(start.min(bytes.len())..);
-    let found = Found::decode(secret, plan.place, &record).ok_or(Problem::Damaged)?;
-    if found.header.digest != plan.digest {
-        return Err(Problem::OtherKey);
-    }
-    if !found.verify_body(secret, &record) {
-        return Err(Problem::Damaged);
-    }
-    let object = Object::from_found(&found, plan.place, &record, buffer);
-    match &plan.meta {
-        None => Ok(object),
-        Some(MetaPlan::Ready { meta, target, .. }) if *target == object.header.sequence => {
-            Ok(object.with_meta(meta.clone()))
-        }
-        Some(MetaPlan::Ready { .. }) => Err(Problem::Damaged),
-        Some(MetaPlan::Read { place, .. }) => {
-            let bytes = meta.ok_or(Problem::Damaged)?;
-            let found = Found::decode(secret, *place, bytes).ok_or(Problem::Damaged)?;
-            let header = &found.header;
-            let ours = header.kind == RecordKind::Meta
-                && header.digest == plan.digest
-                && header.object_id == object.header.sequence;
-            if !ours {
-                return Err(Problem::Damaged);
-            }
-            Ok(object.with_meta(Bytes::copy_from_slice(&bytes[found.meta])))
-        }
-    }
-}
-
-/// A plan whose clusters stay pinned until it is resolved or dropped.
-struct Pinned<'a> {
-    shared: &'a Shared,
-    plan: Option<ReadPlan>,
-}
-
-impl<'a> Pinned<'a> {
-    fn new(shared: &'a Shared, plan: ReadPlan) -> Pinned<'a> {
-        Pinned { shared, plan: Some(plan) }
-    }
-
-    fn plan(&self) -> &ReadPlan {
-        self.plan.as_ref().expect("resolved only once")
-    }
-
-    fn loaded(&mut self, object: &Arc<Object>, now: Now) {
-        if let Some(plan) = self.plan.take() {
-            self.shared.lock().loaded(&plan, object, now);
-        }
-    }
-
-    fn failed(&mut self, problem: Problem) {
-        if let Some(plan) = self.plan.take() {
-            let mut core = self.shared.lock();
-            core.unread(&plan);
-            match problem {
-                Problem::OtherKey => core.counters.tag_collisions += 1,
-                Problem::Damaged => {
-                    core.damaged(&plan.digest, plan.position);
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Pinned<'_> {
-    fn drop(&mut self) {
-        if let Some(plan) = self.plan.take() {
-            self.shared.lock().unread(&plan);
-        }
     }
 }

@@ -71,7 +71,7 @@ impl Core {
                 }
                 self.supersede(&new.record);
                 let done = self.journal.unwritten_death();
-                self.tier.insert(digest, self.resident(&object, true, false, None, 1));
+                self.tier.insert(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
                 return TryInsert::Done(done);
             }
@@ -86,7 +86,7 @@ impl Core {
         let object = self.place(new.record, now);
         if self.worth_keeping(&object) {
             let cluster = object.place.map(|place| self.areas.locate(place.position).0);
-            self.tier.insert(digest, self.resident(&object, false, false, cluster, 1));
+            self.tier.insert(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
         self.kick();
@@ -214,7 +214,7 @@ impl Core {
         let object = Arc::new(of.with_meta(meta));
         if in_memory || self.worth_keeping(&object) {
             let cluster = slot.map(|slot| self.areas.locate(slot.position).0);
-            self.tier.insert(digest, self.resident(&object, dirty, false, cluster, accesses));
+            self.tier.insert(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
         self.counters.refreshes += 1;

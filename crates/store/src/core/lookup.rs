@@ -5,14 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use device::Extent;
 
+use super::prefetch::Surroundings;
+use super::reading::{Took, WindowId};
 use super::{Core, Health, Now};
 use crate::api::Source;
 use crate::digest::Digest;
 use crate::index::Slot;
 use crate::object::Object;
 use crate::options::ReadUnit;
+use crate::read_window::{Memory, Ring};
 use crate::record::{Place, RecordKind};
-use crate::tier::Resident;
+use crate::tier::{Level, Resident};
 
 /// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
 #[derive(Clone, Copy)]
@@ -33,12 +36,23 @@ impl Expected<'_> {
     }
 }
 
+/// Whether a lookup may wait for a read that is under way for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// It may.
+    Join,
+    /// It did, and its record did not come along.
+    Alone,
+}
+
 /// What a lookup found under the lock.
 pub(crate) enum Finding {
     /// The object, verified.
     Object(Arc<Object>, Source),
     /// It may be on the device: the cluster is pinned until [`Core::loaded`] or [`Core::unread`].
     Read(ReadPlan),
+    /// A read that is under way for another brings it along: look again when that has ended.
+    UnderWay(WindowId),
     /// Not here.
     Nothing,
 }
@@ -48,12 +62,16 @@ pub(crate) struct ReadPlan {
     pub(crate) digest: Digest,
     pub(crate) position: u32,
     pub(crate) place: Place,
-    /// Bytes of the record on the device, or of the whole cluster.
+    /// The record on the device; up to an eighth too long.
+    record: Extent,
+    /// What is read for it.
     pub(crate) extent: Extent,
-    /// The extent is the whole cluster.
-    pub(crate) whole_cluster: bool,
-    /// Bytes from the start of the extent to the record.
-    record_offset: u32,
+    /// The extent holds more than the record.
+    pub(crate) surroundings: Option<Surroundings>,
+    /// The number under which others wait for it then.
+    pub(crate) window: Option<WindowId>,
+    /// What the device needed for it, once it was read.
+    pub(crate) took: Option<Took>,
     /// Metadata that replace those in the record.
     pub(crate) meta: Option<MetaPlan>,
 }
@@ -77,13 +95,25 @@ pub(crate) enum MetaPlan {
 impl ReadPlan {
     /// Where in the bytes of the extent the record starts.
     pub(crate) fn start_in_extent(&self) -> usize {
-        self.record_offset as usize
+        (self.record.offset - self.extent.offset) as usize
+    }
+
+    /// The record within the bytes of the extent.
+    pub(crate) fn record_in_extent(&self) -> std::ops::Range<u64> {
+        let start = self.record.offset - self.extent.offset;
+        start..start + self.record.len
     }
 }
 
 impl Core {
     /// Looks `digest` up. `now` is in unix seconds.
-    pub(crate) fn find(&mut self, digest: Digest, expected: Expected<'_>, now: u32) -> Finding {
+    pub(crate) fn find(
+        &mut self,
+        digest: Digest,
+        expected: Expected<'_>,
+        company: Company,
+        now: u32,
+    ) -> Finding {
         if self.health == Health::Offline {
             return Finding::Nothing;
         }
@@ -100,7 +130,19 @@ impl Core {
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => Finding::Object(object, Source::Ram),
             Some(_) => Finding::Nothing,
-            None => self.plan_read(digest, slot, now).map_or(Finding::Nothing, Finding::Read),
+            None => {
+                let record = self.space.extent(&self.areas, slot);
+                let under_way = match company {
+                    Company::Join => self.reading.covering(record),
+                    Company::Alone => None,
+                };
+                if let Some(window) = under_way {
+                    self.reading.counters.joined += 1;
+                    return Finding::UnderWay(window);
+                }
+                let plan = self.plan_read(digest, slot, expected, now);
+                plan.map_or(Finding::Nothing, Finding::Read)
+            }
         }
     }
 
@@ -118,7 +160,13 @@ impl Core {
             .then(|| Arc::new(object.with_meta(meta.meta.clone())))
     }
 
-    fn plan_read(&mut self, digest: Digest, slot: Slot, now: u32) -> Option<ReadPlan> {
+    fn plan_read(
+        &mut self,
+        digest: Digest,
+        slot: Slot,
+        expected: Expected<'_>,
+        now: u32,
+    ) -> Option<ReadPlan> {
         let place = self.place_at(slot.position)?;
         let meta = if slot.refreshed { Some(self.plan_meta(&digest)?) } else { None };
         if let Some(MetaPlan::Read { position, .. }) = &meta {
@@ -127,20 +175,66 @@ impl Core {
         self.space.touch(&self.areas, slot.position, now);
         self.space.pin(&self.areas, slot.position);
         let record = self.space.extent(&self.areas, slot);
-        let cluster = match self.options.read_unit {
-            ReadUnit::Cluster => self.space.whole_cluster(&self.areas, slot.position),
-            ReadUnit::Object => None,
-        };
-        let extent = cluster.unwrap_or(record);
-        Some(ReadPlan {
+        let (extent, surroundings) = self.choose_extent(slot, record, expected);
+        let window = surroundings.map(|_| self.reading.begin_window(record, extent));
+        let position = slot.position;
+        let plan = ReadPlan {
             digest,
-            position: slot.position,
+            position,
             place,
+            record,
             extent,
-            whole_cluster: cluster.is_some(),
-            record_offset: (record.offset - extent.offset) as u32,
+            surroundings,
+            window,
+            took: None,
             meta,
-        })
+        };
+        Some(plan)
+    }
+
+    /// How much is read for a record: the read unit.
+    fn choose_extent(
+        &mut self,
+        slot: Slot,
+        record: Extent,
+        expected: Expected<'_>,
+    ) -> (Extent, Option<Surroundings>) {
+        let counters = &mut self.reading.counters;
+        let bounds = match (self.options.read_unit, expected) {
+            // The pieces of a large object are no neighbours of one another in time.
+            (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
+            _ => self.space.whole_cluster(&self.areas, slot.position),
+        };
+        let Some(bounds) = bounds else {
+            counters.exact += 1;
+            return (record, None);
+        };
+        let extent = match self.options.read_unit {
+            ReadUnit::Auto => {
+                let memory = self.tier_memory();
+                self.reading.choose(record, bounds, memory)
+            }
+            ReadUnit::Object | ReadUnit::Cluster => bounds,
+        };
+        let counters = &mut self.reading.counters;
+        if extent == record {
+            counters.exact += 1;
+            return (record, None);
+        }
+        let whole = (extent == bounds).then(|| self.areas.locate(slot.position).0);
+        *(if whole.is_some() { &mut counters.clusters } else { &mut counters.windows }) += 1;
+        (extent, Some(Surroundings::new(&self.areas, extent.offset, whole)))
+    }
+
+    fn tier_memory(&self) -> Memory {
+        let counters = self.tier.counters();
+        Memory {
+            ring_hits: counters.ring_hits,
+            entered_bytes: counters.entered_bytes,
+            cold_hits: counters.hits[Level::Cold as usize],
+            capacity: self.tier.capacity(),
+            cold_percent: self.tier.cold_percent(),
+        }
     }
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
@@ -162,7 +256,7 @@ impl Core {
     pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) {
         self.unpin(plan);
         let meta = plan.meta.as_ref().map(MetaPlan::position);
-        self.keep(plan.digest, object, meta, false);
+        self.keep(plan.digest, object, meta, None);
         self.shrink_tier(now);
     }
 
@@ -173,7 +267,7 @@ impl Core {
         digest: Digest,
         object: &Arc<Object>,
         meta: Option<u32>,
-        prefetched: bool,
+        prefetched: Option<Ring>,
     ) {
         let Some(slot) = self.index.get(&digest) else { return };
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
@@ -183,7 +277,7 @@ impl Core {
             return;
         }
         let cluster = object.place.map(|place| self.areas.locate(place.position).0);
-        let accesses = object.header.references.saturating_add(u32::from(!prefetched));
+        let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
         self.tier.insert(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
@@ -204,7 +298,7 @@ impl Core {
         &self,
         object: &Arc<Object>,
         dirty: bool,
-        prefetched: bool,
+        prefetched: Option<Ring>,
         cluster: Option<u32>,
         accesses: u32,
     ) -> Resident<Arc<Object>> {
@@ -223,10 +317,17 @@ impl Core {
 
     /// The plan's reads ended without the wanted record.
     pub(crate) fn unread(&mut self, plan: &ReadPlan) {
+        if let Some(window) = plan.window {
+            self.reading.end_window(window);
+        }
         self.unpin(plan);
     }
 
     fn unpin(&mut self, plan: &ReadPlan) {
+        if let Some(Took { begin, end, bytes }) = plan.took {
+            self.reading.counters.bytes += bytes;
+            self.reading.cost.read(bytes, begin, end);
+        }
         let mut freed = self.space.unpin(&self.areas, plan.position);
         if let Some(MetaPlan::Read { position, .. }) = &plan.meta {
             freed |= self.space.unpin(&self.areas, *position);

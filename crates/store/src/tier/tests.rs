@@ -21,13 +21,18 @@ fn resident(number: u64, weight: usize) -> Resident<Body> {
     Resident {
         object: Body(number, weight),
         dirty: false,
-        prefetched: false,
+        prefetched: None,
         html: false,
         cluster: None,
         accesses: 0,
         group: 0,
         site: 0,
     }
+}
+
+/// The ring that lies this far behind a record.
+fn ring(distance: u64) -> Ring {
+    Ring::of(distance..distance + 1, 0..1)
 }
 
 /// Levels as vectors, oldest first.
@@ -57,8 +62,10 @@ impl Model {
         self.counters.hits[level] += 1;
         let (_, mut resident) = self.levels[level].remove(place);
         resident.accesses += 1;
-        self.counters.prefetch_hits += u64::from(resident.prefetched);
-        resident.prefetched = false;
+        if let Some(ring) = resident.prefetched.take() {
+            self.counters.prefetch_hits += 1;
+            self.counters.ring_hits[ring.number()] += 1;
+        }
         self.levels[0].push((*digest, resident.clone()));
         self.balance();
         Some(resident)
@@ -66,7 +73,8 @@ impl Model {
 
     fn insert(&mut self, digest: Digest, resident: Resident<Body>) -> Option<Resident<Body>> {
         let old = self.remove(&digest);
-        self.counters.prefetched += u64::from(resident.prefetched);
+        self.counters.prefetched += u64::from(resident.prefetched.is_some());
+        self.counters.entered_bytes += resident.object.1 as u64;
         self.levels[1].push((digest, resident));
         self.balance();
         old
@@ -153,7 +161,7 @@ fn step(tier: &mut Tier<Body>, model: &mut Model, random: &mut fastrand::Rng) {
         0..4 => {
             let new = Resident {
                 dirty: random.bool(),
-                prefetched: random.bool(),
+                prefetched: random.bool().then(|| ring(random.u64(..1 << 20))),
                 html: random.bool(),
                 ..resident(number, random.usize(..60))
             };
@@ -226,8 +234,8 @@ fn objects_asked_for_once_do_not_displace_hot_ones() {
 #[test]
 fn a_prefetched_object_counts_once() {
     let mut tier = Tier::new(1_000, TierShares::default());
-    tier.insert(digest(1), Resident { prefetched: true, ..resident(1, 10) });
-    tier.insert(digest(2), Resident { prefetched: true, ..resident(2, 10) });
+    tier.insert(digest(1), Resident { prefetched: Some(ring(0)), ..resident(1, 10) });
+    tier.insert(digest(2), Resident { prefetched: Some(ring(0)), ..resident(2, 10) });
     for _ in 0..3 {
         assert!(tier.get(&digest(1)).is_some());
     }

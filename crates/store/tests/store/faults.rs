@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use device::{Extent, Fault, Operation};
+use store::{Options, ReadUnit};
 
 use crate::content::any_len;
 use crate::crash::history_of;
@@ -40,7 +41,9 @@ fn check(rig: &mut Rig, number: u32) {
 /// came to that.
 fn trouble(seed: u64, operation: Operation, after: u64, times: u64) -> bool {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    // One read for each object, so that there are several to fail.
+    let options = Options { read_unit: ReadUnit::Object, ..product() };
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options);
     // Some objects are on the device alone.
     for number in 0..8 {
         rig.insert(number, any_len(&mut random)).unwrap();
