@@ -41,7 +41,8 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
         // A block device's length shows as 0 here; the store checks it when it opens.
         let existing = fs::metadata(path).map_or(0, |data| data.len());
         let len = size.unwrap_or(existing.max(config.cache_size.unwrap_or(0)));
-        index += store::index_bytes(len, storage::format_options(config).mean_object);
+        let mean_object = storage::format_options(config).mean_object;
+        index += storage::index_options(config).bytes(len, mean_object);
         sizes.push(size);
     }
     sizing::check_index(index, config.memory)?;
@@ -52,19 +53,21 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
     let caches = caches.collect::<Result<Vec<Cache>, String>>()?;
     // And now with what the caches were created with, which the configuration may not say.
     let usable = caches.iter().filter(|cache| cache.unusable.is_none());
-    let index = usable.map(|cache| index_bytes(&cache.file)).sum();
+    let index = usable.map(|cache| index_bytes(config, &cache.file)).sum();
     sizing::check_index(index, config.memory)?;
     Ok(caches)
 }
 
 /// Bytes of memory that the index of an existing cache takes.
-fn index_bytes(file: &Arc<CacheFile>) -> u64 {
+fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
     let mean_object = on_device(file, async |device| {
         let inspector = Inspector::open(&device).await;
         inspector.map(|inspector| inspector.superblock().mean_object)
     });
     match mean_object {
-        Ok(Ok(mean_object)) => store::index_bytes(file.geometry().len, mean_object),
+        Ok(Ok(mean_object)) => {
+            storage::index_options(config).bytes(file.geometry().len, mean_object)
+        }
         // The store meets the same trouble and tells of it.
         _ => 0,
     }

@@ -71,6 +71,8 @@ pub struct StoreConfig {
     pub one_timer_hours: Option<u64>,
     pub aging_mean: Option<u16>,
     pub young_percent: Option<u8>,
+    pub index: Option<String>,
+    pub index_entries: Option<u64>,
     pub tier_hot: Option<u8>,
     pub tier_medium: Option<u8>,
     pub group_share: Option<u8>,

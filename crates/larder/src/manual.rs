@@ -121,6 +121,7 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     }),
     ("aging-mean", |p| p.options.aging_mean.to_string()),
     ("young-percent", |p| p.options.young_percent.to_string()),
+    ("index", |p| p.options.index.kind.to_string()),
     ("tier-hot", |p| p.options.tier_shares.hot.to_string()),
     ("tier-medium", |p| p.options.tier_shares.medium.to_string()),
     ("group-share", |p| p.options.group_share.to_string()),

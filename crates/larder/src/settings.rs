@@ -42,6 +42,7 @@ choice!(WRITE_POLICY for WritePolicy {
     "on-evict" => WritePolicy::OnEvict,
 });
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
+const INDEX: Kind = Kind::OneOf(store::IndexKind::NAMES);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
 choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
 choice!(HOST_HEADER for HostHeader {
@@ -388,6 +389,26 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| c.store.young_percent = Take::take(v),
         "Percent of all clusters, those opened last, that are spared when clusters are replaced: \
          they have no references yet. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.index",
+        INDEX,
+        &["auto"],
+        |c, v| c.store.index = Take::take(v),
+        "Which index is kept in memory: \"compact\" takes 9 bytes per object, \"exact\" is the file \
+         lookup table of the UCFS paper, 24 bytes and a bit. A cache that was created for the \
+         other one is recovered at every start. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.index-entries",
+        Kind::Int(1_000, 1 << 32),
+        &["auto"],
+        |c, v| c.store.index_entries = Take::take(v),
+        "Entries that the index of each cache has room for; when it is full, clusters are replaced \
+         as if the device were. \"auto\" is one for every object of `mean-object` that the cache \
+         can hold, in an exact index at most 4194304.",
     )
     .word("auto"),
     Setting::new(

@@ -33,7 +33,8 @@ pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
     }
     Err(format!(
         "the index of the cache takes {}, more than half of the {} of memory: give at least \
-         --memory {}M, or make the cache smaller or its store.mean-object larger",
+         --memory {}M, or make the cache smaller, its store.mean-object larger \
+         or store.index-entries fewer",
         about(index),
         about(memory),
         (index * 2).div_ceil(M),

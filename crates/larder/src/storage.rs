@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
-use store::{FormatOptions, LayoutName, Options, Preset, StoreShare, TierShares};
+use store::{
+    FormatOptions, IndexKind, IndexOptions, LayoutName, Options, Preset, StoreShare, TierShares,
+};
 use tokio::task::spawn_local;
 
 use crate::caches::Cache;
@@ -54,6 +56,15 @@ fn preset(config: &Config) -> Preset {
     store::preset(&config.preset).unwrap_or_else(|| panic!("a preset {:?}", config.preset))
 }
 
+/// Which index the caches have, and how large.
+pub fn index_options(config: &Config) -> IndexOptions {
+    let (ours, preset) = (&config.store, preset(config).options.index);
+    IndexOptions {
+        kind: ours.index.as_deref().and_then(IndexKind::from_name).unwrap_or(preset.kind),
+        entries: ours.index_entries.or(preset.entries),
+    }
+}
+
 /// How memory is divided.
 pub fn tier_shares(config: &Config) -> TierShares {
     let preset = preset(config).options.tier_shares;
@@ -70,6 +81,7 @@ pub fn format_options(config: &Config) -> FormatOptions {
         layout: config.layout.as_deref().and_then(LayoutName::from_name).unwrap_or(preset.layout),
         mean_object: ours.mean_object.unwrap_or(preset.mean_object),
         cluster_size: ours.cluster_size.or(preset.cluster_size),
+        index: index_options(config),
     }
 }
 
@@ -105,6 +117,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         },
         aging_mean: ours.aging_mean.unwrap_or(preset.aging_mean),
         young_percent: ours.young_percent.unwrap_or(preset.young_percent),
+        index: index_options(config),
         tier_shares: tier_shares(config),
         group_share: ours.group_share.unwrap_or(preset.group_share),
         group_small: ours.group_small.unwrap_or(preset.group_small),
@@ -167,7 +180,8 @@ mod tests {
     fn a_preset_decides_what_is_not_given() {
         let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
                     write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
-                    young-percent = 7\ntier-hot = 10\ntier-medium = 60\ngroup-share = 25\n\
+                    young-percent = 7\nindex = 'compact'\nindex-entries = 4000\n\
+                    tier-hot = 10\ntier-medium = 60\ngroup-share = 25\n\
                     group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
                     read-batch-split = 4";
         let expected = Options {
@@ -177,6 +191,7 @@ mod tests {
             object_max: Some(1 << 20),
             aging_mean: 3,
             young_percent: 7,
+            index: IndexOptions { kind: IndexKind::Compact, entries: Some(4000) },
             tier_shares: TierShares { hot: 10, medium: 60 },
             group_share: 25,
             group_small: 100,

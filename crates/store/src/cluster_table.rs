@@ -382,6 +382,12 @@ impl ClusterTable {
         self.dead.range((cluster, 0)..=(cluster, u32::MAX)).map(|(_, offset)| *offset)
     }
 
+    /// The bytes of the cluster that are not known to be dead, for each live record.
+    pub(crate) fn mean_live_bytes(&self, cluster: ClusterId) -> u32 {
+        let at = cluster as usize;
+        (self.size - self.dead_bytes[at]) / self.live_records[at].max(1)
+    }
+
     #[cfg(test)]
     /// Records of the cluster that are not dead.
     pub(crate) fn live_records(&self, cluster: ClusterId) -> u32 {

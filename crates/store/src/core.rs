@@ -11,6 +11,7 @@
 mod insertion;
 mod lookup;
 mod maintenance;
+mod memory;
 mod prefetch;
 mod reading;
 mod removal;

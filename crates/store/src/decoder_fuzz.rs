@@ -16,7 +16,7 @@ use crate::areas::BLOCK;
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::{ClusterTable, Policy};
 use crate::digest::Digest;
-use crate::index::Index;
+use crate::index::{Index, IndexKind};
 use crate::index_dump;
 use crate::journal::{self, Fact, Journal, Replay};
 use crate::record::{Found, Header, Place, Record, RecordKind};
@@ -265,7 +265,8 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
 }
 
 fn index_dumps(random: &mut fastrand::Rng) -> Subject {
-    let mut header = index_dump::Header::new(random.usize(2..400_000)).unwrap();
+    let kind = *random.choice(&IndexKind::ALL).unwrap();
+    let mut header = index_dump::Header::new(kind, random.usize(2..400_000)).unwrap();
     header.checksums.iter_mut().for_each(|sum| *sum = random.u64(..));
     Subject {
         bytes: header.encode(&secret()),
@@ -284,15 +285,18 @@ fn index_dumps(random: &mut fastrand::Rng) -> Subject {
 }
 
 fn buckets(random: &mut fastrand::Rng) -> Subject {
-    let mut bytes = vec![0; random.usize(..40) * Index::BUCKET_BYTES];
+    let kind = *random.choice(&IndexKind::ALL).unwrap();
+    let mut bytes = vec![0; random.usize(..40) * Index::bucket_bytes(kind)];
     random.fill(&mut bytes);
     Subject {
         bytes,
         seal: |_| {},
         decode: |bytes, _| {
-            let mut index = Index::with_capacity(200);
-            if index.restore(3, bytes, 1 << 20).is_ok() {
-                assert!(index.len() * 8 <= bytes.len());
+            for kind in IndexKind::ALL {
+                let mut index = Index::with_capacity(kind, 200);
+                if index.restore(3, bytes, 1 << 20).is_ok() {
+                    assert!(index.len() * 8 <= bytes.len());
+                }
             }
         },
     }

@@ -1,49 +1,108 @@
-//! The index: where the record of a digest is, in eight bytes per slot, without a device access.
+//! The index: where the record of a digest is, without a device access.
 //!
-//! A partial-key cuckoo hash table of fixed capacity. A bucket is one cache line of eight slots;
-//! a digest has a 24-bit tag and two candidate buckets that are found from each other by the tag
-//! alone: `other = (spread(tag) - bucket) mod buckets`. This is its own inverse for any number of
-//! buckets, so that no memory is lost to powers of two. Two entries with one tag that share one
-//! candidate bucket share both: within such a pair a tag occurs at most once.
+//! There are two kinds. [`compact`] is the product's: nine bytes per object, a partial key.
+//! [`exact`] is the file lookup table of the UCFS paper (C1): the whole digest, also of what lives
+//! in memory only, in 24 bytes and a bit.
 //!
-//! It promises:
-//! * No false negatives: what was inserted is found until it is removed, replaced by an entry with
-//!   the same pair and tag, or given up and *returned* as displaced.
-//! * A digest that is not in it is reported absent in all but one of 10^6 cases at 90% load; the
-//!   key stored with the record tells the rest.
-//! * At 90% load an entry costs 8.9 bytes. Insertion visits a bounded number of buckets.
-//!
-//! It is deterministic: the same operations give the same table, byte for byte.
+//! Both promise: what was inserted is found until it is removed, replaced, or given up and
+//! *returned* as displaced; a fixed number of places; a bounded time per call; the same operations
+//! give the same table, byte for byte.
+
+mod compact;
+mod cuckoo;
+mod exact;
+
+use std::fmt;
+use std::ops::Range;
 
 use crate::digest::Digest;
 use crate::size_class::SizeClass;
+use compact::CompactIndex;
+use exact::ExactIndex;
 
-const SLOTS: usize = 8;
-const TAG_BITS: u32 = 24;
-/// How many full buckets an insertion visits at most in search of a free slot.
-const VISITS: usize = 256;
+/// Which index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IndexKind {
+    /// Nine bytes per object; the key stored with the record tells equal tags apart.
+    #[default]
+    Compact,
+    /// The file lookup table of the UCFS paper (C1): 24 bytes and a bit per object, the whole
+    /// digest of its key. For the layout `cluster`: it does not know how long a record is.
+    Exact,
+}
 
-/// Slot word: tag (24 bits) | refreshed (1) | size class (7) | position (32). Zero is a free slot:
-/// no tag is zero.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Word(u64);
+impl IndexKind {
+    /// All of them, in the order in which they are documented.
+    pub const ALL: [IndexKind; 2] = [IndexKind::Compact, IndexKind::Exact];
+    /// Their names, in the same order.
+    pub const NAMES: &[&str] = &["compact", "exact"];
 
-impl Word {
-    const FREE: Word = Word(0);
-
-    fn new(tag: u32, slot: Slot) -> Word {
-        let flags = u32::from(slot.refreshed) << 7 | u32::from(slot.class.number());
-        Word(u64::from(tag) << 40 | u64::from(flags) << 32 | u64::from(slot.position))
+    /// As it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            IndexKind::Compact => "compact",
+            IndexKind::Exact => "exact",
+        }
     }
 
-    fn tag(self) -> u32 {
-        (self.0 >> 40) as u32
+    /// The index of this name, one of [`IndexKind::NAMES`].
+    pub fn from_name(name: &str) -> Option<IndexKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for IndexKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Which index, and how large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// Which one.
+    pub kind: IndexKind,
+    /// Entries that it has room for; `None`: one for every object of the expected mean size that
+    /// the cache can hold, in an exact index at most [`IndexOptions::EXACT_ENTRIES`].
+    pub entries: Option<u64>,
+}
+
+impl IndexOptions {
+    /// The paper's table: 4 M entries (2.3.2, C18).
+    pub const EXACT_ENTRIES: u64 = 4 << 20;
+
+    /// Entries for a cache of `cache_size` bytes with objects of `mean_object` bytes.
+    pub fn entries_for(&self, cache_size: u64, mean_object: u32) -> u64 {
+        let expected = cache_size / u64::from(mean_object.max(1));
+        let most = match self.kind {
+            IndexKind::Compact => u64::MAX,
+            IndexKind::Exact => Self::EXACT_ENTRIES,
+        };
+        self.entries.unwrap_or(expected.min(most))
     }
 
-    fn slot(self) -> Slot {
-        let flags = (self.0 >> 32) as u8;
-        let class = SizeClass::from_number(flags & 0x7f).expect("seven bits always name a class");
-        Slot { position: self.0 as u32, class, refreshed: flags & 0x80 != 0 }
+    /// Bytes of memory that it takes for such a cache.
+    pub fn bytes(&self, cache_size: u64, mean_object: u32) -> u64 {
+        let entries = self.capacity(cache_size, mean_object);
+        let bytes = match self.kind {
+            IndexKind::Compact => CompactIndex::bytes_for(entries),
+            IndexKind::Exact => ExactIndex::bytes_for(entries),
+        };
+        bytes as u64
+    }
+
+    /// Bytes of its dump for such a cache.
+    pub(crate) fn dump_bytes(&self, cache_size: u64, mean_object: u32) -> u64 {
+        let entries = self.capacity(cache_size, mean_object);
+        let bytes = match self.kind {
+            IndexKind::Compact => CompactIndex::bytes_for(entries),
+            IndexKind::Exact => ExactIndex::dump_bytes_for(entries),
+        };
+        bytes as u64
+    }
+
+    fn capacity(&self, cache_size: u64, mean_object: u32) -> usize {
+        usize::try_from(self.entries_for(cache_size, mean_object)).unwrap_or(usize::MAX)
     }
 }
 
@@ -52,19 +111,23 @@ impl Word {
 pub(crate) struct Slot {
     /// Granule number on the device.
     pub position: u32,
-    /// How much to read.
+    /// How much to read. The exact index does not know: it names the largest class.
     pub class: SizeClass,
     /// The object's metadata were replaced: a second entry stands under the derived digest.
     pub refreshed: bool,
 }
 
-/// What an insertion did besides inserting. Both slots' records are no longer reachable.
+/// What an insertion did besides inserting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// The entry in whose place the new one stands.
+    /// The entry in whose place the new one stands. Its record is no longer reachable.
     pub old: Option<Slot>,
-    /// An unrelated entry that was given up because no room could be made.
+    /// An unrelated entry that was given up because no room could be made. Its record is no
+    /// longer reachable.
     pub displaced: Option<Slot>,
+    /// That entry's digest when its object is in memory, where it may not stay: in an exact index
+    /// every object has an entry.
+    pub expelled: Option<Digest>,
 }
 
 /// Why bytes are not the dump of an index.
@@ -76,189 +139,171 @@ pub(crate) enum BadDump {
     Slot(u64),
 }
 
-#[repr(align(64))]
-#[derive(Clone, Copy)]
-struct Bucket([Word; SLOTS]);
-
-impl Bucket {
-    const EMPTY: Bucket = Bucket([Word::FREE; SLOTS]);
-
-    fn find(&self, tag: u32) -> Option<usize> {
-        // All eight are compared without a branch, so that the compiler can do it in parallel.
-        let mut hits = 0_u32;
-        for (place, word) in self.0.iter().enumerate() {
-            hits |= u32::from(word.tag() == tag) << place;
-        }
-        (hits != 0).then(|| hits.trailing_zeros() as usize)
-    }
-}
-
 /// The index of one device. See the module for what it promises.
-pub(crate) struct Index {
-    buckets: Box<[Bucket]>,
-    len: usize,
-    given_up: u64,
+pub(crate) struct Index(Variant);
+
+enum Variant {
+    Compact(CompactIndex),
+    Exact(ExactIndex),
 }
 
-/// Where an entry is: bucket and slot within it.
-type Place = (usize, usize);
+/// Calls the method of the kind that there is. The kind never changes, so the branch is free.
+macro_rules! each {
+    ($self:ident, $index:ident => $call:expr) => {
+        match &$self.0 {
+            Variant::Compact($index) => $call,
+            Variant::Exact($index) => $call,
+        }
+    };
+    (mut $self:ident, $index:ident => $call:expr) => {
+        match &mut $self.0 {
+            Variant::Compact($index) => $call,
+            Variant::Exact($index) => $call,
+        }
+    };
+}
 
 impl Index {
-    /// Bytes of one bucket in a dump.
-    pub(crate) const BUCKET_BYTES: usize = SLOTS * 8;
-
-    /// An empty index that holds `objects` entries at 90% load.
-    pub(crate) fn with_capacity(objects: usize) -> Index {
-        let buckets = (objects.max(SLOTS) * 10).div_ceil(9 * SLOTS).max(2);
-        assert!(u32::try_from(buckets).is_ok(), "an index has fewer than 2^32 buckets");
-        Index { buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(), len: 0, given_up: 0 }
+    /// An empty index for a cache of `cache_size` bytes with objects of `mean_object` bytes.
+    pub(crate) fn new(options: IndexOptions, cache_size: u64, mean_object: u32) -> Index {
+        Index::with_capacity(options.kind, options.capacity(cache_size, mean_object))
     }
 
-    /// Bytes that an index of this capacity takes.
-    pub(crate) fn bytes_for(objects: usize) -> usize {
-        (objects.max(SLOTS) * 10).div_ceil(9 * SLOTS).max(2) * Self::BUCKET_BYTES
+    /// An empty index with room for so many entries.
+    pub(crate) fn with_capacity(kind: IndexKind, entries: usize) -> Index {
+        Index(match kind {
+            IndexKind::Compact => Variant::Compact(CompactIndex::with_capacity(entries)),
+            IndexKind::Exact => Variant::Exact(ExactIndex::with_capacity(entries)),
+        })
     }
 
-    /// The entry of `digest`, or of another digest with the same tag and buckets.
-    pub(crate) fn get(&self, digest: &Digest) -> Option<Slot> {
-        let (first, tag) = self.home(digest);
-        self.find(first, tag).map(|place| self.word(place).slot())
-    }
-
-    /// Enters `digest`, in place of an entry with the same tag and buckets.
-    pub(crate) fn insert(&mut self, digest: &Digest, slot: Slot) -> Inserted {
-        let (first, tag) = self.home(digest);
-        let word = Word::new(tag, slot);
-        if let Some((bucket, place)) = self.find(first, tag) {
-            let old = std::mem::replace(&mut self.buckets[bucket].0[place], word);
-            return Inserted { old: Some(old.slot()), displaced: None };
+    /// Which one it is.
+    pub(crate) fn kind(&self) -> IndexKind {
+        match &self.0 {
+            Variant::Compact(_) => IndexKind::Compact,
+            Variant::Exact(_) => IndexKind::Exact,
         }
-        Inserted { old: None, displaced: self.insert_new(first, word) }
     }
 
-    /// Enters `digest` unless there is an entry with its tag and buckets, which is then returned
-    /// as the error.
+    /// The entry of `digest` when it has a record on the device. The compact index may answer with
+    /// that of another digest with the same tag and buckets.
+    pub(crate) fn get(&self, digest: &Digest) -> Option<Slot> {
+        each!(self, index => index.get(digest))
+    }
+
+    /// Enters where the record of `digest` is, in place of what was known.
+    pub(crate) fn insert(&mut self, digest: &Digest, slot: Slot) -> Inserted {
+        each!(mut self, index => index.insert(digest, slot))
+    }
+
+    /// Enters `digest` unless a record of it is known, whose slot is then returned as the error.
     pub(crate) fn insert_if_absent(
         &mut self,
         digest: &Digest,
         slot: Slot,
     ) -> Result<Inserted, Slot> {
-        let (first, tag) = self.home(digest);
-        match self.find(first, tag) {
-            Some(place) => Err(self.word(place).slot()),
-            None => {
-                let displaced = self.insert_new(first, Word::new(tag, slot));
-                Ok(Inserted { old: None, displaced })
-            }
-        }
+        each!(mut self, index => index.insert_if_absent(digest, slot))
     }
 
-    /// Removes the entry of `digest`.
+    /// Forgets where the record of `digest` is.
     pub(crate) fn remove(&mut self, digest: &Digest) -> Option<Slot> {
-        let (first, tag) = self.home(digest);
-        let place = self.find(first, tag)?;
-        Some(self.free(place).slot())
+        each!(mut self, index => index.remove(digest))
     }
 
-    /// Removes the entry of `digest` if it points to `position`; true when it did.
+    /// Forgets the record of `digest` if it is at `position`; true when it was.
     pub(crate) fn remove_at(&mut self, digest: &Digest, position: u32) -> bool {
-        let (first, tag) = self.home(digest);
-        match self.find(first, tag) {
-            Some(place) if self.word(place).slot().position == position => {
-                self.free(place);
-                true
-            }
-            _ => false,
-        }
+        each!(mut self, index => index.remove_at(digest, position))
     }
 
     /// Sets the flag of the entry of `digest` if it points to `position`; true when it did.
     pub(crate) fn update_flag(&mut self, digest: &Digest, position: u32, refreshed: bool) -> bool {
-        let (first, tag) = self.home(digest);
-        let Some(place) = self.find(first, tag) else { return false };
-        let slot = self.word(place).slot();
-        if slot.position != position {
-            return false;
+        each!(mut self, index => index.update_flag(digest, position, refreshed))
+    }
+
+    /// The object of `digest` entered memory (C1: MEM bit set). Only the exact index minds.
+    pub(crate) fn enter_memory(&mut self, digest: &Digest, stamp: u32) -> Inserted {
+        match &mut self.0 {
+            Variant::Compact(_) => Inserted::default(),
+            Variant::Exact(index) => index.enter_memory(digest, stamp),
         }
-        self.buckets[place.0].0[place.1] = Word::new(tag, Slot { refreshed, ..slot });
-        true
+    }
+
+    /// The object of `digest` left memory (C1: MEM bit cleared). Only the exact index minds.
+    pub(crate) fn leave_memory(&mut self, digest: &Digest) {
+        if let Variant::Exact(index) = &mut self.0 {
+            index.leave_memory(digest);
+        }
+    }
+
+    /// Keeps the caller's stamp with the entry of `digest`. Only the exact index can.
+    pub(crate) fn set_stamp(&mut self, digest: &Digest, stamp: u32) {
+        if let Variant::Exact(index) = &mut self.0 {
+            index.set_stamp(digest, stamp);
+        }
+    }
+
+    /// The stamp of `digest`; `None` when there is no entry, or no such thing in this index.
+    pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
+        match &self.0 {
+            Variant::Compact(_) => None,
+            Variant::Exact(index) => index.stamp(digest),
+        }
     }
 
     /// Removes all entries.
     pub(crate) fn clear(&mut self) {
-        self.buckets.fill(Bucket::EMPTY);
-        self.len = 0;
+        each!(mut self, index => index.clear());
     }
 
     /// Number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        each!(self, index => index.len())
     }
 
     /// Share of the slots that is taken, 0 to 1.
     pub(crate) fn load(&self) -> f64 {
-        self.len as f64 / (self.buckets.len() * SLOTS) as f64
+        each!(self, index => index.load())
     }
 
     /// Bytes of memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.buckets.len() * Self::BUCKET_BYTES
-    }
-
-    #[cfg(test)]
-    /// How many entries were displaced so far.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.given_up
+        each!(self, index => index.memory_bytes())
     }
 
     /// Number of buckets, the unit of sweeps and dumps.
     pub(crate) fn bucket_count(&self) -> usize {
-        self.buckets.len()
+        each!(self, index => index.bucket_count())
     }
 
-    /// All entries, in no order of meaning.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
-        let words = self.buckets.iter().flat_map(|bucket| bucket.0.iter());
-        words.filter(|word| **word != Word::FREE).map(|word| word.slot())
-    }
-
-    /// Removes every entry in the given buckets that `keep` refuses; returns how many. Whoever
-    /// sweeps all buckets in turns meets every entry that no insertion moved meanwhile.
-    pub(crate) fn sweep(
-        &mut self,
-        buckets: std::ops::Range<usize>,
-        mut keep: impl FnMut(Slot) -> bool,
-    ) -> usize {
-        let end = buckets.end.min(self.buckets.len());
-        let mut removed = 0;
-        for bucket in &mut self.buckets[buckets.start.min(end)..end] {
-            for word in &mut bucket.0 {
-                if *word != Word::FREE && !keep(word.slot()) {
-                    *word = Word::FREE;
-                    removed += 1;
-                }
-            }
+    /// Where all records are, in no order of meaning.
+    pub(crate) fn slots(&self) -> Box<dyn Iterator<Item = Slot> + '_> {
+        match &self.0 {
+            Variant::Compact(index) => Box::new(index.slots()),
+            Variant::Exact(index) => Box::new(index.slots()),
         }
-        self.len -= removed;
-        removed
+    }
+
+    /// Bytes of one bucket in a dump of such an index.
+    pub(crate) fn bucket_bytes(kind: IndexKind) -> usize {
+        match kind {
+            IndexKind::Compact => CompactIndex::BUCKET_BYTES,
+            IndexKind::Exact => ExactIndex::BUCKET_BYTES,
+        }
+    }
+
+    /// Forgets every record in the given buckets that `keep` refuses; returns how many. Whoever
+    /// sweeps all buckets in turns meets every entry that no insertion moved meanwhile.
+    pub(crate) fn sweep(&mut self, buckets: Range<usize>, keep: impl FnMut(Slot) -> bool) -> usize {
+        each!(mut self, index => index.sweep(buckets, keep))
     }
 
     /// Writes the buckets from `first` on to `out`, as many as fit it whole; returns how many.
-    /// A dump is the words in little-endian byte order, bucket after bucket.
     pub(crate) fn dump(&self, first: usize, out: &mut [u8]) -> usize {
-        let buckets = self.buckets.get(first..).unwrap_or_default();
-        let chunks = out.chunks_exact_mut(Self::BUCKET_BYTES);
-        let count = chunks.len().min(buckets.len());
-        for (bucket, chunk) in buckets.iter().zip(chunks) {
-            for (word, bytes) in bucket.0.iter().zip(chunk.chunks_exact_mut(8)) {
-                bytes.copy_from_slice(&word.0.to_le_bytes());
-            }
-        }
-        count
+        each!(self, index => index.dump(first, out))
     }
 
-    /// Replaces the buckets from `first` on by those of a dump from an index with equally many
-    /// buckets. Positions must be below `positions`.
+    /// Replaces the buckets from `first` on by those of a dump from an index of the same kind with
+    /// equally many buckets. Positions must be below `positions`.
     ///
     /// # Errors
     /// The bytes are no dump. The buckets are then partly replaced: clear the index.
@@ -268,166 +313,32 @@ impl Index {
         bytes: &[u8],
         positions: u32,
     ) -> Result<(), BadDump> {
-        if !bytes.len().is_multiple_of(Self::BUCKET_BYTES) {
-            return Err(BadDump::Length);
-        }
-        let end = first.checked_add(bytes.len() / Self::BUCKET_BYTES).ok_or(BadDump::Length)?;
-        let buckets = self.buckets.get_mut(first..end).ok_or(BadDump::Length)?;
-        let chunks = bytes.chunks_exact(Self::BUCKET_BYTES);
-        for (number, (bucket, chunk)) in buckets.iter_mut().zip(chunks).enumerate() {
-            let before = bucket.0.iter().filter(|word| **word != Word::FREE).count();
-            *bucket = Bucket::EMPTY;
-            self.len -= before;
-            for (place, bytes) in chunk.chunks_exact(8).enumerate() {
-                let word = Word(u64::from_le_bytes(bytes.try_into().expect("chunks of eight")));
-                if word == Word::FREE {
-                    continue;
-                }
-                let twice = bucket.find(word.tag()).is_some();
-                if word.tag() == 0 || word.slot().position >= positions || twice {
-                    return Err(BadDump::Slot(((first + number) * SLOTS + place) as u64));
-                }
-                bucket.0[place] = word;
-                self.len += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// The first candidate bucket and the tag of a digest.
-    fn home(&self, digest: &Digest) -> (usize, u32) {
-        let (low, high) = digest.halves();
-        let tag = (high >> (64 - TAG_BITS)) as u32;
-        (self.scale(low), tag.max(1))
-    }
-
-    /// The other candidate bucket of an entry with this tag in `bucket`; possibly the same.
-    fn other(&self, bucket: usize, tag: u32) -> usize {
-        let sum = self.scale(u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        if sum >= bucket { sum - bucket } else { sum + self.buckets.len() - bucket }
-    }
-
-    /// Maps a uniform number to a bucket.
-    fn scale(&self, number: u64) -> usize {
-        ((u128::from(number) * self.buckets.len() as u128) >> 64) as usize
-    }
-
-    fn find(&self, first: usize, tag: u32) -> Option<Place> {
-        if let Some(place) = self.buckets[first].find(tag) {
-            return Some((first, place));
-        }
-        let second = self.other(first, tag);
-        self.buckets[second].find(tag).map(|place| (second, place))
-    }
-
-    fn word(&self, (bucket, place): Place) -> Word {
-        self.buckets[bucket].0[place]
-    }
-
-    fn free(&mut self, (bucket, place): Place) -> Word {
-        self.len -= 1;
-        std::mem::replace(&mut self.buckets[bucket].0[place], Word::FREE)
-    }
-
-    /// Enters a word whose tag is not in its pair of buckets. Returns the entry given up for it.
-    fn insert_new(&mut self, first: usize, word: Word) -> Option<Slot> {
-        if let Some((bucket, place)) = self.make_room(first, word.tag()) {
-            self.buckets[bucket].0[place] = word;
-            self.len += 1;
-            return None;
-        }
-        // Any entry will do. The newcomer stays: it is about to be used.
-        let place = (self.given_up % SLOTS as u64) as usize;
-        self.given_up += 1;
-        let given_up = std::mem::replace(&mut self.buckets[first].0[place], word);
-        Some(given_up.slot())
-    }
-
-    /// Frees a slot in one of the two buckets by moving entries to their other buckets: along the
-    /// shortest chain of moves, so that few cache lines are written.
-    fn make_room(&mut self, first: usize, tag: u32) -> Option<Place> {
-        let second = self.other(first, tag);
-        for bucket in [first, second] {
-            if let Some(place) = self.buckets[bucket].find(0) {
-                return Some((bucket, place));
-            }
-        }
-        // Breadth-first over full buckets. A chain never meets a bucket twice: the bucket's first
-        // visit would have ended the search.
-        let mut visits = Visits::new(first, second);
-        let mut current = 0;
-        while let Some(bucket) = visits.bucket(current) {
-            for place in 0..SLOTS {
-                let other = self.other(bucket, self.buckets[bucket].0[place].tag());
-                if let Some(free) = self.buckets[other].find(0) {
-                    return Some(self.shift(&visits, current, place, (other, free)));
-                }
-                if other != bucket {
-                    visits.push(other, current, place);
-                }
-            }
-            current += 1;
-        }
-        None
-    }
-
-    /// Moves the entry at `place` of the visited bucket to `to`, the entry that led there into its
-    /// place, and so on; returns the slot that became free at the start of the chain.
-    fn shift(&mut self, visits: &Visits, mut current: usize, mut place: usize, to: Place) -> Place {
-        let mut to = to;
-        loop {
-            let visit = visits.list[current];
-            let from = (visit.bucket as usize, place);
-            self.buckets[to.0].0[to.1] = self.word(from);
-            self.buckets[from.0].0[from.1] = Word::FREE;
-            to = from;
-            if visit.parent == Visit::ROOT {
-                return to;
-            }
-            place = usize::from(visit.place);
-            current = usize::from(visit.parent);
-        }
-    }
-}
-
-/// One full bucket on the search for a free slot, and the entry whose other bucket it is.
-#[derive(Clone, Copy)]
-struct Visit {
-    bucket: u32,
-    parent: u16,
-    place: u8,
-}
-
-impl Visit {
-    const ROOT: u16 = u16::MAX;
-}
-
-/// A queue of bounded length that keeps what was taken from it.
-struct Visits {
-    list: [Visit; VISITS],
-    len: usize,
-}
-
-impl Visits {
-    fn new(first: usize, second: usize) -> Visits {
-        let root = |bucket| Visit { bucket: bucket as u32, parent: Visit::ROOT, place: 0 };
-        let mut list = [root(first); VISITS];
-        list[1] = root(second);
-        Visits { list, len: if first == second { 1 } else { 2 } }
-    }
-
-    fn bucket(&self, number: usize) -> Option<usize> {
-        self.list[..self.len].get(number).map(|visit| visit.bucket as usize)
-    }
-
-    fn push(&mut self, bucket: usize, parent: usize, place: usize) {
-        if self.len < VISITS {
-            self.list[self.len] =
-                Visit { bucket: bucket as u32, parent: parent as u16, place: place as u8 };
-            self.len += 1;
-        }
+        each!(mut self, index => index.restore(first, bytes, positions))
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_kinds_are_in_step() {
+        assert_eq!(IndexKind::ALL.map(IndexKind::as_str), IndexKind::NAMES);
+        for name in IndexKind::NAMES {
+            assert_eq!(IndexKind::from_name(name).unwrap().to_string(), *name);
+        }
+    }
+
+    #[test]
+    fn c1_the_table_of_the_paper_takes_96_mb_and_a_bit_per_object() {
+        let paper = IndexOptions { kind: IndexKind::Exact, entries: None };
+        // 16 GB of files of 4 KB (2.4.7), and the larger cache of Palo Alto.
+        for cache_size in [16_u64 << 30, 26 << 30] {
+            assert_eq!(paper.entries_for(cache_size, 4096), 4 << 20);
+            assert_eq!(paper.bytes(cache_size, 4096), (96 << 20) + (4 << 20) / 8);
+        }
+        assert_eq!(paper.entries_for(1 << 30, 4096), 1 << 18);
+        let told = IndexOptions { entries: Some(5 << 20), ..paper };
+        assert_eq!(told.entries_for(1 << 30, 4096), 5 << 20);
+    }
+}

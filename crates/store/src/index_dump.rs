@@ -1,15 +1,21 @@
-//! The index as it was at an orderly stop: a header block, then the buckets in steps of 4 MiB,
-//! each with its checksum in the header.
+//! The index as it was at an orderly stop: a header block, then the buckets in steps of at most
+//! 4 MiB, each with its checksum in the header. The header's magic says which kind of index it is.
 
 use crate::areas::BLOCK;
-use crate::index::Index;
+use crate::index::{Index, IndexKind};
 use crate::secret::Secret;
 use crate::wire::{Decoder, Encoder};
 
-const MAGIC: u32 = u32::from_le_bytes(*b"LIDX");
 const HEADER_LEN: usize = 32;
-/// Bytes of a step.
+/// Bytes of a step at most.
 const STEP: u64 = 4 << 20;
+
+fn magic(kind: IndexKind) -> u32 {
+    u32::from_le_bytes(*match kind {
+        IndexKind::Compact => b"LIDX",
+        IndexKind::Exact => b"LIDE",
+    })
+}
 
 /// A run of bytes of the dump, counted from the first bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +27,8 @@ pub(crate) struct Step {
 /// The first block of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// Which index.
+    pub(crate) kind: IndexKind,
     /// Buckets of the index.
     pub(crate) buckets: u64,
     /// One for each step.
@@ -30,18 +38,39 @@ pub(crate) struct Header {
 impl Header {
     /// A header for an index of `buckets` buckets, its checksums still to be entered; `None` when
     /// they do not fit (more than 2 GiB: such an index is rebuilt from summaries).
-    pub(crate) fn new(buckets: usize) -> Option<Header> {
-        let bytes = buckets.checked_mul(Index::BUCKET_BYTES)? as u64;
-        let steps = bytes.div_ceil(STEP) as usize;
-        let fits = HEADER_LEN + 8 * steps <= BLOCK as usize;
-        fits.then(|| Header { buckets: buckets as u64, checksums: vec![0; steps] })
+    pub(crate) fn new(kind: IndexKind, buckets: usize) -> Option<Header> {
+        let mut header = Header { kind, buckets: buckets as u64, checksums: Vec::new() };
+        let steps = header.buckets.checked_mul(header.bucket_bytes())?.div_ceil(header.step_len());
+        let fits = HEADER_LEN as u64 + 8 * steps <= BLOCK;
+        header.checksums = vec![0; if fits { steps as usize } else { 0 }];
+        fits.then_some(header)
+    }
+
+    /// Bytes of the device that the whole dump takes.
+    pub(crate) fn dump_len(&self) -> u64 {
+        BLOCK + (self.buckets * self.bucket_bytes()).next_multiple_of(BLOCK)
+    }
+
+    /// The first bucket of step `number`.
+    pub(crate) fn first_bucket(&self, number: usize) -> usize {
+        (self.step(number).start / self.bucket_bytes()) as usize
+    }
+
+    fn bucket_bytes(&self) -> u64 {
+        Index::bucket_bytes(self.kind) as u64
+    }
+
+    /// Whole buckets and whole blocks.
+    fn step_len(&self) -> u64 {
+        let unit = self.bucket_bytes() * BLOCK;
+        STEP / unit * unit
     }
 
     /// The bytes of step `number`.
     pub(crate) fn step(&self, number: usize) -> Step {
-        let start = number as u64 * STEP;
-        let bytes = self.buckets * Index::BUCKET_BYTES as u64;
-        Step { start, len: STEP.min(bytes.saturating_sub(start)) }
+        let start = number as u64 * self.step_len();
+        let bytes = self.buckets * self.bucket_bytes();
+        Step { start, len: self.step_len().min(bytes.saturating_sub(start)) }
     }
 
     /// One block.
@@ -54,16 +83,19 @@ impl Header {
         }
         covered.resize(BLOCK as usize - 16, 0);
         let mut bytes = Vec::with_capacity(BLOCK as usize);
-        Encoder(&mut bytes).u32(MAGIC).u32(0).u64(secret.checksum(&covered)).bytes(&covered);
+        Encoder(&mut bytes)
+            .u32(magic(self.kind))
+            .u32(0)
+            .u64(secret.checksum(&covered))
+            .bytes(&covered);
         bytes
     }
 
     /// Reads the block; `None` when it is damaged or none.
     pub(crate) fn decode(secret: &Secret, bytes: &[u8]) -> Option<Header> {
         let mut from = Decoder(bytes);
-        if from.u32()? != MAGIC {
-            return None;
-        }
+        let found = from.u32()?;
+        let kind = IndexKind::ALL.into_iter().find(|kind| magic(*kind) == found)?;
         from.u32()?;
         let checksum = from.u64()?;
         if secret.checksum(from.0) != checksum {
@@ -71,8 +103,9 @@ impl Header {
         }
         let (buckets, steps) = (from.u64()?, from.u64()?);
         let checksums = (0..steps).map(|_| from.u64()).collect::<Option<Vec<u64>>>()?;
-        let expected = Header::new(usize::try_from(buckets).ok()?)?;
-        (expected.checksums.len() == checksums.len()).then_some(Header { buckets, checksums })
+        let expected = Header::new(kind, usize::try_from(buckets).ok()?)?;
+        let fits = expected.checksums.len() == checksums.len();
+        fits.then_some(Header { kind, buckets, checksums })
     }
 }
 
@@ -82,14 +115,24 @@ mod tests {
 
     #[test]
     fn a_header_round_trips() {
-        let secret = Secret::new([8; 32]);
-        let mut header = Header::new(200_000).expect("fits");
-        header.checksums.iter_mut().zip(1..).for_each(|(sum, value)| *sum = value);
-        let mut bytes = header.encode(&secret);
-        assert_eq!(Header::decode(&secret, &bytes), Some(header.clone()));
-        let bytes_of_steps: u64 = (0..header.checksums.len()).map(|n| header.step(n).len).sum();
-        assert_eq!(bytes_of_steps, 200_000 * Index::BUCKET_BYTES as u64);
-        bytes[40] ^= 1;
-        assert_eq!(Header::decode(&secret, &bytes), None);
+        for kind in IndexKind::ALL {
+            let secret = Secret::new([8; 32]);
+            let mut header = Header::new(kind, 200_000).expect("fits");
+            header.checksums.iter_mut().zip(1..).for_each(|(sum, value)| *sum = value);
+            let mut bytes = header.encode(&secret);
+            assert_eq!(Header::decode(&secret, &bytes), Some(header.clone()));
+            let steps = 0..header.checksums.len();
+            let all: u64 = steps.clone().map(|number| header.step(number).len).sum();
+            assert_eq!(all, 200_000 * Index::bucket_bytes(kind) as u64);
+            // Steps are written on their own: each begins a block and a bucket.
+            for number in steps {
+                let start = header.step(number).start;
+                assert!(start.is_multiple_of(BLOCK));
+                let first = header.first_bucket(number) as u64;
+                assert_eq!(first * Index::bucket_bytes(kind) as u64, start);
+            }
+            bytes[40] ^= 1;
+            assert_eq!(Header::decode(&secret, &bytes), None);
+        }
     }
 }

@@ -76,12 +76,11 @@ pub use cost_meter::ReadCost;
 pub use counters::Counters;
 pub use entry::{Body, Entry};
 pub use event::Event;
+pub use index::{IndexKind, IndexOptions};
 pub use inspect::{ClusterReport, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 pub use key::{Key, Locality};
 pub use layout_name::LayoutName;
-pub use open::{
-    Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, index_bytes, judge_superblocks,
-};
+pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
 pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy};
 pub use preset::{PRESETS, Preset, preset};
 pub use stats::Stats;

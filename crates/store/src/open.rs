@@ -100,16 +100,6 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Objects that an index for a cache of `len` bytes is made for.
-fn expected_objects(len: u64, mean_object: u32) -> usize {
-    usize::try_from(len / u64::from(mean_object.max(1))).unwrap_or(usize::MAX)
-}
-
-/// Bytes of memory that the index of a cache of `cache_size` bytes takes.
-pub fn index_bytes(cache_size: u64, mean_object: u32) -> u64 {
-    Index::bytes_for(expected_objects(cache_size, mean_object)) as u64
-}
-
 /// Creates an empty cache on `device`, whatever was there before.
 pub async fn format<D: Device>(
     device: &D,
@@ -120,7 +110,7 @@ pub async fn format<D: Device>(
     let len = device.geometry().len;
     let too_small = FormatError::TooSmall { len, min: crate::areas::CACHE_SIZE_MIN };
     let cluster_size = options.cluster_size_for(len);
-    let index = index_bytes(len, options.mean_object);
+    let index = options.index.dump_bytes(len, options.mean_object);
     let areas = Areas::new(len, cluster_size, index).ok_or(too_small)?;
     let (uuid, secret) = split(&entropy);
     let superblock = Superblock {
@@ -247,10 +237,10 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     }
     let second_first = copies[0].as_deref().is_some_and(|copy| Superblock::decode(copy).is_ok());
     let len = device.geometry().len;
-    let grown_index = index_bytes(len, superblock.mean_object);
+    let grown_index = options.index.dump_bytes(len, superblock.mean_object);
     let grown = superblock.areas.grown(len, grown_index);
     let size = grown.as_ref().unwrap_or(&superblock.areas).end();
-    let index = index_bytes(size, superblock.mean_object);
+    let index = options.index.bytes(size, superblock.mean_object);
     if index > memory / 2 {
         return Err(OpenError::IndexTooLarge { index, memory });
     }
@@ -351,13 +341,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn dump_index(&self) -> Option<()> {
         let (area, mut header) = {
             let core = self.shared.lock();
-            (core.areas.index_dump, index_dump::Header::new(core.index.bucket_count())?)
+            let (kind, buckets) = (core.index.kind(), core.index.bucket_count());
+            (core.areas.index_dump, index_dump::Header::new(kind, buckets)?)
         };
+        // The cache was made for another index: the next start reads the summaries.
+        if header.dump_len() > area.len {
+            return None;
+        }
         for number in 0..header.checksums.len() {
             let step = header.step(number);
             let mut bytes = vec![0; step.len as usize];
-            let first = step.start as usize / Index::BUCKET_BYTES;
-            self.shared.lock().index.dump(first, &mut bytes);
+            self.shared.lock().index.dump(header.first_bucket(number), &mut bytes);
             header.checksums[number] = self.shared.secret.checksum_at(number as u64, &bytes);
             self.write_steps(area.offset + BLOCK + step.start, &bytes).await?;
         }
@@ -395,8 +389,7 @@ struct Restored {
 impl<D: Device, C: Clock> Opening<D, C> {
     async fn run(mut self) -> Result<Volume<D, C>, OpenError> {
         let restored = self.restore().await;
-        let mut index =
-            Index::with_capacity(expected_objects(self.size, self.superblock.mean_object));
+        let mut index = Index::new(self.options.index, self.size, self.superblock.mean_object);
         let believed = restored.believed;
         let clean =
             believed && self.superblock.condition == Condition::Clean && self.grown.is_none();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::areas::cluster_size_for;
 use crate::event::Event;
+use crate::index::IndexOptions;
 use crate::layout_name::LayoutName;
 
 /// When an object is written to the device.
@@ -80,6 +81,8 @@ pub struct Options {
     pub aging_mean: u16,
     /// Percent of all clusters, the youngest, that are not evicted for want of references.
     pub young_percent: u8,
+    /// Which index, and how large.
+    pub index: IndexOptions,
     /// How memory is divided (C10).
     pub tier_shares: TierShares,
     /// Percent of the cold part of memory, its older end, whose objects are grouped
@@ -113,6 +116,7 @@ impl fmt::Debug for Options {
             one_timer_age,
             aging_mean,
             young_percent,
+            index,
             tier_shares,
             group_share,
             group_small,
@@ -135,6 +139,7 @@ impl fmt::Debug for Options {
             .field("one_timer_age", one_timer_age)
             .field("aging_mean", aging_mean)
             .field("young_percent", young_percent)
+            .field("index", index)
             .field("tier_shares", tier_shares)
             .field("group_share", group_share)
             .field("group_small", group_small)
@@ -161,6 +166,7 @@ impl Default for Options {
             one_timer_age: None,
             aging_mean: 10,
             young_percent: 10,
+            index: IndexOptions::default(),
             tier_shares: TierShares::default(),
             group_share: 50,
             group_small: 1024,
@@ -181,6 +187,9 @@ pub struct FormatOptions {
     /// Bytes of a cluster, a power of two within [`crate::CLUSTER_SIZES`]; `None`: by the size of
     /// the cache.
     pub cluster_size: Option<u32>,
+    /// The index that its dump has room for. A cache can be opened with another one; it is then
+    /// recovered from its summaries at every start.
+    pub index: IndexOptions,
 }
 
 /// The default of [`FormatOptions::mean_object`].
@@ -192,6 +201,7 @@ impl Default for FormatOptions {
             layout: LayoutName::default(),
             mean_object: MEAN_OBJECT,
             cluster_size: None,
+            index: IndexOptions::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::index::{IndexKind, IndexOptions};
 use crate::layout_name::LayoutName;
 use crate::options::{FormatOptions, Options, ReadUnit, TierShares, WritePolicy};
 
@@ -51,10 +52,14 @@ pub fn preset(name: &str) -> Option<Preset> {
     Some(Preset { name, text, options, format })
 }
 
+/// The file lookup table of the papers (2.3).
+const EXACT: IndexOptions = IndexOptions { kind: IndexKind::Exact, entries: None };
+
 fn clusters_of_64_kb() -> FormatOptions {
     FormatOptions {
         layout: LayoutName::Cluster,
         cluster_size: Some(64 << 10),
+        index: EXACT,
         ..FormatOptions::default()
     }
 }
@@ -70,6 +75,7 @@ impl Options {
             object_max: Some(256 << 10),
             one_timer_age: Some(Duration::from_secs(115 * 3600)),
             young_percent: 0,
+            index: EXACT,
             tier_shares: TierShares { hot: 30, medium: 40 },
             group_share: 50,
             group_small: 1024,

@@ -66,11 +66,14 @@ impl<D: Device> Reader<'_, D> {
             return false;
         };
         let Some(header) = index_dump::Header::decode(secret, &header) else { return false };
-        if header.buckets != index.bucket_count() as u64 {
+        if header.kind != index.kind()
+            || header.buckets != index.bucket_count() as u64
+            || header.dump_len() > area.len
+        {
             return false;
         }
-        for (number, checksum) in header.checksums.iter().enumerate() {
-            if !self.load_step(secret, areas, index, header.step(number), number, *checksum).await {
+        for number in 0..header.checksums.len() {
+            if !self.load_step(secret, areas, index, &header, number).await {
                 index.clear();
                 return false;
             }
@@ -83,18 +86,17 @@ impl<D: Device> Reader<'_, D> {
         secret: &Secret,
         areas: &Areas,
         index: &mut Index,
-        step: index_dump::Step,
+        header: &index_dump::Header,
         number: usize,
-        checksum: u64,
     ) -> bool {
+        let step = header.step(number);
         let positions = areas.clusters.saturating_mul(areas.granules_per_cluster());
         let offset = areas.index_dump.offset + BLOCK + step.start;
         let Some(bytes) = self.read_steps(Extent { offset, len: step.len }).await else {
             return false;
         };
-        let first = step.start as usize / Index::BUCKET_BYTES;
-        secret.checksum_at(number as u64, &bytes) == checksum
-            && index.restore(first, &bytes, positions).is_ok()
+        secret.checksum_at(number as u64, &bytes) == header.checksums[number]
+            && index.restore(header.first_bucket(number), &bytes, positions).is_ok()
     }
 }
 

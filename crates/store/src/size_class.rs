@@ -11,8 +11,11 @@ impl SizeClass {
     /// Number of classes; a class fits seven bits.
     pub(crate) const COUNT: u8 = 128;
 
+    /// The class of the longest records.
+    pub(crate) const LARGEST: SizeClass = SizeClass(Self::COUNT - 1);
+
     /// The longest record in bytes that a class can name: 3.75 MiB.
-    pub(crate) const MAX_LEN: u32 = SizeClass(Self::COUNT - 1).len();
+    pub(crate) const MAX_LEN: u32 = Self::LARGEST.len();
 
     /// The smallest class whose length is at least `len` bytes, which must be at most
     /// [`SizeClass::MAX_LEN`]: the caller cuts larger objects into pieces.

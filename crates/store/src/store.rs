@@ -222,6 +222,14 @@ impl<D: Device, C: Clock> Store<D, C> {
         durable.then_some(removed).ok_or(Refusal::Offline)
     }
 
+    /// The stamp ([`Hint::stamp`]) of what is stored under `key`, without touching a device; 0
+    /// when it is not known (after a crash, until the object is read). `None` when nothing is
+    /// stored, or the index is not exact.
+    pub fn stamp(&self, key: &Key) -> Option<u32> {
+        let (volume, digest) = self.place(key);
+        volume.shared.lock().index.stamp(&digest)
+    }
+
     /// Reads on in an object that is still being written (see [`Writer::partial`]).
     pub async fn read_partial(&self, partial: &Partial, offset: u64) -> PartialRead {
         let ours = self.volumes.iter().find(|volume| partial.is_on(&volume.shared));

@@ -71,7 +71,7 @@ impl Core {
                 }
                 self.supersede(&new.record);
                 let done = self.journal.unwritten_death();
-                self.tier.insert(digest, self.resident(&object, true, None, None, 1));
+                self.admit(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
                 return TryInsert::Done(done);
             }
@@ -86,7 +86,7 @@ impl Core {
         let object = self.place(new.record, now);
         if self.worth_keeping(&object) {
             let cluster = object.place.map(|place| self.areas.locate(place.position).0);
-            self.tier.insert(digest, self.resident(&object, false, None, cluster, 1));
+            self.admit(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
         self.kick();
@@ -149,6 +149,7 @@ impl Core {
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
         self.bury(inserted);
+        self.index.set_stamp(&digest, record.header.stamp);
         Arc::new(Object::from_record(&record, self.place_at(position)))
     }
 
@@ -174,7 +175,11 @@ impl Core {
         for slot in inserted.old.into_iter().chain(inserted.displaced) {
             self.kill(slot);
         }
-        self.counters.index_displaced += u64::from(inserted.displaced.is_some());
+        if let Some(digest) = &inserted.expelled {
+            self.expelled(digest);
+        }
+        let lost = inserted.displaced.is_some() || inserted.expelled.is_some();
+        self.counters.index_displaced += u64::from(lost);
     }
 
     /// Replaces the metadata of the version with sequence number `sequence` (and, in memory only,
@@ -214,7 +219,7 @@ impl Core {
         let object = Arc::new(of.with_meta(meta));
         if in_memory || self.worth_keeping(&object) {
             let cluster = slot.map(|slot| self.areas.locate(slot.position).0);
-            self.tier.insert(digest, self.resident(&object, dirty, None, cluster, accesses));
+            self.admit(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
         self.counters.refreshes += 1;
@@ -262,7 +267,7 @@ impl Core {
         loop {
             match self.tier.next_eviction() {
                 None => break,
-                Some(Eviction::Dropped(..)) => {}
+                Some(Eviction::Dropped(digest, _)) => self.index.leave_memory(&digest),
                 Some(Eviction::Write(digest, _)) => self.evict_dirty(digest, now),
             }
         }
@@ -281,7 +286,7 @@ impl Core {
         }
         if written {
             self.begin_cluster();
-        } else if self.tier.remove(&victim).is_some() {
+        } else if self.expel(&victim).is_some() {
             self.counters.dropped_unwritten += 1;
         }
     }
@@ -324,7 +329,7 @@ impl Core {
         if !self.make_room(resident.object.record_len(), now) {
             return false;
         }
-        let Some(resident) = self.tier.remove(digest) else { return true };
+        let Some(resident) = self.expel(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
         let (key, meta, body) = (object.key.clone(), object.meta.clone(), object.body.clone());

@@ -278,7 +278,7 @@ impl Core {
         }
         let cluster = object.place.map(|place| self.areas.locate(place.position).0);
         let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
-        self.tier.insert(digest, self.resident(object, false, prefetched, cluster, accesses));
+        self.admit(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
     /// Whether memory is the place for it: it fits, and is not a part of something so large that

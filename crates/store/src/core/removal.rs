@@ -3,7 +3,7 @@
 use super::Core;
 use crate::cluster_table::ClusterId;
 use crate::digest::Digest;
-use crate::index::Slot;
+use crate::index::{IndexKind, Slot};
 use crate::journal::{Fact, Moment};
 use crate::object::Object;
 
@@ -33,7 +33,7 @@ impl Core {
 
     /// As [`Core::forget_version`], for a digest that no older record can have.
     fn clear_version(&mut self, digest: &Digest) -> bool {
-        let resident = self.tier.remove(digest);
+        let resident = self.expel(digest);
         if let Some(resident) = &resident
             && resident.object.in_pieces()
         {
@@ -57,7 +57,7 @@ impl Core {
     pub(crate) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
-            self.tier.remove(&digest);
+            self.expel(&digest);
             if let Some(slot) = self.index.remove(&digest) {
                 self.kill(slot);
             }
@@ -103,7 +103,12 @@ impl Core {
             self.free_virtual(cluster);
             return;
         }
-        if self.space.table_mut().kill(cluster, granule, slot.class.len()) {
+        let bytes = match self.index.kind() {
+            IndexKind::Compact => slot.class.len(),
+            // It does not know: an equal share of what lives in the cluster.
+            IndexKind::Exact => self.space.table().mean_live_bytes(cluster),
+        };
+        if self.space.table_mut().kill(cluster, granule, bytes) {
             let incarnation = self.space.table().incarnation(cluster);
             self.journal.note(Fact::Dead { cluster, incarnation, granule });
             self.kick();

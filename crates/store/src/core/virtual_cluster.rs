@@ -4,8 +4,8 @@
 //! and its objects live in memory only. That is why there is never garbage and never a cleaner.
 //!
 //! In the memory tier the members of a virtual cluster count as dirty: they may not be dropped one
-//! by one. Clusters that hold replaced metadata, or pieces of objects that memory does not take, are
-//! no virtual clusters.
+//! by one. Clusters that hold replaced metadata, or pieces of objects that memory does not take,
+//! are no virtual clusters.
 
 use super::{Core, Now};
 use crate::cluster_table::{ClusterId, State};
@@ -78,7 +78,7 @@ impl Core {
             return false;
         }
         for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
-            self.tier.remove(&member);
+            self.expel(&member);
         }
         self.space.table_mut().set_in_memory(cluster, false);
         true

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::core::{EvictPlan, Parts, Recovering, cluster_policy};
-use crate::index::Index;
+use crate::index::{Index, IndexKind};
 use crate::journal::Journal;
 use crate::options::Options;
 use crate::space::Space;
@@ -27,7 +27,7 @@ fn core_with(used: u32) -> Core {
         superblock,
         options,
         space: Space::Clusters(ClusterSpace::new(clusters)),
-        index: Index::with_capacity(1_000),
+        index: Index::with_capacity(IndexKind::Compact, 1_000),
         memory: 16 << 20,
         checkpoint: 2,
     })

@@ -27,7 +27,7 @@ fn colliding(random: &mut fastrand::Rng, homes: u64, tags: u64) -> Digest {
 /// What the index must hold: entries by pair of buckets and tag.
 type Model = BTreeMap<(usize, u32), Slot>;
 
-fn pair(index: &Index, digest: &Digest) -> (usize, u32) {
+fn pair(index: &CompactIndex, digest: &Digest) -> (usize, u32) {
     let (first, tag) = index.home(digest);
     (first.min(index.other(first, tag)), tag)
 }
@@ -38,7 +38,7 @@ fn forget(model: &mut Model, displaced: Option<Slot>) {
     model.remove(&key);
 }
 
-fn step(index: &mut Index, model: &mut Model, random: &mut fastrand::Rng, digest: &Digest) {
+fn step(index: &mut CompactIndex, model: &mut Model, random: &mut fastrand::Rng, digest: &Digest) {
     let key = pair(index, digest);
     let new = slot(random);
     let at = |slot: Slot, exact: bool| slot.position ^ u32::from(!exact);
@@ -83,7 +83,7 @@ fn step(index: &mut Index, model: &mut Model, random: &mut fastrand::Rng, digest
     }
 }
 
-fn check(index: &Index, model: &Model, digests: &[Digest]) {
+fn check(index: &CompactIndex, model: &Model, digests: &[Digest]) {
     assert_eq!(index.len(), model.len());
     for digest in digests {
         assert_eq!(index.get(digest), model.get(&pair(index, digest)).copied());
@@ -95,7 +95,7 @@ fn any_sequence_of_operations_equals_a_map() {
     for seed in seeds("index::any_sequence_of_operations_equals_a_map", 60) {
         let mut random = fastrand::Rng::with_seed(seed);
         let capacity = random.usize(1..400);
-        let mut index = Index::with_capacity(capacity);
+        let mut index = CompactIndex::with_capacity(capacity);
         let mut model = Model::new();
         // Up to 1.6 times what fits, so that entries are displaced as well.
         let digests: Vec<Digest> = (0..random.usize(1..capacity * 2))
@@ -109,7 +109,7 @@ fn any_sequence_of_operations_equals_a_map() {
             step(&mut index, &mut model, &mut random, &digest);
         }
         check(&index, &model, &digests);
-        let mut copy = Index::with_capacity(capacity);
+        let mut copy = CompactIndex::with_capacity(capacity);
         let mut bytes = vec![0; index.memory_bytes()];
         assert_eq!(index.dump(0, &mut bytes), index.bucket_count());
         copy.restore(0, &bytes, u32::MAX).unwrap();
@@ -127,7 +127,7 @@ fn any_sequence_of_operations_equals_a_map() {
 fn ninety_percent_load_is_reached_without_loss_and_misses_stay_misses() {
     for objects in [1_000, 99_991, 400_000] {
         let mut random = fastrand::Rng::with_seed(objects as u64);
-        let mut index = Index::with_capacity(objects);
+        let mut index = CompactIndex::with_capacity(objects);
         let mut digests = Vec::new();
         while index.len() < objects {
             let digest = digest(&mut random);
@@ -139,7 +139,7 @@ fn ninety_percent_load_is_reached_without_loss_and_misses_stay_misses() {
         assert_eq!(index.given_up(), 0);
         assert!(index.load() > 0.89, "{}", index.load());
         assert!(index.memory_bytes() as f64 / objects as f64 <= 9.0 + 64.0 / objects as f64);
-        assert_eq!(index.memory_bytes(), Index::bytes_for(objects));
+        assert_eq!(index.memory_bytes(), CompactIndex::bytes_for(objects));
         let lost = digests.iter().filter(|(digest, slot)| index.get(digest) != Some(*slot)).count();
         assert!(lost <= 3, "{lost} of {objects} replaced by a digest with the same tag");
         let absent = 1_000_000;
@@ -151,7 +151,7 @@ fn ninety_percent_load_is_reached_without_loss_and_misses_stay_misses() {
 #[test]
 fn an_overfull_index_returns_what_it_gives_up() {
     let mut random = fastrand::Rng::with_seed(3);
-    let mut index = Index::with_capacity(2_000);
+    let mut index = CompactIndex::with_capacity(2_000);
     let slots = index.bucket_count() * SLOTS;
     let mut gone = 0;
     for position in 0..5_000 {
@@ -166,11 +166,11 @@ fn an_overfull_index_returns_what_it_gives_up() {
 
 #[test]
 fn dumps_that_are_none_are_refused() {
-    let mut index = Index::with_capacity(100);
+    let mut index = CompactIndex::with_capacity(100);
     let last = index.bucket_count();
     let bucket = |words: &[u64]| {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        bytes.resize(Index::BUCKET_BYTES, 0);
+        bytes.resize(CompactIndex::BUCKET_BYTES, 0);
         bytes
     };
     assert_eq!(index.restore(0, &[0; 63], u32::MAX), Err(BadDump::Length));

@@ -1,0 +1,34 @@
+//! The memory tier and the index in step: in an exact index every object in memory has an entry
+//! that says so (C1).
+
+use std::sync::Arc;
+
+use super::Core;
+use crate::digest::Digest;
+use crate::object::Object;
+use crate::tier::Resident;
+
+impl Core {
+    /// Puts an object into memory, in place of what is there under its digest.
+    pub(super) fn admit(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
+        let stamp = resident.object.header.stamp;
+        self.tier.insert(digest, resident);
+        let inserted = self.index.enter_memory(&digest, stamp);
+        self.bury(inserted);
+    }
+
+    /// Takes an object out of memory.
+    pub(super) fn expel(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
+        let resident = self.tier.remove(digest)?;
+        self.index.leave_memory(digest);
+        Some(resident)
+    }
+
+    /// The entry of an object in memory was pushed out of a full index: the object goes with it.
+    pub(super) fn expelled(&mut self, digest: &Digest) {
+        if let Some(resident) = self.tier.remove(digest) {
+            let only_here = resident.dirty && resident.cluster.is_none();
+            self.counters.dropped_unwritten += u64::from(only_here);
+        }
+    }
+}
