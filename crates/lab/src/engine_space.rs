@@ -5,11 +5,13 @@
 //! as the neighbourhood, some metadata, the body. The engine evicts by itself when its device is too
 //! small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
 
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use device::{Clock, Counts, Device};
-use store::{Hint, Key, Locality, Lookup, Refusal, Store};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store};
 
 use crate::contents::mix;
 use crate::request::Object;
@@ -25,10 +27,27 @@ pub struct EngineSpace<D: Device, C: Clock> {
 }
 
 impl<D: Device, C: Clock> EngineSpace<D, C> {
-    /// Drives `store`, whose [`Store::run_background`] somebody runs. `counts` tells what was done
-    /// on its device so far.
-    pub fn new(store: Store<D, C>, counts: Rc<dyn Fn() -> Counts>) -> EngineSpace<D, C> {
-        EngineSpace { store, counts }
+    /// Makes an empty cache on `device` and opens it in the time of `clock`. `counts` tells what was
+    /// done on the device so far; `spawn` runs the engine's background beside its caller.
+    ///
+    /// # Errors
+    /// The device is too small or broken, or these parameters do not fit it.
+    pub async fn create(
+        device: Rc<D>,
+        clock: C,
+        format: &FormatOptions,
+        options: Options,
+        counts: Rc<dyn Fn() -> Counts>,
+        spawn: impl FnOnce(Pin<Box<dyn Future<Output = ()>>>),
+    ) -> Result<EngineSpace<D, C>, SpaceError> {
+        // The secret protects caches against strangers; a run is to be the same each time.
+        let formatted = store::format(&*device, format, [7; 48], clock.unix_seconds()).await;
+        formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
+        let opened = Store::open(vec![device], clock, options).await;
+        let store = opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))?;
+        let background = store.clone();
+        spawn(Box::pin(async move { background.run_background().await }));
+        Ok(EngineSpace { store, counts })
     }
 
     /// The engine.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
-use store::{FormatOptions, Options, Store};
+use store::{FormatOptions, Options};
 use tokio::task::spawn_local;
 
 use crate::engine_space::EngineSpace;
@@ -62,12 +62,8 @@ pub async fn create(
     }
     let attached = file.attach(ring.as_ref()).map_err(|error| engine(&error))?;
     let device = Rc::new(attached);
-    // The secret protects caches against strangers; a run is to be the same each time.
-    let formatted = store::format(&*device, format, [7; 48], EPOCH).await;
-    formatted.map_err(|error| engine(&error))?;
-    let opened = Store::open(vec![Rc::clone(&device)], RealClock::start(), options).await;
-    let store = opened.map_err(|(_, error)| engine(&error))?;
-    let background = store.clone();
-    spawn_local(async move { background.run_background().await });
-    Ok(EngineSpace::new(store, Rc::new(move || device.counters().snapshot())))
+    let counts = Rc::clone(&device);
+    let counts = Rc::new(move || counts.counters().snapshot());
+    let spawn = |background| _ = spawn_local(background);
+    EngineSpace::create(device, RealClock::start(), format, options, counts, spawn).await
 }

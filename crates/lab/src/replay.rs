@@ -37,6 +37,19 @@ impl Default for ReplayOptions {
     }
 }
 
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// What there must be before the first request is made.
+    Preparing,
+    /// So many requests are done.
+    Requests(u64),
+    /// Everything is brought to the disk.
+    Finishing,
+    /// What the run left is removed.
+    Removing,
+}
+
 /// What a run gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -82,8 +95,8 @@ impl Report {
     }
 }
 
-/// Replays `requests` through `cache` into `manager`, and finishes it. `progress` is told the number
-/// of requests done, every now and then.
+/// Replays `requests` through `cache` into `manager`, and finishes it. `progress` is told how far it
+/// is, every now and then.
 ///
 /// # Errors
 /// The manager cannot go on, or returned wrong contents.
@@ -93,7 +106,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
     requests: impl Iterator<Item = Request>,
     cache: &mut TwoLevel,
     options: &ReplayOptions,
-    mut progress: impl FnMut(u64),
+    mut progress: impl FnMut(Stage),
 ) -> Result<Report, SpaceError> {
     let before = manager.calls();
     let watch = Stopwatch::new(clock);
@@ -102,7 +115,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
     let mut operations = Vec::new();
     for (number, request) in requests.enumerate() {
         if (number as u64).is_multiple_of(PROGRESS_EVERY) {
-            progress(number as u64);
+            progress(Stage::Requests(number as u64));
         }
         cache.request(&request, &mut operations);
         for operation in operations.drain(..) {
@@ -124,6 +137,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
     lanes.drain().await?;
     watch.pause();
     let operations_time = watch.shown();
+    progress(Stage::Finishing);
     watch.go_on();
     manager.finish().await?;
     watch.pause();

@@ -16,7 +16,7 @@ use crate::baselines::{
 };
 use crate::real_directory::RealDirectory;
 use crate::real_engine::{self, RealClock};
-use crate::replay::{ReplayOptions, Report, replay};
+use crate::replay::{ReplayOptions, Report, Stage, replay};
 use crate::space_manager::{SpaceError, SpaceManager};
 use crate::two_level::TwoLevel;
 use crate::workload::{Parameters, Workload};
@@ -99,13 +99,13 @@ pub struct SpacePlan {
 }
 
 impl SpacePlan {
-    /// An eighth of the paper's run, in `directory`.
+    /// The paper's run scaled down to 1/32, in `directory`.
     pub fn new(directory: PathBuf) -> SpacePlan {
         SpacePlan {
             directory,
-            requests: 132_000,
-            memory: 64 << 20,
-            disk: 256 << 20,
+            requests: 33_000,
+            memory: 16 << 20,
+            disk: 64 << 20,
             utilization_percent: 70,
             threshold_blocks: THRESHOLD_BLOCKS,
             engine_memory: 64 << 20,
@@ -181,16 +181,17 @@ impl fmt::Display for SpaceRunError {
 
 impl std::error::Error for SpaceRunError {}
 
-/// Runs the plan with one manager. `progress` is told the requests done, every now and then.
+/// Runs the plan with one manager. `progress` is told how far it is, every now and then.
 ///
 /// # Errors
 /// The directory cannot be used, or the manager could not go on.
 pub fn run(
     plan: &SpacePlan,
     manager: &Manager,
-    progress: impl FnMut(u64),
+    mut progress: impl FnMut(Stage),
 ) -> Result<Report, SpaceRunError> {
     check_room(plan)?;
+    progress(Stage::Preparing);
     let unusable = |error| SpaceRunError::Directory { path: plan.directory.clone(), error };
     // Removed with everything in it when the run is over, however it ends.
     let directory =
@@ -200,7 +201,10 @@ pub fn run(
     let runtime = runtime.map_err(unusable)?;
     let files = RealDirectory::new(directory.path()).map_err(unusable)?;
     let local = LocalSet::new();
-    let report = local.block_on(&runtime, drive(plan, manager, files, directory.path(), progress));
+    let report =
+        local.block_on(&runtime, drive(plan, manager, files, directory.path(), &mut progress));
+    progress(Stage::Removing);
+    drop(directory);
     report.map_err(|error| SpaceRunError::Space { manager: manager.name(), error })
 }
 
@@ -209,7 +213,7 @@ async fn drive(
     manager: &Manager,
     files: RealDirectory,
     directory: &Path,
-    progress: impl FnMut(u64),
+    progress: impl FnMut(Stage),
 ) -> Result<Report, SpaceError> {
     let sync = plan.sync;
     match manager {
@@ -241,7 +245,7 @@ async fn drive(
 async fn replay_on(
     plan: &SpacePlan,
     manager: &impl SpaceManager,
-    progress: impl FnMut(u64),
+    progress: impl FnMut(Stage),
 ) -> Result<Report, SpaceError> {
     let mut cache = TwoLevel::new(plan.memory, plan.disk);
     let (clock, requests) = (RealClock::start(), plan.workload());

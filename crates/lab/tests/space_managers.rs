@@ -13,7 +13,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use device::{AnyDevice, MemoryDevice};
+use device::MemoryDevice;
 use lab::baselines::{BLOCK, BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
 use lab::contents;
 use lab::engine_space::EngineSpace;
@@ -22,7 +22,7 @@ use lab::real_engine::{self, RealClock};
 use lab::replay::check;
 use lab::request::Object;
 use lab::space_manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use store::{FormatOptions, Options, PRESETS, Store};
+use store::{FormatOptions, Options, PRESETS};
 use support::{block_on, files_below, seed, tree};
 use tokio::task::spawn_local;
 
@@ -165,17 +165,20 @@ fn the_engine_runs_on_any_device() {
     });
 }
 
-async fn engine_in_memory(len: u64) -> EngineSpace<AnyDevice, RealClock> {
-    let memory = MemoryDevice::new(len, 4096);
-    let device = Rc::new(AnyDevice::Memory(memory));
+async fn engine_in_memory(len: u64) -> EngineSpace<MemoryDevice, RealClock> {
+    let device = MemoryDevice::new(len, 4096);
+    let counters = device.clone();
     let format = FormatOptions { mean_object: 5_000, ..FormatOptions::default() };
-    store::format(&*device, &format, [1; 48], 0).await.unwrap();
     let options = Options { memory: 16 << 20, ..Options::default() };
-    let opened = Store::open(vec![Rc::clone(&device)], RealClock::start(), options).await;
-    let store = opened.map_err(|(_, error)| error).unwrap();
-    let background = store.clone();
-    spawn_local(async move { background.run_background().await });
-    EngineSpace::new(store, Rc::new(move || device.counters().snapshot()))
+    let engine = EngineSpace::create(
+        Rc::new(device),
+        RealClock::start(),
+        &format,
+        options,
+        Rc::new(move || counters.counters().snapshot()),
+        |background| _ = spawn_local(background),
+    );
+    engine.await.unwrap()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use lab::baselines::SyncPolicy;
-use lab::replay::{ReplayOptions, Report};
+use lab::replay::{ReplayOptions, Report, Stage};
 use lab::space_run::{Manager, SpacePlan, run as run_plan};
 use serde_json::{Map, Value, json};
 
@@ -183,16 +183,24 @@ fn plan(matches: &ArgMatches) -> Result<SpacePlan, Failure> {
 }
 
 /// Tells on standard error how far a run is, where somebody looks.
-fn progress(name: &'static str, requests: u64) -> impl FnMut(u64) {
+fn progress(name: &'static str, requests: u64) -> impl FnMut(Stage) {
     let looks = io::stderr().is_terminal();
     let mut told = Instant::now();
-    move |done| {
-        if looks && told.elapsed() >= PROGRESS_EVERY {
-            told = Instant::now();
-            let percent = done * 100 / requests.max(1);
-            // Nobody listens any more: the run goes on.
-            let _ = writeln!(io::stderr(), "{name}: {done} of {requests} requests ({percent}%)");
+    move |stage| {
+        if !looks || told.elapsed() < PROGRESS_EVERY {
+            return;
         }
+        told = Instant::now();
+        let what = match stage {
+            Stage::Preparing => "preparing".to_owned(),
+            Stage::Requests(done) => {
+                format!("{done} of {requests} requests ({}%)", done * 100 / requests.max(1))
+            }
+            Stage::Finishing => "bringing everything to the disk".to_owned(),
+            Stage::Removing => "removing its files".to_owned(),
+        };
+        // Nobody listens any more: the run goes on.
+        let _ = writeln!(io::stderr(), "{name}: {what}");
     }
 }
 
