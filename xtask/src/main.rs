@@ -9,6 +9,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod sim;
 mod tidy;
 mod workspace;
 
@@ -35,6 +36,8 @@ enum Chore {
     Tidy,
     /// Runs the randomised tests of all crates for longer than `cargo test` does.
     Fuzz(fuzz::Options),
+    /// Runs the engine on simulated disks that fail, through crashes and reopenings, by seed.
+    Sim(sim::Options),
     /// Runs the small, always full cache under verified traffic for longer than `cargo test` does.
     Soak(fuzz::SoakOptions),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Sim(options) => sim::run(&options),
         Chore::Soak(options) => fuzz::soak(&options),
     };
     match done {

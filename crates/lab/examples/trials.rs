@@ -40,7 +40,7 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
             "--seed" => (order.first, order.count) = (number()?, 1),
             "--first" => order.first = number()?,
             "--seeds" => order.count = number()?,
-            "--minutes" => order.time = Some(Duration::from_secs(60 * number()?)),
+            "--seconds" => order.time = Some(Duration::from_secs(number()?)),
             _ => return Err(format!("{word} is not known")),
         }
     }
