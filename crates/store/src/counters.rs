@@ -37,6 +37,8 @@ pub struct Counters {
     pub lost_records: u64,
     /// Objects that left memory without ever having been written (write-on-evict, no room).
     pub dropped_unwritten: u64,
+    /// Large objects given up because a piece was evicted, damaged or could not be read.
+    pub incomplete_objects: u64,
     /// Objects that entered memory beside one that was asked for.
     pub prefetched: u64,
     /// Those of them that were asked for later.

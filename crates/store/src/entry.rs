@@ -42,7 +42,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
             false => None,
         };
         let Some((first, from)) = first else {
-            volume.shared.lock().forget_incomplete(&digest, &object);
+            volume.forget_incomplete(&digest, &object);
             return None;
         };
         let source = if from == Source::Disk { from } else { source };
@@ -133,7 +133,7 @@ impl<D: Device, C: Clock> Body<D, C> {
         self.range.start = match &chunk {
             Ok(bytes) => self.range.start + bytes.len() as u64,
             Err(_) => {
-                self.volume.shared.lock().forget_incomplete(&self.digest, &self.object);
+                self.volume.forget_incomplete(&self.digest, &self.object);
                 self.range.end
             }
         };
@@ -160,7 +160,18 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Piece `number` of a large object; `None` when it is gone.
     pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
         let digest = self.shared.digester.piece(object_id, number);
-        let found = self.lookup(digest, Expected::Piece).await?;
-        (found.0.header.object_id == object_id).then_some(found)
+        let mut found = self.lookup(digest, Expected::Piece).await;
+        if found.is_none() && !self.shared.stalls() && self.shared.lock().knows(&digest) {
+            // The device failed: an error that passes does not cost the object.
+            found = self.lookup(digest, Expected::Piece).await;
+        }
+        found.filter(|(piece, _)| piece.header.object_id == object_id)
+    }
+
+    /// A version lost a piece: it goes, unless the device just takes too long.
+    fn forget_incomplete(&self, digest: &Digest, object: &Object) {
+        if !self.shared.stalls() {
+            self.shared.lock().forget_incomplete(digest, object);
+        }
     }
 }

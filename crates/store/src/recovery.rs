@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::areas::{Areas, BLOCK};
@@ -29,6 +30,8 @@ use crate::volume::Volume;
 
 /// Clusters whose summaries are read side by side.
 const BATCH: usize = 32;
+/// So often a cluster is tried to be read before what it holds is given up.
+const READ_ATTEMPTS: u32 = 4;
 
 /// What checkpoint and journal say.
 pub(crate) struct Tables {
@@ -137,6 +140,7 @@ impl Scan {
         let unchanged = core.space.table().incarnation(cluster) == incarnation
             && core.space.table().state(cluster) == State::OnDisk;
         if unchanged {
+            core.counters.evicted_clusters += 1;
             core.drop_cluster(cluster);
         }
     }
@@ -294,6 +298,21 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
+    /// Reads what would be lost for good if it could not be read: an error that passes, or a
+    /// device that stalls for a while, must not cost a cluster.
+    async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
+        for _ in 0..READ_ATTEMPTS {
+            // After a stall the next attempt waits for its own answer as long again.
+            if let Some(bytes) = self.read(extent).await {
+                return Some(bytes);
+            }
+            if !self.shared.lock().online() {
+                return None;
+            }
+        }
+        None
+    }
+
     /// What a cluster holds: its summary, or its records one by one when it has none. `None`
     /// when that cannot be settled for good: the cluster must be given up.
     async fn cluster_entries(
@@ -305,7 +324,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if let Some(entries) = self.read_summary(cluster, incarnation, extent).await {
             return Some(entries);
         }
-        let bytes = self.read(extent).await?;
+        let bytes = self.read_stubbornly(extent).await?;
         let areas = self.areas();
         let entries = walk(&self.shared.secret, &areas, cluster, incarnation, &bytes);
         // From now on the cluster holds just these: a record that was overlooked today (a bad

@@ -133,6 +133,11 @@ impl Shared {
                 .is_ok()
     }
 
+    /// A read took longer than the stall bound, and nothing succeeded since.
+    pub(crate) fn stalls(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
     /// Gives the device up.
     pub(crate) fn give_up(&self, reason: String) {
         if self.lock().go_offline() {

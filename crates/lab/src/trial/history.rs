@@ -207,6 +207,14 @@ impl History {
             .collect()
     }
 
+    /// Whether `state` may be found where these are permitted. A record of newer metadata that
+    /// cannot be read any more, after damage or errors, leaves those before it.
+    pub fn tolerates(&self, permitted: &BTreeSet<State>, state: State) -> bool {
+        let older = |newer: &State| newer.version == state.version && state.meta < newer.meta;
+        let damaged = self.promise() > Promise::Durable;
+        permitted.contains(&state) || damaged && permitted.iter().any(older)
+    }
+
     /// Whether `at` outlives this end now, supposing that it had reached the device then.
     fn outlives(&self, at: Stamp, end: End) -> bool {
         let told = !end.given_up || self.trouble.is_none_or(|(first, _)| at < first);

@@ -206,8 +206,10 @@ impl<'a> Life<'a> {
             false => running.disk.disk.crash_process(tear),
         };
         let mut before = running.history.take();
-        if !Arm::bounded(&self.options) && !running.stopped {
-            // An object that is read leaves its cluster, which may be used again at once.
+        let leaves = !Arm::bounded(&self.options) && !running.stopped;
+        if leaves || running.given_up() {
+            // Written on eviction, an object that is read leaves its cluster, which may be used
+            // again at once. A device that was given up starts empty.
             before.forget_requirements();
         }
         let history = before.after(end);
@@ -482,8 +484,9 @@ impl Running {
 
     fn stop(&mut self, life: &Life<'_>, store: &Subject) -> Result<(), String> {
         self.note_losses(store);
+        let recovered = store.share().recovered();
         let Some(whole) = self.drive("the stop", store.shutdown())? else { return Ok(()) };
-        if !whole && life.plan == FaultPlan::none() {
+        if !whole && recovered && life.plan == FaultPlan::none() {
             return Err("it could not be stopped in order, though nothing failed".to_owned());
         }
         self.stopped = whole;
@@ -510,7 +513,8 @@ impl Running {
                 + counters.evicted_clusters
                 + counters.index_displaced
                 + counters.lost_records
-                + counters.dropped_unwritten;
+                + counters.dropped_unwritten
+                + counters.incomplete_objects;
             losses += lost;
         }
         if losses > self.losses {

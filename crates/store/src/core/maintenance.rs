@@ -213,6 +213,8 @@ impl Core {
         }
         match entries {
             Some(entries) => entries.iter().for_each(|entry| self.evict_record(cluster, entry)),
+            // Nobody can tell what it supersedes: recovery has to read it first, record by record.
+            None if self.unrecovered(cluster) => return,
             None => self.sweep(cluster),
         }
         self.counters.evicted_clusters += 1;
@@ -234,6 +236,11 @@ impl Core {
     fn evict_record(&mut self, cluster: ClusterId, entry: &Entry) {
         let position = self.areas.position(cluster, entry.granule);
         let digest = entry.digest;
+        if entry.kind != RecordKind::Piece {
+            // Recovery may not have met it yet: then what it has superseded, or the object whose
+            // metadata it replaces, may still turn up and would take its place.
+            self.note_touched(&digest);
+        }
         match entry.kind {
             RecordKind::Meta => self.evict_meta(&digest, position),
             RecordKind::Object | RecordKind::Piece => {
@@ -242,10 +249,6 @@ impl Core {
                     return;
                 };
                 self.index.remove(&digest);
-                if entry.kind == RecordKind::Object {
-                    // An older version may still turn up: its death may have been lost with power.
-                    self.note_touched(&digest);
-                }
                 if slot.refreshed
                     && let Some(meta) = self.index.remove(&digest.derive_meta())
                 {
@@ -340,9 +343,13 @@ impl Core {
                 break;
             }
             let Some(deadest) = self.space.table().deadest() else { break };
-            self.sweep(deadest);
-            self.dissolve_virtual(deadest);
-            self.drop_cluster(deadest);
+            if self.unrecovered(deadest) {
+                self.abandon_recovery();
+            } else {
+                self.sweep(deadest);
+                self.dissolve_virtual(deadest);
+                self.drop_cluster(deadest);
+            }
             clusters.clear();
         }
         let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {

@@ -67,10 +67,13 @@ impl Core {
     /// True when as many of the first pieces of `object` as are checked are known. Those are all
     /// of them for an object of ordinary size; the pieces of a huge one would take too long.
     pub(crate) fn has_pieces(&self, object: &Object) -> bool {
-        (0..object.pieces().min(PIECES_CHECKED)).all(|number| {
-            let digest = self.digester.piece(object.header.object_id, number);
-            self.tier.peek(&digest).is_some() || self.index.get(&digest).is_some()
-        })
+        (0..object.pieces().min(PIECES_CHECKED))
+            .all(|number| self.knows(&self.digester.piece(object.header.object_id, number)))
+    }
+
+    /// Whether there is a record of this digest, in memory or on the device.
+    pub(crate) fn knows(&self, digest: &Digest) -> bool {
+        self.tier.peek(digest).is_some() || self.index.get(digest).is_some()
     }
 
     /// A version that lost a piece is of no use to anybody: it goes, if it still is the present
@@ -90,6 +93,7 @@ impl Core {
             }
         };
         if present {
+            self.counters.incomplete_objects += 1;
             self.forget_version(digest);
             self.forget_pieces(id, 0..object.pieces());
             self.wake();
@@ -131,7 +135,7 @@ impl Core {
 
     /// More was removed than a checkpoint takes: the clusters that recovery has not read are given
     /// up, and with them all that the removals speak of.
-    fn abandon_recovery(&mut self) {
+    pub(super) fn abandon_recovery(&mut self) {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.clear();
         let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();
@@ -142,6 +146,14 @@ impl Core {
                 self.drop_cluster(cluster);
             }
         }
+    }
+
+    /// Whether recovery has still to read the cluster.
+    pub(super) fn unrecovered(&self, cluster: ClusterId) -> bool {
+        self.recovering.as_ref().is_some_and(|recovering| {
+            let mut unread = recovering.left.iter().chain(&recovering.under_way);
+            unread.any(|(other, _)| *other == cluster)
+        })
     }
 
     /// Whether the cluster is in use with this incarnation.

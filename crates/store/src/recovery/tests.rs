@@ -83,6 +83,18 @@ fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
 }
 
 #[test]
+fn what_a_cluster_supersedes_stays_dead_when_it_is_evicted_before_it_was_read() {
+    let meta = Entry { kind: RecordKind::Meta, target: 0, target_sequence: 5, ..object(9) };
+    for newer in [object(9), meta] {
+        let (mut core, mut scan) = (core_with(2), Scan::new(0));
+        evict(&mut core, 1, &[newer]);
+        apply(&mut core, &mut scan, 0, &[object(5)]);
+        assert_eq!(core.index.get(&DIGEST), None);
+        assert!(core.space.table().is_dead(0, 0));
+    }
+}
+
+#[test]
 fn what_is_in_the_index_already_is_not_dead() {
     let (mut core, mut scan) = (core_with(1), Scan::new(0));
     apply(&mut core, &mut scan, 0, &[object(5)]);
