@@ -6,14 +6,18 @@
 //! A space is filled with objects of 1 to 48 slots, then a fifth of them, chosen at random, is
 //! released, as in a cache that is 80% full. Then objects are released at random and others of the
 //! same sizes placed, a batch at a time: first as often as there are objects, so that the free
-//! pieces are those of a cache in use, then with each half of the batch timed. The quickest of five rounds counts, because the machine may
-//! have other work. With DIRECTORY the figures go to `allocation-cost.csv` and the plot to
-//! `allocation-cost.svg` in it.
+//! pieces are those of a cache in use, then with each half of the batch timed. The median of the
+//! batches counts, because the machine may have other work. With DIRECTORY the figures go to
+//! `allocation-cost.csv` and the plot to `allocation-cost.svg` in it.
+//!
+//! A second table says how full each keeps a space of 512 MiB when objects are evicted only to make
+//! room, the oldest first or at random.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
 #![allow(clippy::disallowed_methods)]
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,9 +31,8 @@ const LARGEST: u32 = 48;
 /// The largest class of BUDDY.
 const THRESHOLD: u32 = 256;
 const SEED: u64 = 3;
-const ROUNDS: usize = 5;
-/// Pairs of a release and a place that a round times.
-const PAIRS: usize = 200_000;
+/// Pairs of a release and a place that are timed.
+const PAIRS: usize = 1_000_000;
 
 /// An object; in little memory, because there are tens of millions.
 struct Object {
@@ -70,6 +73,8 @@ struct Figure {
     /// Bytes of memory per free piece beside the bit vector.
     bytes: f64,
     runs: f64,
+    /// Entries that UNIFIED's heap moves for a place and a release together.
+    moves: f64,
     refused: usize,
 }
 
@@ -77,7 +82,7 @@ fn kinds(slots: u32) -> [(&'static str, LayoutKind); 3] {
     let region = region_for(slots, THRESHOLD);
     [
         ("unified", LayoutKind::Unified),
-        ("stream", LayoutKind::Stream { runs_max: 16 }),
+        ("stream 16", LayoutKind::Stream { runs_max: 16 }),
         ("buddy", LayoutKind::Buddy { threshold: THRESHOLD, region }),
     ]
 }
@@ -112,17 +117,22 @@ impl Filled {
         self.objects.swap_remove(number)
     }
 
-    /// Releases and places `pairs` objects; the time that each took in all.
-    fn churn(&mut self, pairs: usize) -> (Duration, Duration) {
-        let batch = (self.objects.len() / 500).clamp(1, 1000);
-        let (mut placing, mut releasing) = (Duration::ZERO, Duration::ZERO);
-        for _ in 0..pairs / batch {
+    /// Objects that are released before as many are placed: few of those there are.
+    fn batch(&self) -> usize {
+        (self.objects.len() / 500).clamp(1, 1000)
+    }
+
+    /// Releases and places `pairs` objects; the nanoseconds that a place and a release took.
+    fn churn(&mut self, pairs: usize) -> (f64, f64) {
+        let batch = self.batch();
+        let (mut placing, mut releasing) = (Vec::new(), Vec::new());
+        for _ in 0..pairs.div_ceil(batch) {
             let out: Vec<Object> = (0..batch).map(|_| self.take()).collect();
             let start = Instant::now();
             for run in out.iter().flat_map(Object::runs) {
                 self.layout.release(run);
             }
-            releasing += start.elapsed();
+            releasing.push(start.elapsed());
             let mut sizes: Vec<u32> = out.iter().map(|object| object.slots).collect();
             self.random.shuffle(&mut sizes);
             let mut runs = Vec::with_capacity(batch * 16);
@@ -132,7 +142,7 @@ impl Filled {
                 let placed = self.layout.place(u64::from(*slots) * u64::from(SLOT), &mut runs);
                 ends.push(if placed { Some(runs.len()) } else { None });
             }
-            placing += start.elapsed();
+            placing.push(start.elapsed());
             let mut from = 0;
             for (slots, end) in sizes.into_iter().zip(ends) {
                 let Some(end) = end else {
@@ -143,7 +153,9 @@ impl Filled {
                 from = end;
             }
         }
-        (placing, releasing)
+        let clock = clock_cost();
+        let each = |took| (median(took) - clock).max(0.0) / batch as f64;
+        (each(placing), each(releasing))
     }
 }
 
@@ -153,10 +165,21 @@ fn place(layout: &mut AnyLayout, slots: u32) -> Option<Object> {
     placed.then(|| Object::new(slots, &runs))
 }
 
-/// What reading the clock twice adds to a batch.
+fn heap_moves(layout: &AnyLayout) -> u64 {
+    match layout {
+        AnyLayout::Unified(unified) => unified.heap_moves(),
+        _ => 0,
+    }
+}
+
+fn median(mut took: Vec<Duration>) -> f64 {
+    took.sort_unstable();
+    took[took.len() / 2].as_nanos() as f64
+}
+
+/// What reading the clock twice adds to a batch, in nanoseconds.
 fn clock_cost() -> f64 {
-    let total: Duration = (0..100_000).map(|_| Instant::now().elapsed()).sum();
-    total.as_nanos() as f64 / 100_000.0
+    median((0..10_001).map(|_| Instant::now().elapsed()).collect())
 }
 
 /// Nanoseconds to occupy a run, all runs of the space in ascending order, as recovery does.
@@ -164,28 +187,27 @@ fn recover(kind: LayoutKind, space: Space, filled: &Filled) -> f64 {
     let mut runs: Vec<Run> = filled.objects.iter().flat_map(Object::runs).collect();
     runs.sort_unstable();
     let mut layout = AnyLayout::new(kind, space);
-    let start = Instant::now();
-    for run in &runs {
-        assert!(layout.occupy(*run));
+    // As in `churn`, the last batch, which may be short, included.
+    let batch = runs.len().min(1000);
+    let mut took = Vec::new();
+    for batch in runs.chunks(batch) {
+        let start = Instant::now();
+        for run in batch {
+            assert!(layout.occupy(*run));
+        }
+        took.push(start.elapsed());
     }
-    let took = start.elapsed();
     assert_eq!(layout.free_pieces(), filled.layout.free_pieces());
-    took.as_nanos() as f64 / runs.len() as f64
+    (median(took) - clock_cost()).max(0.0) / batch as f64
 }
 
 fn measure(layout: &'static str, kind: LayoutKind, meant: u32) -> Figure {
     let space = space(meant);
     let mut filled = Filled::new(kind, space);
-    filled.churn(PAIRS.max(filled.objects.len()));
-    let overhead = clock_cost();
-    let (mut place, mut release) = (f64::MAX, f64::MAX);
-    for _ in 0..ROUNDS {
-        let batch = (filled.objects.len() / 500).clamp(1, 1000) as f64;
-        let (placing, releasing) = filled.churn(PAIRS);
-        let each = |took: Duration| took.as_nanos() as f64 / PAIRS as f64 - overhead / batch;
-        place = place.min(each(placing));
-        release = release.min(each(releasing));
-    }
+    filled.churn((PAIRS / 5).max(filled.objects.len()));
+    let before = heap_moves(&filled.layout);
+    let (place, release) = filled.churn(PAIRS);
+    let moves = heap_moves(&filled.layout) - before;
     let pieces = filled.layout.free_pieces();
     let beside = filled.layout.memory_bytes() - filled.layout.map().memory_bytes();
     let runs: usize = filled.objects.iter().map(|object| object.runs().count()).sum();
@@ -199,6 +221,7 @@ fn measure(layout: &'static str, kind: LayoutKind, meant: u32) -> Figure {
         occupy: recover(kind, space, &filled),
         bytes: beside as f64 / pieces as f64,
         runs: runs as f64 / filled.objects.len() as f64,
+        moves: moves as f64 / PAIRS as f64,
         refused: filled.refused,
     }
 }
@@ -206,19 +229,28 @@ fn measure(layout: &'static str, kind: LayoutKind, meant: u32) -> Figure {
 fn csv(figures: &[Figure]) -> String {
     let mut text = String::from(
         "layout,space_for_pieces,free_pieces,objects,place_ns,release_ns,occupy_ns,bytes_per_piece,runs_per_object,\
-         refused\n",
+         heap_moves,refused\n",
     );
     for figure in figures {
         let Figure { layout, meant, pieces, objects, place, release, .. } = figure;
-        let Figure { occupy, bytes, runs, refused, .. } = figure;
+        let Figure { occupy, bytes, runs, moves, refused, .. } = figure;
         writeln!(
             text,
             "{layout},{meant},{pieces},{objects},{place:.0},{release:.0},{occupy:.0},{bytes:.1},{runs:.2},\
-             {refused}"
+             {moves:.1},{refused}"
         )
         .unwrap();
     }
     text
+}
+
+/// A power of ten in few characters.
+fn count(number: f64) -> String {
+    match number {
+        1e6.. => format!("{:.0} M", number / 1e6),
+        1e3.. => format!("{:.0} k", number / 1e3),
+        _ => format!("{number:.0}"),
+    }
 }
 
 /// Nanoseconds over the size of the space in free pieces of UNIFIED, on a logarithmic axis, so that O(log n) is a straight line.
@@ -230,6 +262,7 @@ fn plot(figures: &[Figure], path: &Path) {
     let last = pieces().fold(10.0, f64::max) * 1.2;
     let mut chart = ChartBuilder::on(&root)
         .margin(12)
+        .margin_right(36)
         .x_label_area_size(42)
         .y_label_area_size(56)
         .build_cartesian_2d((10.0..last).log_scale(), 0.0..highest * 1.05)
@@ -238,11 +271,16 @@ fn plot(figures: &[Figure], path: &Path) {
         .configure_mesh()
         .x_desc("free pieces of unified; the others in the same space")
         .y_desc("ns per call")
-        .x_label_formatter(&|pieces| format!("{pieces:.0}"))
+        .x_label_formatter(&|pieces| count(*pieces))
+        .y_label_formatter(&|ns| format!("{ns:.0}"))
         .light_line_style(WHITE)
         .draw()
         .unwrap();
-    let colours = [("unified", RED), ("stream", BLUE), ("buddy", GREEN)];
+    let colours = [
+        ("unified", RGBColor(190, 30, 45)),
+        ("stream 16", RGBColor(20, 80, 160)),
+        ("buddy", RGBColor(40, 130, 60)),
+    ];
     for (layout, colour) in colours {
         let own = || figures.iter().filter(move |figure| figure.layout == layout);
         let places = own().map(|figure| (f64::from(figure.meant), figure.place));
@@ -274,30 +312,96 @@ fn plot(figures: &[Figure], path: &Path) {
     root.present().unwrap();
 }
 
+/// How full a space stays, and what it takes.
+struct Fullness {
+    /// Part of the slots that objects lie in.
+    used: f64,
+    evictions_per_place: f64,
+    runs_per_object: f64,
+}
+
+/// Places objects, evicting others until each fits, three times as many as the space holds.
+fn fullness(kind: LayoutKind, slots: u32, oldest_first: bool) -> Fullness {
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut layout = AnyLayout::new(kind, Space { slots, slot_bytes: SLOT, run_header: 32 });
+    let mut objects: VecDeque<Object> = VecDeque::new();
+    let (mut evictions, mut used, mut counted) = (0, 0.0, 0);
+    let total = slots / (LARGEST / 2) * 4;
+    for number in 0..total {
+        let size = random.u32(1..=LARGEST);
+        let object = loop {
+            if let Some(object) = place(&mut layout, size) {
+                break object;
+            }
+            if !oldest_first {
+                let other = random.usize(..objects.len());
+                objects.swap(0, other);
+            }
+            let gone = objects.pop_front().expect("an empty space takes any object");
+            gone.runs().for_each(|run| layout.release(run));
+            evictions += usize::from(number >= total / 2);
+        };
+        objects.push_back(object);
+        if number >= total / 2 {
+            used += f64::from(layout.used_slots()) / f64::from(slots);
+            counted += 1;
+        }
+    }
+    let runs: usize = objects.iter().map(|object| object.runs().count()).sum();
+    Fullness {
+        used: used / f64::from(counted),
+        evictions_per_place: evictions as f64 / f64::from(counted),
+        runs_per_object: runs as f64 / objects.len() as f64,
+    }
+}
+
+fn print_fullness() {
+    let slots = 1 << 20;
+    println!("layout      evicts   % used  evictions/place  runs/object");
+    let mut all = kinds(slots).to_vec();
+    all.insert(2, ("stream 1", LayoutKind::Stream { runs_max: 1 }));
+    all.insert(3, ("stream 4", LayoutKind::Stream { runs_max: 4 }));
+    for (name, kind) in all {
+        for (order, oldest_first) in [("oldest", true), ("random", false)] {
+            let found = fullness(kind, slots, oldest_first);
+            println!(
+                "{name:10} {order:7} {:7.1} {:16.2} {:12.2}",
+                found.used * 100.0,
+                found.evictions_per_place,
+                found.runs_per_object
+            );
+        }
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let most = arguments.next().map_or(10_000_000, |most| most.parse().expect("MAX_PIECES"));
     let directory = arguments.next();
     let mut figures = Vec::new();
-    println!("layout      pieces    objects  place ns  release ns  occupy ns  bytes/piece  runs");
+    println!(
+        "layout       pieces    objects  place ns  release ns  occupy ns  bytes/piece  runs  heap moves"
+    );
     let mut pieces = 10;
     while pieces <= most {
         for (name, kind) in kinds(space(pieces).slots) {
             let figure = measure(name, kind, pieces);
             println!(
-                "{name:8} {:9} {:10} {:9.0} {:11.0} {:10.0} {:12.1} {:5.2}",
+                "{name:9} {:8} {:10} {:9.0} {:11.0} {:10.0} {:12.1} {:5.2} {:11.1}",
                 figure.pieces,
                 figure.objects,
                 figure.place,
                 figure.release,
                 figure.occupy,
                 figure.bytes,
-                figure.runs
+                figure.runs,
+                figure.moves
             );
             figures.push(figure);
         }
         pieces *= 10;
     }
+    print_fullness();
     if let Some(directory) = directory {
         let directory = Path::new(&directory);
         std::fs::write(directory.join("allocation-cost.csv"), csv(&figures)).unwrap();

@@ -43,6 +43,12 @@ impl Unified {
         self.pieces.largest().unwrap_or(0).max(open)
     }
 
+    /// Entries that the heap of free pieces has moved so far: what grows with log n, whatever the
+    /// memory costs.
+    pub fn heap_moves(&self) -> u64 {
+        self.pieces.moves
+    }
+
     /// Adds a free run to the pieces, merged with its neighbours where these are free.
     fn add(&mut self, run: Run, left: bool, right: bool) {
         let mut merged = run;

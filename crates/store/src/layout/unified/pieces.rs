@@ -36,12 +36,14 @@ pub(super) struct Pieces {
     heap: Vec<Ranked>,
     front: HashTable<u32>,
     rear: HashTable<u32>,
+    /// Entries that the heap has put somewhere so far.
+    pub(super) moves: u64,
 }
 
 impl Default for Pieces {
     fn default() -> Pieces {
         let (front, rear) = (HashTable::new(), HashTable::new());
-        Pieces { nodes: Vec::new(), vacant: NONE, heap: Vec::new(), front, rear }
+        Pieces { nodes: Vec::new(), vacant: NONE, heap: Vec::new(), front, rear, moves: 0 }
     }
 }
 
@@ -175,6 +177,7 @@ impl Pieces {
     }
 
     fn put(&mut self, at: usize, entry: Ranked) {
+        self.moves += 1;
         self.heap[at] = entry;
         self.nodes[entry.node as usize].at = at as u32;
     }
