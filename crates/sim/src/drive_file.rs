@@ -375,8 +375,7 @@ impl<'a> Fields<'a> {
         let segment = self.whole("Segment size (in blks)", 1, 1 << 30)?;
         let read_ahead = match self.whole("Buffer continuous read", 0, 4)? {
             0 => ReadAhead::None,
-            2 => ReadAhead::Track,
-            3 => ReadAhead::Cylinder,
+            2 | 4 => ReadAhead::Track,
             _ => ReadAhead::Segment,
         };
         Ok(Controller {

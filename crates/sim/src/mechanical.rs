@@ -24,6 +24,7 @@ use device::Nanos;
 use crate::drive::{Drive, Operation, Request};
 use crate::drive_file::{DriveFile, Refused};
 use buffer::Buffer;
+use writes::Unwritten;
 
 /// Which parts of a drive take part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +81,7 @@ pub struct MechanicalDrive {
     buffer: Buffer,
     /// When the medium will have taken all that was acknowledged.
     written: f64,
+    unwritten: Unwritten,
 }
 
 impl MechanicalDrive {
@@ -95,6 +97,7 @@ impl MechanicalDrive {
             arm: Arm { cylinder: 0, head: 0 },
             before: Operation::Read,
             written: 0.0,
+            unwritten: Unwritten::default(),
         })
     }
 

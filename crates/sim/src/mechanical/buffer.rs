@@ -49,10 +49,11 @@ impl Buffer {
     pub(crate) fn advance(
         &mut self,
         now: f64,
-        media: &Media,
+        media: &mut Media,
         stop: Option<bool>,
     ) -> Option<(f64, Arm)> {
         let mut ahead = self.ahead?;
+        let begun = ahead.next;
         let mut free = now;
         while ahead.next < ahead.limit {
             let run = media.geometry.runs(ahead.next, ahead.limit - ahead.next).next()?;
@@ -67,19 +68,21 @@ impl Buffer {
                 };
                 continue;
             }
-            // Within the run: whole sectors count.
-            if passed.begin <= now {
-                let whole = ((now - passed.begin) / passed.sector).floor();
-                let sectors = (whole as u64).min(run.sectors - 1);
-                ahead.next += sectors;
+            // Within the run: whole sectors count. Whoever stops at the end of a sector does so even
+            // if the heads are still on their way to it.
+            let mut whole = ((now - passed.begin) / passed.sector).floor().max(0.0);
+            if stop == Some(false) {
+                whole += 1.0;
+                free = passed.begin + whole * passed.sector;
+            }
+            if whole > 0.0 {
+                ahead.next += (whole as u64).min(run.sectors);
                 ahead.from = passed.begin + whole * passed.sector;
                 ahead.arm = arm;
-                if stop == Some(false) {
-                    free = ahead.from + passed.sector;
-                }
             }
             break;
         }
+        media.slip(ahead.next - begun);
         if let Some(segment) = self.segments.last_mut() {
             segment.end = segment.end.max(ahead.next);
             segment.begin = segment.begin.max(segment.end.saturating_sub(self.size));

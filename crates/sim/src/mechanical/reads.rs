@@ -7,7 +7,7 @@ impl MechanicalDrive {
     /// Serves a read at `start` and returns when it is done.
     pub(super) fn read(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let end = sector + count;
-        if let Some((_, arm)) = self.buffer.advance(start, &self.media, None) {
+        if let Some((_, arm)) = self.buffer.advance(start, &mut self.media, None) {
             self.arm = arm;
         }
         let found = match self.controller.caching {
@@ -56,7 +56,7 @@ impl MechanicalDrive {
     /// When and where the heads are free for something else.
     pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
         let stop = Some(self.controller.stop_in_sector);
-        self.buffer.advance(start, &self.media, stop).unwrap_or((start, self.arm))
+        self.buffer.advance(start, &mut self.media, stop).unwrap_or((start, self.arm))
     }
 
     /// Sends a request over the bus from `ready` on while the heads, free at `from`, fetch what
@@ -98,6 +98,7 @@ impl MechanicalDrive {
             }
             buffered += run.sectors;
         }
+        self.media.slip(sector + count - fetched);
         self.arm = arm;
         if self.controller.caching {
             let end = sector + count;
