@@ -397,6 +397,7 @@ impl<'a> Fields<'a> {
             read_ahead,
             read_ahead_most: u64::from(self.whole("Maximum read-ahead (blks)", 0, 1 << 30)?),
             read_ahead_over_requested: self.flag("Read-ahead over requested")?,
+            read_ahead_on_hit: self.flag("Read-ahead on idle hit")?,
             stop_in_sector: self.flag("Stop prefetch in sector")?,
             fast_write: match self.whole("Fast write level", 0, 2)? {
                 0 => FastWrite::Never,

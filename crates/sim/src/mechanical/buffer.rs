@@ -1,7 +1,7 @@
 //! The on-board cache: segments of sectors that were read, read ahead or written.
 
 use crate::mechanical::controller::{Controller, ReadAhead};
-use crate::mechanical::media::{Arm, Media, Pass};
+use crate::mechanical::media::{Arm, Media, Pass, Passed};
 
 /// The segments of a drive's buffer.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Segment {
     pub end: u64,
 }
 
-/// Reading ahead that goes on.
+/// Reading ahead that goes on, or waits for room when it came to its limit.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     /// When the heads may go on, and where they are.
@@ -32,6 +32,9 @@ struct Ahead {
     /// The next sector, and the one at which it ends.
     next: u64,
     limit: u64,
+    /// Until then a request is being served, and no boundary stops it.
+    busy: f64,
+    bound: ReadAhead,
 }
 
 impl Buffer {
@@ -44,53 +47,57 @@ impl Buffer {
         }
     }
 
-    /// Brings what is read ahead up to `now`. With `stop`, it ends there, at the end of the sector
-    /// under the heads unless `in_sector`; returns when and where the heads are free.
-    pub(crate) fn advance(
-        &mut self,
-        now: f64,
-        media: &mut Media,
-        stop: Option<bool>,
-    ) -> Option<(f64, Arm)> {
+    /// Brings what is read ahead up to `now`; returns where the heads are then.
+    pub(crate) fn advance(&mut self, now: f64, media: &mut Media) -> Option<Arm> {
         let mut ahead = self.ahead?;
         let begun = ahead.next;
-        let mut free = now;
-        while ahead.next < ahead.limit {
-            let run = media.geometry.runs(ahead.next, ahead.limit - ahead.next).next()?;
-            let mut arm = ahead.arm;
-            let passed = media.pass(ahead.from, &mut arm, run, Pass::Read);
-            if passed.end <= now {
-                ahead = Ahead {
-                    from: passed.end,
-                    arm,
-                    next: ahead.next + run.sectors,
-                    limit: ahead.limit,
-                };
-                continue;
+        let mut goes_on = true;
+        while let Some(passed) = ahead.coming(media) {
+            if passed.end > now {
+                let whole = ((now - passed.begin) / passed.sector).floor();
+                ahead.take(&passed, whole.max(0.0) as u64);
+                break;
             }
-            // Within the run: whole sectors count. Whoever stops at the end of a sector does so even
-            // if the heads are still on their way to it.
-            let mut whole = ((now - passed.begin) / passed.sector).floor().max(0.0);
-            if stop == Some(false) {
-                whole += 1.0;
-                free = passed.begin + whole * passed.sector;
+            ahead.take(&passed, passed.run.sectors);
+            if ahead.ends_here(media) {
+                goes_on = false;
+                break;
             }
-            if whole > 0.0 {
-                ahead.next += (whole as u64).min(run.sectors);
-                ahead.from = passed.begin + whole * passed.sector;
-                ahead.arm = arm;
-            }
-            break;
         }
         media.slip(ahead.next - begun);
+        self.filled(ahead.next);
+        self.ahead = goes_on.then_some(ahead);
+        Some(ahead.arm)
+    }
+
+    /// Ends reading ahead at `now`, after [`Buffer::advance`]: with `in_sector` at once, else at the
+    /// end of the sector under the heads. Once they have been switched to the next track, they stay
+    /// until its sectors come. Returns when and where the heads are free.
+    pub(crate) fn stop(&mut self, now: f64, in_sector: bool, media: &Media) -> Option<(f64, Arm)> {
+        let mut ahead = self.ahead.take()?;
+        if in_sector {
+            return Some((now, ahead.arm));
+        }
+        let Some(passed) = ahead.coming(media) else {
+            return Some((now, ahead.arm));
+        };
+        if passed.begin <= now {
+            ahead.take(&passed, 1);
+            self.filled(ahead.next);
+            return Some((ahead.from, ahead.arm));
+        }
+        match now - ahead.from > media.head_switch() {
+            true => Some((passed.begin, passed.run.arm())),
+            false => Some((now, ahead.arm)),
+        }
+    }
+
+    /// The segment used last has all sectors before `end`.
+    fn filled(&mut self, end: u64) {
         if let Some(segment) = self.segments.last_mut() {
-            segment.end = segment.end.max(ahead.next);
+            segment.end = segment.end.max(end);
             segment.begin = segment.begin.max(segment.end.saturating_sub(self.size));
         }
-        let at = (free, ahead.arm);
-        let done = ahead.next >= ahead.limit;
-        self.ahead = if stop.is_some() || done { None } else { Some(ahead) };
-        Some(at)
     }
 
     /// When the heads can go on reading at `sector` without having left it, and where they are.
@@ -135,11 +142,12 @@ impl Buffer {
     }
 
     /// From `from` on the heads at `arm` read on behind the request `begin` to `end`, which lies in
-    /// the segment used last.
+    /// the segment used last and is being served until `busy`.
     pub(crate) fn read_on(
         &mut self,
         (from, arm): (f64, Arm),
         (begin, end): (u64, u64),
+        busy: f64,
         controller: &Controller,
         media: &Media,
     ) {
@@ -149,28 +157,66 @@ impl Buffer {
         };
         let most = room.min(controller.read_ahead_most);
         let limit = (end + most).min(media.geometry.sectors());
-        let limit = match controller.read_ahead {
-            ReadAhead::None => return,
-            ReadAhead::Segment => limit,
-            ReadAhead::Track => media.track_end(end - 1, limit),
-            ReadAhead::Cylinder => media.cylinder_end(end - 1, limit),
+        if controller.read_ahead == ReadAhead::None {
+            return;
+        }
+        let next = self.segments.last().map_or(end, |segment| segment.end.max(end));
+        let bound = controller.read_ahead;
+        let limit = limit.max(next);
+        self.ahead = Some(Ahead { from, arm, next, limit, busy, bound });
+    }
+
+    /// A request for `begin` to `end` is served from the buffer until `busy`: reading ahead goes on
+    /// as far as it gives room. From `now` on the heads at `arm` take it up again if it had ended
+    /// and the drive does that.
+    pub(crate) fn read_on_after_hit(
+        &mut self,
+        (now, arm): (f64, Arm),
+        (begin, end): (u64, u64),
+        busy: f64,
+        controller: &Controller,
+        media: &Media,
+    ) {
+        let last = self.segments.last().copied();
+        if !last.is_some_and(|segment| segment.begin <= begin && end <= segment.end) {
+            return;
+        }
+        let heads = match self.ahead {
+            Some(ahead) if ahead.next < ahead.limit => (ahead.from, ahead.arm),
+            Some(ahead) => (ahead.from.max(now), ahead.arm),
+            None if controller.read_ahead_on_hit => (now, arm),
+            None => return,
         };
-        if let Some(segment) = self.segments.last() {
-            let next = segment.end.max(end);
-            self.ahead = (next < limit).then_some(Ahead { from, arm, next, limit });
+        self.read_on(heads, (begin, end), busy, controller, media);
+    }
+}
+
+impl Ahead {
+    /// How the next row of sectors will pass under the heads.
+    fn coming(&self, media: &Media) -> Option<Passed> {
+        let rest = self.limit.saturating_sub(self.next);
+        let run = media.geometry.runs(self.next, rest).next()?;
+        Some(media.pass(self.from, &mut self.arm.clone(), run, Pass::Read))
+    }
+
+    /// Takes the first `sectors` of what passed.
+    fn take(&mut self, passed: &Passed, sectors: u64) {
+        if sectors > 0 {
+            self.next += sectors;
+            self.from = passed.begin + sectors as f64 * passed.sector;
+            self.arm = passed.run.arm();
         }
     }
 
-    /// Lets what is being read ahead go on as far as a request for `begin` to `end` allows.
-    pub(crate) fn extend(&mut self, request: (u64, u64), controller: &Controller, media: &Media) {
-        if let Some(ahead) = self.ahead {
-            self.read_on((ahead.from, ahead.arm), request, controller, media);
-            if let Some(extended) = &mut self.ahead {
-                extended.next = ahead.next;
-                extended.limit = extended.limit.max(ahead.limit);
-            } else {
-                self.ahead = Some(ahead);
-            }
+    /// Whether the drive, when nothing else is to do, reads no further than the row just taken.
+    fn ends_here(&self, media: &Media) -> bool {
+        if self.from < self.busy || self.bound == ReadAhead::Segment {
+            return false;
         }
+        let next = media.geometry.runs(self.next, 1).next();
+        next.is_none_or(|run| match self.bound {
+            ReadAhead::Cylinder => run.cylinder != self.arm.cylinder,
+            _ => run.cylinder != self.arm.cylinder || run.head != self.arm.head,
+        })
     }
 }

@@ -23,6 +23,8 @@ pub struct Controller {
     pub read_ahead_most: u64,
     /// Whether reading ahead may overwrite what was asked for.
     pub read_ahead_over_requested: bool,
+    /// Whether a read from the buffer lets reading ahead begin again that had ended.
+    pub read_ahead_on_hit: bool,
     /// Whether reading ahead stops at once for a new request; else at the end of the sector.
     pub stop_in_sector: bool,
     /// When a write is acknowledged.
@@ -52,7 +54,8 @@ pub struct Overheads {
     pub write_completion: f64,
 }
 
-/// How far the drive goes on reading after a read.
+/// How far the drive goes on reading after a read when nothing else is to do. While a request is
+/// being sent to the host, it goes on until the segment is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
     /// Not at all.

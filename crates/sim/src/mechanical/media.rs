@@ -22,6 +22,13 @@ pub struct Media {
     lag: f64,
 }
 
+impl Run {
+    /// Where the arm stands when it passes.
+    pub fn arm(&self) -> Arm {
+        Arm { cylinder: self.cylinder, head: self.head }
+    }
+}
+
 /// Where the arm stands and which head is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arm {
@@ -78,6 +85,11 @@ impl Media {
         }
     }
 
+    /// Milliseconds until another head of the same cylinder reads.
+    pub fn head_switch(&self) -> f64 {
+        self.head_switch
+    }
+
     /// Milliseconds until `arm` is over `run` and may begin.
     fn positioning(&self, arm: Arm, run: &Run, pass: Pass) -> f64 {
         if arm.cylinder == run.cylinder && arm.head == run.head {
@@ -92,7 +104,7 @@ impl Media {
     /// Moves the arm to `run` from `now` on and lets it pass.
     pub fn pass(&self, now: f64, arm: &mut Arm, run: Run, pass: Pass) -> Passed {
         let there = now + self.positioning(*arm, &run, pass);
-        *arm = Arm { cylinder: run.cylinder, head: run.head };
+        *arm = run.arm();
         let turned = (there - self.lag) * self.rotations;
         let mut wait = run.angle - (turned - turned.floor());
         if wait < -JUST_COME {
@@ -103,26 +115,10 @@ impl Media {
         Passed { run, begin, end: begin + run.span as f64 * sector, sector }
     }
 
-    /// Behind the last of the sectors up to `limit` that lies on the track of `sector`.
-    pub fn track_end(&self, sector: u64, limit: u64) -> u64 {
-        let runs = &mut self.geometry.runs(sector, limit.saturating_sub(sector));
-        runs.next().map_or(limit, |run| sector + run.sectors)
-    }
-
-    /// Behind the last of the sectors up to `limit` that lies on the cylinder of `sector`.
-    pub fn cylinder_end(&self, sector: u64, limit: u64) -> u64 {
-        let mut runs = self.geometry.runs(sector, limit.saturating_sub(sector)).peekable();
-        let Some(cylinder) = runs.peek().map(|run| run.cylinder) else {
-            return limit;
-        };
-        sector + runs.take_while(|run| run.cylinder == cylinder).map(|run| run.sectors).sum::<u64>()
-    }
-
     /// Whether all `count` sectors from `sector` lie on the track under `arm`.
     pub fn is_on_track(&self, arm: Arm, sector: u64, count: u64) -> bool {
         let mut runs = self.geometry.runs(sector, count);
-        let here = |run: Run| Arm { cylinder: run.cylinder, head: run.head } == arm;
-        runs.next().is_some_and(here) && runs.next().is_none()
+        runs.next().is_some_and(|run| run.arm() == arm) && runs.next().is_none()
     }
 
     /// A delay (milliseconds) after which a sector that was just to come has passed.

@@ -7,7 +7,7 @@ impl MechanicalDrive {
     /// Serves a read at `start` and returns when it is done.
     pub(super) fn read(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let end = sector + count;
-        if let Some((_, arm)) = self.buffer.advance(start, &mut self.media, None) {
+        if let Some(arm) = self.buffer.advance(start, &mut self.media) {
             self.arm = arm;
         }
         let found = match self.controller.caching {
@@ -27,7 +27,8 @@ impl MechanicalDrive {
         let done = start
             + self.overhead(self.controller.overheads.read_hit)
             + count as f64 * self.controller.bus;
-        self.buffer.extend((sector, sector + count), &self.controller, &self.media);
+        let (request, heads) = ((sector, sector + count), (start.max(self.written), self.arm));
+        self.buffer.read_on_after_hit(heads, request, done, &self.controller, &self.media);
         done
     }
 
@@ -38,8 +39,8 @@ impl MechanicalDrive {
         let (from, arm) = match self.buffer.ahead_at(buffered) {
             Some((from, arm)) => (from, arm),
             None => {
-                let (free, arm) = self.stop_reading_ahead(start);
-                (ready.max(free).max(self.written), arm)
+                let (delay, arm) = self.stop_reading_ahead(start);
+                ((ready + delay).max(self.written), arm)
             }
         };
         self.transfer(ready, (from, arm), (sector, count), buffered)
@@ -48,15 +49,20 @@ impl MechanicalDrive {
     /// Nothing of it is in the buffer.
     fn read_medium(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.read_miss);
-        let (free, arm) = self.stop_reading_ahead(start);
-        let from = ready.max(free).max(self.written);
+        let (delay, arm) = self.stop_reading_ahead(start);
+        let from = (ready + delay).max(self.written);
         self.transfer(ready, (from, arm), (sector, count), sector)
     }
 
-    /// When and where the heads are free for something else.
+    /// How long it takes from `start` on until the heads are free for something else, and where
+    /// they are then.
     pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
-        let stop = Some(self.controller.stop_in_sector);
-        self.buffer.advance(start, &mut self.media, stop).unwrap_or((start, self.arm))
+        if let Some(arm) = self.buffer.advance(start, &mut self.media) {
+            self.arm = arm;
+        }
+        let in_sector = self.controller.stop_in_sector;
+        let stopped = self.buffer.stop(start, in_sector, &self.media);
+        stopped.map_or((0.0, self.arm), |(free, arm)| (free - start, arm))
     }
 
     /// Sends a request over the bus from `ready` on while the heads, free at `from`, fetch what
@@ -103,7 +109,8 @@ impl MechanicalDrive {
         if self.controller.caching {
             let end = sector + count;
             self.buffer.put(sector, end);
-            self.buffer.read_on((heads, arm), (sector, end), &self.controller, &self.media);
+            let (heads, request) = ((heads, arm), (sector, end));
+            self.buffer.read_on(heads, request, sent, &self.controller, &self.media);
         }
         sent
     }

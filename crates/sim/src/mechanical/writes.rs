@@ -87,12 +87,13 @@ impl Supply {
 impl MechanicalDrive {
     /// Serves a write at `start` and returns when it is acknowledged.
     pub(super) fn write(&mut self, start: f64, sector: u64, count: u64) -> f64 {
-        let (free, arm) = self.stop_reading_ahead(start);
+        // A write goes to the buffer first: it does not wait for what was being read ahead.
+        let (_, arm) = self.stop_reading_ahead(start);
         self.arm = arm;
         self.buffer.forget(sector, sector + count);
         let done = match self.controller.fast_write {
-            FastWrite::Never => self.write_through(free, start, (sector, count)),
-            FastWrite::Always => self.write_buffered(free, start, (sector, count)),
+            FastWrite::Never => self.write_through(start, (sector, count)),
+            FastWrite::Always => self.write_buffered(start, (sector, count)),
         };
         if self.controller.caching && self.controller.read_written {
             self.buffer.put(sector, sector + count);
@@ -101,17 +102,17 @@ impl MechanicalDrive {
     }
 
     /// To the medium while the host waits.
-    fn write_through(&mut self, free: f64, start: f64, sectors: (u64, u64)) -> f64 {
+    fn write_through(&mut self, start: f64, sectors: (u64, u64)) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.write_miss);
         let supply = Supply { from: ready, bus: self.controller.bus };
-        let from = supply.arrived(1).max(free).max(self.written);
+        let from = supply.arrived(1).max(self.written);
         self.put_on_medium(from, supply, sectors);
         self.unwritten.pieces.clear();
         self.written
     }
 
     /// Into the buffer; the heads set out at once.
-    fn write_buffered(&mut self, free: f64, start: f64, (sector, count): (u64, u64)) -> f64 {
+    fn write_buffered(&mut self, start: f64, (sector, count): (u64, u64)) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.write_hit);
         let left = self.unwritten.left(ready);
         let follows = self.controller.combine_writes && sector == self.unwritten.end;
@@ -128,7 +129,7 @@ impl MechanicalDrive {
             self.put_on_medium(from, supply, (sector, count));
             return supply.arrived(count);
         }
-        let from = ready.max(free).max(self.written);
+        let from = ready.max(self.written);
         self.unwritten.pieces.clear();
         self.unwritten.one_track = true;
         let supply = Supply { from, bus };
