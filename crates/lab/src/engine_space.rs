@@ -1,9 +1,9 @@
 //! The product's engine as a [`SpaceManager`], on any device and in any time: a real file, memory,
 //! a simulated drive.
 //!
-//! It gets the lab's objects as the proxy would give it answers: a URL as the key, the origin server
-//! as the neighbourhood, some metadata, the body. The engine evicts by itself when its device is too
-//! small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
+//! It gets the lab's objects as the proxy would give it answers: a URL as the key, the origin
+//! server as the neighbourhood, some metadata, the body. The engine evicts by itself when its
+//! device is too small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,8 +27,8 @@ pub struct EngineSpace<D: Device, C: Clock> {
 }
 
 impl<D: Device, C: Clock> EngineSpace<D, C> {
-    /// Makes an empty cache on `device` and opens it in the time of `clock`. `counts` tells what was
-    /// done on the device so far; `spawn` runs the engine's background beside its caller.
+    /// Makes an empty cache on `device` and opens it in the time of `clock`. `counts` tells what
+    /// was done on the device so far; `spawn` runs the engine's background beside its caller.
     ///
     /// # Errors
     /// The device is too small or broken, or these parameters do not fit it.

@@ -95,8 +95,8 @@ impl Report {
     }
 }
 
-/// Replays `requests` through `cache` into `manager`, and finishes it. `progress` is told how far it
-/// is, every now and then.
+/// Replays `requests` through `cache` into `manager`, and finishes it. `progress` is told how far
+/// it is, every now and then.
 ///
 /// # Errors
 /// The manager cannot go on, or returned wrong contents.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use store::{FormatOptions, Options, PRESETS, Preset};
+use store::{FormatOptions, Options, PRESETS};
 use tokio::task::LocalSet;
 
 use crate::baselines::{
@@ -22,7 +22,7 @@ use crate::two_level::TwoLevel;
 use crate::workload::{Parameters, Workload};
 
 /// A space manager by its name.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub enum Manager {
     /// M1.
     Simple,
@@ -32,8 +32,8 @@ pub enum Manager {
     MultipleDirs,
     /// M4 on many files.
     BuddyFiles,
-    /// The product's engine with a preset.
-    Engine(Preset),
+    /// The product's engine with the preset of this name.
+    Engine(&'static str),
 }
 
 impl Manager {
@@ -41,8 +41,8 @@ impl Manager {
     pub fn all() -> Vec<Manager> {
         let baselines =
             [Manager::Simple, Manager::Squid, Manager::MultipleDirs, Manager::BuddyFiles];
-        let presets = PRESETS.iter().filter_map(|name| store::preset(name));
-        baselines.into_iter().chain(presets.map(Manager::Engine)).collect()
+        let presets = PRESETS.iter().map(|name| Manager::Engine(name));
+        baselines.into_iter().chain(presets).collect()
     }
 
     /// As the command line has it.
@@ -52,7 +52,7 @@ impl Manager {
             Manager::Squid => "squid",
             Manager::MultipleDirs => "multiple-dirs",
             Manager::BuddyFiles => "buddy-files",
-            Manager::Engine(preset) => preset.name,
+            Manager::Engine(preset) => preset,
         }
     }
 
@@ -63,7 +63,7 @@ impl Manager {
             Manager::Squid => "a file per object, round robin over 16 x 256 directories",
             Manager::MultipleDirs => "a file per object, a directory per origin server",
             Manager::BuddyFiles => "a file per size class of 512-byte blocks",
-            Manager::Engine(preset) => preset.text,
+            Manager::Engine(name) => store::preset(name).map_or("", |preset| preset.text),
         }
     }
 
@@ -187,7 +187,7 @@ impl std::error::Error for SpaceRunError {}
 /// The directory cannot be used, or the manager could not go on.
 pub fn run(
     plan: &SpacePlan,
-    manager: &Manager,
+    manager: Manager,
     mut progress: impl FnMut(Stage),
 ) -> Result<Report, SpaceRunError> {
     check_room(plan)?;
@@ -210,7 +210,7 @@ pub fn run(
 
 async fn drive(
     plan: &SpacePlan,
-    manager: &Manager,
+    manager: Manager,
     files: RealDirectory,
     directory: &Path,
     progress: impl FnMut(Stage),
@@ -231,8 +231,9 @@ async fn drive(
             let buddy = BuddyFiles::new(files, plan.threshold_blocks, sync).await?;
             replay_on(plan, &buddy, progress).await
         }
-        Manager::Engine(preset) => {
-            let options = Options { memory: plan.engine_memory, ..preset.options.clone() };
+        Manager::Engine(name) => {
+            let preset = store::preset(name).expect("a preset has a listed name");
+            let options = Options { memory: plan.engine_memory, ..preset.options };
             let mean_object = Parameters::new(plan.seed, plan.requests).mean_size as u32;
             let format = FormatOptions { mean_object, ..preset.format };
             let path = directory.join("cache.larder");

@@ -252,7 +252,7 @@ mod tests {
         // The most popular servers are asked all the time; what is meant are the others.
         let mut requests = requests(5);
         requests.retain(|request| request.server > 20);
-        // Of requests within 100 of each other, how many are for one server, against those far away?
+        // Of requests within 100 of each other, how many are for one server, against far ones?
         let pairs = |distance: usize| {
             let near = requests.windows(distance + 1);
             near.filter(|window| window[0].server == window[distance].server).count()

@@ -144,7 +144,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let json = matches.get_flag("json");
     let mut rows = Vec::new();
     for manager in managers {
-        let report = run_plan(&plan, &manager, progress(manager.name(), plan.requests));
+        let report = run_plan(&plan, manager, progress(manager.name(), plan.requests));
         rows.push((manager.name(), report.map_err(Failure::runtime)?));
     }
     match json {
