@@ -228,7 +228,8 @@ fn measure(layout: &'static str, kind: LayoutKind, meant: u32) -> Figure {
 
 fn csv(figures: &[Figure]) -> String {
     let mut text = String::from(
-        "layout,space_for_pieces,free_pieces,objects,place_ns,release_ns,occupy_ns,bytes_per_piece,runs_per_object,\
+        "layout,space_for_pieces,free_pieces,objects,place_ns,release_ns,occupy_ns,\
+         bytes_per_piece,runs_per_object,\
          heap_moves,refused\n",
     );
     for figure in figures {
@@ -236,7 +237,8 @@ fn csv(figures: &[Figure]) -> String {
         let Figure { occupy, bytes, runs, moves, refused, .. } = figure;
         writeln!(
             text,
-            "{layout},{meant},{pieces},{objects},{place:.0},{release:.0},{occupy:.0},{bytes:.1},{runs:.2},\
+            "{layout},{meant},{pieces},{objects},{place:.0},{release:.0},{occupy:.0},\
+             {bytes:.1},{runs:.2},\
              {moves:.1},{refused}"
         )
         .unwrap();
@@ -253,7 +255,8 @@ fn count(number: f64) -> String {
     }
 }
 
-/// Nanoseconds over the size of the space in free pieces of UNIFIED, on a logarithmic axis, so that O(log n) is a straight line.
+/// Nanoseconds over the size of the space in free pieces of UNIFIED, on a logarithmic axis, so that
+/// O(log n) is a straight line.
 fn plot(figures: &[Figure], path: &Path) {
     let root = SVGBackend::new(path, (760, 420)).into_drawing_area();
     root.fill(&WHITE).unwrap();
@@ -380,7 +383,8 @@ fn main() {
     let directory = arguments.next();
     let mut figures = Vec::new();
     println!(
-        "layout       pieces    objects  place ns  release ns  occupy ns  bytes/piece  runs  heap moves"
+        "layout       pieces    objects  place ns  release ns  occupy ns  bytes/piece  runs  \
+         heap moves"
     );
     let mut pieces = 10;
     while pieces <= most {

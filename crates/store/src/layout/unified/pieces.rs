@@ -1,11 +1,11 @@
 //! Free pieces: the largest at hand, and each one by its first and by its last slot.
 //!
 //! A maximum heap by length (systems U4) and two hash tables (front-rear hashing, U5) over one
-//! array of nodes. A node is 8 bytes, a heap entry 8 (both arrays grow by an eighth), and each table
-//! holds the node's number, 4 bytes and a byte of tag, at a load between 7/32 and 7/8, because
-//! removals leave marks behind: 28 to 64 bytes a piece. Nothing is given back when there are fewer
-//! pieces. The heap has four children to an entry, so that a piece sinks through half the levels of
-//! a binary one and the children lie in one or two cache lines.
+//! array of nodes. A node is 8 bytes, a heap entry 8 (both arrays grow by an eighth), and each
+//! table holds the node's number, 4 bytes and a byte of tag, at a load between 7/32 and 7/8,
+//! because removals leave marks behind: 28 to 64 bytes a piece. Nothing is given back when there
+//! are fewer pieces. The heap has four children to an entry, so that a piece sinks through half the
+//! levels of a binary one and the children lie in one or two cache lines.
 
 use hashbrown::HashTable;
 
