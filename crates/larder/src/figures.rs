@@ -100,6 +100,12 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_lost_records", help, counters.lost_records);
     let help = "Objects that left memory unwritten.";
     counter("larder_store_dropped_unwritten", help, counters.dropped_unwritten);
+    let help = "Clusters that were read whole into memory.";
+    counter("larder_store_virtual_clusters", help, counters.virtual_clusters);
+    let help = "Those that left it without a write.";
+    counter("larder_store_virtual_clusters_kept", help, counters.virtual_kept);
+    let help = "Those that became free on the device because an object of theirs changed.";
+    counter("larder_store_virtual_clusters_freed", help, counters.virtual_freed);
     counter("larder_store_prefetched", "Objects read beside another.", counters.prefetched);
     let help = "Those of them that were asked for later.";
     counter("larder_store_prefetch_hits", help, counters.prefetch_hits);

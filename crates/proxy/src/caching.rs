@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, header};
 use hyper::body::Incoming;
 use semantics::reuse::{self, Fallback, Reuse, StalePermit};
 use semantics::{Seconds, VaryMarker};
@@ -59,19 +59,29 @@ pub(crate) async fn answer(
     body: Incoming,
 ) -> Response<AnswerBody> {
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
-    for _ in 0..ROUNDS_MAX {
+    for number in 0..ROUNDS_MAX {
         let status = &visit.worker().shared.hit_ram;
         let Some(found) = find(store, primary, &visit.parts.headers, status).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
             break;
         };
         let round = Round { visit, store, primary };
+        // A further round is for the same request.
+        let count = |event| visit.worker().observer.count(event, u64::from(number == 0));
         let turn = match found {
-            Found::Answer(answer) => round.stored(answer, account).await,
-            Found::Nothing { key, marker } => round.missing(key, marker, account).await,
+            Found::Answer(answer) => {
+                let settings = &visit.options().semantics;
+                let reuse = reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings);
+                count(hit_event(answer.entry.source(), &reuse));
+                round.stored(answer, reuse, account).await
+            }
+            Found::Nothing { key, marker } => {
+                count(Event::CacheMiss);
+                round.missing(key, marker, account).await
+            }
         };
         match turn {
-            Turn::Done(response) => return response,
+            Turn::Done(response) => return counted(visit, response),
             Turn::Again(returned) => account = returned,
             Turn::Past(returned, status) => {
                 (account, past) = (returned, status);
@@ -79,7 +89,30 @@ pub(crate) async fn answer(
             }
         }
     }
-    forward::pass(visit, account, body, past, async |_| ()).await
+    counted(visit, forward::pass(visit, account, body, past, async |_| ()).await)
+}
+
+/// What the cache had for a request (systems C12).
+fn hit_event(source: From, reuse: &Reuse) -> Event {
+    let stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
+    match (source, stale) {
+        (From::Ram, false) => Event::MemoryHit,
+        (From::Ram, true) => Event::MemoryStaleHit,
+        (From::Disk, false) => Event::DiskHit,
+        (From::Disk, true) => Event::DiskStaleHit,
+    }
+}
+
+/// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
+fn counted(visit: &Visit<'_>, response: Response<AnswerBody>) -> Response<AnswerBody> {
+    let headers = &visit.parts.headers;
+    let conditions = [header::IF_MODIFIED_SINCE, header::IF_NONE_MATCH];
+    if conditions.iter().any(|name| headers.contains_key(name)) {
+        let hit = response.status() == StatusCode::NOT_MODIFIED;
+        let event = if hit { Event::ConditionalHit } else { Event::ConditionalMiss };
+        visit.worker().observer.count(event, 1);
+    }
+    response
 }
 
 struct Round<'a> {
@@ -90,10 +123,9 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Something is stored.
-    async fn stored(&self, answer: Rc<Answer>, account: Account) -> Turn {
+    async fn stored(&self, answer: Rc<Answer>, reuse: Reuse, account: Account) -> Turn {
         let visit = self.visit;
-        let settings = &visit.options().semantics;
-        match reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings) {
+        match reuse {
             Reuse::Fresh { age } => {
                 let outcome = match answer.entry.source() {
                     From::Ram => Outcome::HitRam,

@@ -67,10 +67,24 @@ pub enum Event {
     TunnelOpened,
     /// A tunnel ended.
     TunnelClosed,
+    /// A request for something that is not stored (systems C12).
+    CacheMiss,
+    /// What is stored was in memory, and may be served.
+    MemoryHit,
+    /// What is stored was in memory, and must be validated.
+    MemoryStaleHit,
+    /// What is stored was read from the device, and may be served.
+    DiskHit,
+    /// What is stored was read from the device, and must be validated.
+    DiskStaleHit,
+    /// A conditional request for something that could be stored, answered with 304.
+    ConditionalHit,
+    /// Such a request, answered otherwise.
+    ConditionalMiss,
 }
 
 impl Event {
-    const COUNT: usize = Event::TunnelClosed as usize + 1;
+    const COUNT: usize = Event::ConditionalMiss as usize + 1;
 }
 
 /// Upper bounds of the latency histograms in microseconds.
@@ -182,6 +196,7 @@ impl Metrics {
         let mut out = Samples::default();
         self.requests(&mut out);
         self.connections(&mut out);
+        self.cache(&mut out);
         self.fills(&mut out);
         self.upstream(&mut out);
         for source in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -284,6 +299,28 @@ impl Metrics {
         }
         let help = "Requests that joined a running fetch.";
         out.counter("larder_fill_followers_joined", help, &[], self.total(Event::FollowerJoined));
+    }
+
+    /// The outcomes of the UCFS paper (3.1, systems C12). They tell what the cache was worth, apart
+    /// from what became of the request.
+    fn cache(&self, out: &mut Samples) {
+        let lookups = [
+            ("miss", Event::CacheMiss),
+            ("memory-hit", Event::MemoryHit),
+            ("memory-stale-hit", Event::MemoryStaleHit),
+            ("disk-hit", Event::DiskHit),
+            ("disk-stale-hit", Event::DiskStaleHit),
+        ];
+        for (result, event) in lookups {
+            let help = "What the cache had for requests that it may answer, each counted once.";
+            out.counter("larder_cache_lookups", help, &[("result", result)], self.total(event));
+        }
+        let conditional = [("hit", Event::ConditionalHit), ("miss", Event::ConditionalMiss)];
+        for (result, event) in conditional {
+            let help = "Conditional requests that the cache may answer: hit is a 304.";
+            let labels = [("result", result)];
+            out.counter("larder_cache_conditional_requests", help, &labels, self.total(event));
+        }
     }
 
     fn upstream(&self, out: &mut Samples) {

@@ -39,6 +39,12 @@ pub struct Counters {
     pub dropped_unwritten: u64,
     /// Large objects given up because a piece was evicted, damaged or could not be read.
     pub incomplete_objects: u64,
+    /// Clusters that were read whole into memory (UCFS, 2.4.4: virtual clusters).
+    pub virtual_clusters: u64,
+    /// Those that left it without a write, all their objects intact and cold.
+    pub virtual_kept: u64,
+    /// Those that became free on the device because one of their objects changed or had to leave.
+    pub virtual_freed: u64,
     /// Objects that entered memory beside one that was asked for.
     pub prefetched: u64,
     /// Those of them that were asked for later.

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use proxy::metrics::Event;
+
 use crate::client::{Client, request};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
@@ -403,4 +405,45 @@ fn upstream_caches_keep_their_word_in_cache_status() {
     let answer = client.get(&origin.url("/"));
     assert!(answer.field("cache-status").unwrap().starts_with("Up; hit, larder; hit"));
     assert!(answer.field("age").unwrap().parse::<u64>().unwrap() >= 7);
+}
+
+#[test]
+fn every_outcome_of_the_cache_is_counted_once() {
+    // What is stored is stale at once, and the origin says that it is good still.
+    let stale = validating("Cache-Control: max-age=0\r\n");
+    let fresh = validating(FRESH);
+    let (stale, fresh) = (stale.url("/stale"), fresh.url("/fresh"));
+    let counts = |rig: &Rig| {
+        let lookups = [
+            Event::CacheMiss,
+            Event::MemoryHit,
+            Event::MemoryStaleHit,
+            Event::DiskHit,
+            Event::DiskStaleHit,
+        ];
+        lookups.map(|event| rig.seen.metrics.total(event))
+    };
+    let mut rig = Rig::forward();
+    rig.client().get(&stale);
+    assert_eq!(rig.client().get(&stale).detail(), "REVALIDATED");
+    rig.client().get(&fresh);
+    rig.client().get(&fresh);
+    assert_eq!(counts(&rig), [2, 1, 1, 0, 0]);
+    // Conditional requests: one that is answered with 304, one that is not.
+    let mut client = rig.client();
+    client.get_with(&fresh, "If-None-Match: \"v1\"\r\n");
+    client.get_with(&fresh, "If-None-Match: \"v2\"\r\n");
+    assert_eq!(counts(&rig), [2, 3, 1, 0, 0]);
+    let conditional = [Event::ConditionalHit, Event::ConditionalMiss];
+    assert_eq!(conditional.map(|event| rig.seen.metrics.total(event)), [1, 1]);
+    rig.stop();
+    let mut rig = Rig::forward_on(rig.device.clone());
+    rig.client().get(&fresh);
+    rig.client().get(&fresh);
+    assert_eq!(counts(&rig), [0, 1, 0, 1, 0]);
+    // Another start, as reading one may have brought the other along.
+    rig.stop();
+    let rig = Rig::forward_on(rig.device.clone());
+    rig.client().get(&stale);
+    assert_eq!(counts(&rig), [0, 0, 0, 0, 1]);
 }

@@ -217,7 +217,8 @@ impl Core {
             ReadUnit::Object | ReadUnit::Cluster => bounds,
         };
         let counters = &mut self.reading.counters;
-        if extent == record {
+        // An exact index does not know how long a record is: the first one's extent is its cluster.
+        if extent == record && extent != bounds {
             counters.exact += 1;
             return (record, None);
         }

@@ -17,6 +17,8 @@ use crate::summary::Entry;
 const RESERVE_BYTES: u32 = 8 << 20;
 /// Share of the index's slots above which clusters are given up although there is room.
 const INDEX_LOAD_MAX: f64 = 0.95;
+/// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
+const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 /// Bytes at the end of a cluster that are read first for its summary.
 pub(crate) const SUMMARY_READ: u32 = 4096;
 
@@ -148,7 +150,9 @@ impl Core {
         let write_due = (self.options.write_policy == WritePolicy::OnInsert)
             .then(|| self.space.appender().deadline(self.bound()))
             .flatten();
-        Task::Idle([facts_due, flush_due, write_due].into_iter().flatten().min())
+        // Hours are counted: looking every hour is enough.
+        let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);
+        Task::Idle([facts_due, flush_due, write_due, one_timers].into_iter().flatten().min())
     }
 
     fn bound(&self) -> Nanos {

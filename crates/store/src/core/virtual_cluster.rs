@@ -29,6 +29,7 @@ impl Core {
         }
         self.space.table_mut().set_in_memory(cluster, true);
         self.space.virtual_clusters_mut().insert(cluster, members);
+        self.counters.virtual_clusters += 1;
     }
 
     /// One of the cluster's objects changes: the cluster on the device becomes free at once, the
@@ -47,6 +48,7 @@ impl Core {
                 self.tier.set_cluster(member, None);
             }
         }
+        self.counters.virtual_freed += 1;
         self.drop_cluster(cluster);
     }
 
@@ -81,6 +83,7 @@ impl Core {
             self.expel(&member);
         }
         self.space.table_mut().set_in_memory(cluster, false);
+        self.counters.virtual_kept += 1;
         true
     }
 

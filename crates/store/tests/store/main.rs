@@ -21,3 +21,4 @@ mod rig;
 mod seeds;
 mod steps;
 mod trickle;
+mod ucfs_paper;

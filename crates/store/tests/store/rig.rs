@@ -344,7 +344,7 @@ async fn insert(store: &TestStore, token: &FetchToken, state: State) -> Result<(
     writer.commit().await
 }
 
-async fn collect(entry: &TestEntry, range: std::ops::Range<u64>) -> (Bytes, Option<ReadError>) {
+pub async fn collect(entry: &TestEntry, range: std::ops::Range<u64>) -> (Bytes, Option<ReadError>) {
     let mut body = entry.body(range);
     let mut bytes = BytesMut::new();
     while let Some(chunk) = body.next().await {
