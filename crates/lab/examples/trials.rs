@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::trial::{ARMS, Arm, Report, arm, names, run};
+use lab::trial::{Arm, Report, arm, arms, names, run};
 
 /// What is asked for.
 struct Order {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 }
 
 fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
-    let mut order = Order { arms: ARMS.to_vec(), first: 0, count: 100, time: None };
+    let mut order = Order { arms: arms(), first: 0, count: 100, time: None };
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         let number = || value.parse::<u64>().map_err(|error| format!("{word} {value}: {error}"));

@@ -13,6 +13,7 @@ mod client;
 mod content;
 mod history;
 mod life;
+mod scene;
 mod watched;
 
 use std::fmt;
@@ -21,11 +22,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use sim::Contents;
 
-pub use arm::{ARMS, Arm, arm, names};
+pub use arm::{Arm, arm, arms, names};
 pub use client::{Client, Seen, Subject};
 pub use content::{State, any_len, key};
 pub use history::{End, History};
 pub use life::{Close, Ground, Life};
+pub use scene::Scene;
 pub use watched::Watched;
 
 /// What happened in a trial.

@@ -3,41 +3,51 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use store::{FormatOptions, Options, ReadUnit, WritePolicy};
+use store::{FormatOptions, LayoutName, Options, ReadUnit, TierShares, WritePolicy};
 
 /// A way to run the store that must keep all promises.
 #[derive(Clone, Copy)]
 pub struct Arm {
     /// Its name on command lines and in reports.
     pub name: &'static str,
+    /// How its cache lays objects out.
+    pub layout: LayoutName,
     /// The options that make it what it is; chance varies the rest.
     pub options: fn() -> Options,
-    /// What its cache is created with.
-    pub format: fn() -> FormatOptions,
 }
 
-/// All arms, in the order in which they are tried.
-pub const ARMS: &[Arm] = &[
-    Arm { name: "cluster", options: Options::default, format: FormatOptions::default },
-    Arm { name: "ucfs", options: Options::ucfs, format: FormatOptions::default },
-];
+/// All arms, in the order in which they are tried: every layout, and the preset that writes on
+/// eviction and knows virtual clusters.
+pub fn arms() -> Vec<Arm> {
+    let layouts = LayoutName::ALL.into_iter();
+    let ucfs = Arm { name: "ucfs", layout: LayoutName::Cluster, options: Options::ucfs };
+    layouts
+        .map(|layout| Arm { name: layout.as_str(), layout, options: Options::default })
+        .chain([ucfs])
+        .collect()
+}
 
 /// The arm of this name.
 pub fn arm(name: &str) -> Option<Arm> {
-    ARMS.iter().find(|arm| arm.name == name).copied()
+    arms().into_iter().find(|arm| arm.name == name)
 }
 
 /// The arms' names, for messages.
 pub fn names() -> String {
-    let names: Vec<&str> = ARMS.iter().map(|arm| arm.name).collect();
+    let names: Vec<&str> = arms().iter().map(|arm| arm.name).collect();
     names.join(", ")
 }
 
 impl Arm {
+    /// What a cache is created with.
+    pub(super) fn format(&self) -> FormatOptions {
+        FormatOptions { layout: self.layout, ..FormatOptions::default() }
+    }
+
     /// What a cache is created with, varied by chance.
     pub(super) fn format_by(&self, random: &mut Rng) -> FormatOptions {
         let cluster_size = [None, Some(32 << 10), Some(64 << 10)][random.usize(..3)];
-        FormatOptions { cluster_size, ..(self.format)() }
+        FormatOptions { cluster_size, ..self.format() }
     }
 
     /// Options of one life, varied by chance. What makes the arm stays.
@@ -45,7 +55,19 @@ impl Arm {
         let mut options = (self.options)();
         options.memory = random.u64(1..5) << 20;
         if random.u8(..4) == 0 {
-            options.read_unit = [ReadUnit::Object, ReadUnit::Cluster][random.usize(..2)];
+            let units = [ReadUnit::Object, ReadUnit::Cluster, ReadUnit::Auto];
+            options.read_unit = units[random.usize(..3)];
+        }
+        if random.u8(..4) == 0 {
+            options.read_batch = random.usize(1..8);
+            options.read_batch_split = random.usize(..4);
+        }
+        if random.u8(..8) == 0 {
+            options.write_policy = WritePolicy::OnEvict;
+        }
+        if random.u8(..4) == 0 {
+            let hot = random.u8(..100);
+            options.tier_shares = TierShares { hot, medium: random.u8(..=100 - hot) };
         }
         if random.u8(..4) == 0 {
             options.one_timer_age = Some(Duration::from_secs(random.u64(1..3_600)));

@@ -100,6 +100,12 @@ impl Client {
         Ok(())
     }
 
+    /// Waits longer than anything takes to reach the device and to become durable.
+    pub async fn rest(&mut self) {
+        let deadline = self.clock.now() + 20_000_000_000;
+        self.clock.sleep_until(deadline).await;
+    }
+
     async fn sleep(&mut self, most: Nanos) {
         let deadline = self.clock.now() + self.random.u64(..most);
         self.clock.sleep_until(deadline).await;
@@ -160,7 +166,7 @@ impl Client {
     }
 
     /// Begins to store a body, and gives up half-way.
-    async fn abort(&mut self, number: u32) {
+    pub async fn abort(&mut self, number: u32) {
         let len = any_len(&mut self.random);
         let state = self.history.borrow_mut().next_state(number, len);
         let key = key(number);
@@ -225,7 +231,10 @@ impl Client {
     }
 
     /// Metadata of a version that was superseded or removed must not be replaced.
-    async fn refresh_superseded(&mut self, number: u32) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// They were, or what was found is wrong.
+    pub async fn refresh_superseded(&mut self, number: u32) -> Result<(), String> {
         let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
         if self.random.bool() {
             let len = any_len(&mut self.random);

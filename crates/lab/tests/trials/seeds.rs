@@ -1,0 +1,23 @@
+//! Trials by seed.
+
+use lab::trial::{Arm, Report, run};
+
+pub fn a_hundred_seeds(arm: Arm) {
+    let mut total = Report::default();
+    for seed in 0..100 {
+        match run(arm, seed) {
+            Ok(report) => total.add(&report),
+            Err(finding) => panic!("{finding}"),
+        }
+    }
+    assert!(total.errors > 50 && total.kept > 500, "they try too little: {total:?}");
+}
+
+pub fn a_seed_repeats_bit_for_bit(arm: Arm) {
+    let reports: Vec<_> = (200..203).map(|seed| run(arm, seed).unwrap()).collect();
+    for (seed, report) in (200..).zip(&reports) {
+        assert_eq!(run(arm, seed).as_ref(), Ok(report));
+    }
+    assert_ne!(reports[0].history, reports[1].history);
+    assert_ne!(reports[1].history, reports[2].history);
+}
