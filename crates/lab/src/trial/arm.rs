@@ -41,7 +41,8 @@ pub fn names() -> String {
 impl Arm {
     /// What a cache is created with.
     pub(super) fn format(&self) -> FormatOptions {
-        FormatOptions { layout: self.layout, ..FormatOptions::default() }
+        let index = (self.options)().index;
+        FormatOptions { layout: self.layout, index, ..FormatOptions::default() }
     }
 
     /// What a cache is created with, varied by chance.

@@ -80,7 +80,7 @@ pub fn removed(arm: Arm) {
 pub fn purged(arm: Arm) {
     gone_after_every_end(|| {
         let scene = scene(arm);
-        insert(&scene, 1, 300_000);
+        insert(&scene, 1, 200_000);
         let scene = scene.stop().unwrap();
         assert_eq!(scene.run(async |client| client.purge(1).await), Ok(true));
         scene
@@ -142,9 +142,10 @@ pub fn metadata_superseded_then_evicted(arm: Arm) {
     }
     scene = scene.stop().unwrap();
     let mut found = 20;
-    for round in 0..60 {
+    for round in 0..400 {
         for filler in 0..10 {
-            _ = scene.run(async |client| client.insert(1_000 + filler, 20_000).await);
+            let number = 1_000 + (round * 10 + filler) as u32;
+            _ = scene.run(async |client| client.insert(number, 20_000).await);
         }
         // Half of the objects are asked for again and again, and stay.
         for number in 0..10 {
@@ -154,6 +155,9 @@ pub fn metadata_superseded_then_evicted(arm: Arm) {
             scene.settle_durably();
             scene = scene.crash(round % 12 == 5, round).unwrap();
             found = (0..20).filter(|key| scene.look(*key).unwrap() != Seen::Nothing).count();
+            if round > 60 && found < 20 {
+                break;
+            }
         }
     }
     assert!(found < 20, "nothing was evicted");
