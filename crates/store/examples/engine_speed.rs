@@ -1,9 +1,9 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [object|cluster]]`
+//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [UNIT]]`
 //!
-//! The last argument is the read unit. Lookups come at random, or page by page: 100 objects of one
+//! The read unit is object, cluster or auto. Lookups come at random, or page by page: 100 objects of one
 //! group, which were stored together, one after another.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
@@ -115,6 +115,7 @@ async fn run(directory: &Path, body_len: usize, read_unit: ReadUnit) {
         println!("{:32} {hits} hits, {:.2} reads each", "", reads as f64 / count as f64);
     }
     println!("{:#?}", store.stats()[0].counters);
+    println!("{:?} {:?}", store.stats()[0].reads, store.stats()[0].read_cost);
     println!("{:?}", device.counters());
     store.shutdown().await;
     std::fs::remove_file(&path).unwrap();
@@ -125,9 +126,10 @@ fn main() {
     let directory = arguments.next().expect("usage: engine_speed DIRECTORY [BODY_BYTES]");
     let body_len = arguments.next().map_or(3000, |bytes| bytes.parse().expect("a number"));
     let read_unit = match arguments.next().as_deref() {
-        None | Some("object") => ReadUnit::Object,
+        None | Some("auto") => ReadUnit::Auto,
+        Some("object") => ReadUnit::Object,
         Some("cluster") => ReadUnit::Cluster,
-        Some(other) => panic!("expected object or cluster, got {other}"),
+        Some(other) => panic!("expected object, cluster or auto, got {other}"),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, read_unit));

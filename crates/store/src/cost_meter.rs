@@ -6,8 +6,10 @@
 //! costs all others: some 10 µs on a flash drive, 5 ms on a disk that does 200 a second (also when
 //! it is the kernel that holds it to 200, which shows as reads that queue).
 //!
-//! The estimate is a Kalman filter over the two figures: samples of one size only move the sum of
-//! both in the direction that size can tell, and leave the other figure where it was.
+//! Small reads tell the cost of an operation, large ones what is left for their bytes; both are
+//! fading means. Nothing cleverer: completions come in bursts (a kernel that holds a disk to 200
+//! reads a second lets twenty pass every tenth of a second), and a regression over reads of
+//! similar sizes takes the bursts for the price of a few kilobytes.
 //!
 //! Pure: times come as arguments. A new cache has nothing on it that a trial read could measure (a
 //! hole in a file is read from nowhere): it begins with [`ReadCost::GUESS`] and learns as it runs.
@@ -35,83 +37,73 @@ impl ReadCost {
     }
 }
 
-/// How far the figures wander between two reads, as a share of themselves: the estimate remembers
-/// some thirty reads.
-const DRIFT: f64 = 1.0 / 32.0;
-/// Standard deviation of a sample as a share of what is expected.
-const NOISE: f64 = 1.0;
-/// A sample counts for at most so many times what is expected: one stall is not a slow device.
+/// Reads of up to so many bytes tell the cost of an operation.
+const SMALL: u64 = 32 * 1024;
+/// Reads of at least so many bytes count in full for the cost of a byte; others for less.
+const LARGE: f64 = 256.0 * 1024.0;
+/// A read counts for this share of the mean: some hundred reads are remembered.
+const WEIGHT: f64 = 1.0 / 128.0;
+/// So many reads the first guess counts for.
+const GUESS_WEIGHT: f64 = 2.0;
+/// A read counts for at most so many times what is expected: one stall is not a slow device.
 const OUTLIER: f64 = 64.0;
 
 /// The estimate. See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct CostMeter {
-    cost: ReadCost,
-    /// Covariance of the two figures: operation, both, byte.
-    covariance: [f64; 3],
+    per_operation: f64,
+    /// May be below what is possible while the other figure is too high.
+    per_byte: f64,
+    /// The weights of the reads that either figure has seen.
+    seen: [f64; 2],
     /// When the last read ended.
     last_end: Nanos,
-    samples: u64,
+    reads: u64,
 }
 
 impl CostMeter {
     pub(crate) fn new() -> CostMeter {
         let ReadCost { per_operation, per_byte } = ReadCost::GUESS;
-        // The guess may be wrong by a factor of ten and more.
-        let covariance = [(4.0 * per_operation).powi(2), 0.0, (4.0 * per_byte).powi(2)];
-        CostMeter { cost: ReadCost::GUESS, covariance, last_end: 0, samples: 0 }
+        CostMeter { per_operation, per_byte, seen: [GUESS_WEIGHT; 2], last_end: 0, reads: 0 }
     }
 
     /// What a read costs now.
     pub(crate) fn cost(&self) -> ReadCost {
-        self.cost
+        ReadCost {
+            per_operation: self.per_operation.max(ReadCost::LEAST.per_operation),
+            per_byte: self.per_byte.max(ReadCost::LEAST.per_byte),
+        }
     }
 
     /// Reads that were counted.
-    pub(crate) fn samples(&self) -> u64 {
-        self.samples
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads
     }
 
     /// A read of `bytes` began and ended. Reads are told in the order in which they ended, as far
     /// as the caller knows it.
     pub(crate) fn read(&mut self, bytes: u64, begin: Nanos, end: Nanos) {
-        let busy = end.saturating_sub(begin.max(self.last_end));
+        let busy = end.saturating_sub(begin.max(self.last_end)) as f64;
         self.last_end = self.last_end.max(end);
-        self.samples += 1;
-        self.learn(bytes as f64, busy as f64);
-    }
-
-    fn learn(&mut self, bytes: f64, busy: f64) {
-        let ReadCost { per_operation, per_byte } = self.cost;
-        let [mut operation, mut both, mut byte] = self.covariance;
-        operation += (DRIFT * per_operation).powi(2);
-        byte += (DRIFT * per_byte).powi(2);
-        let expected = self.cost.of(bytes);
-        let surprise = busy.min(OUTLIER * expected) - expected;
-        // The gains: covariance of either figure with the sample, over the sample's variance.
-        let with_operation = operation + both * bytes;
-        let with_byte = both + byte * bytes;
-        let variance = with_operation + with_byte * bytes + (NOISE * expected).powi(2);
-        let (gain_operation, gain_byte) = (with_operation / variance, with_byte / variance);
-        self.cost = ReadCost {
-            per_operation: (per_operation + gain_operation * surprise)
-                .max(ReadCost::LEAST.per_operation),
-            per_byte: (per_byte + gain_byte * surprise).max(ReadCost::LEAST.per_byte),
-        };
-        operation -= gain_operation * with_operation;
-        both -= gain_operation * with_byte;
-        byte -= gain_byte * with_byte;
-        self.covariance = bounded([operation, both, byte], self.cost);
+        self.reads += 1;
+        let cost = self.cost();
+        let len = bytes as f64;
+        let surprise = busy.min(OUTLIER * cost.of(len)) - cost.of(len);
+        if bytes <= SMALL {
+            self.per_operation += share(&mut self.seen[0], 1.0) * surprise;
+        } else {
+            let weight = (len / LARGE).powi(2).min(1.0);
+            // Against the unbounded figure, so that the mean of all surprises is right.
+            let surprise = surprise + (cost.per_byte - self.per_byte) * len;
+            self.per_byte += share(&mut self.seen[1], weight) * surprise / len;
+        }
     }
 }
 
-/// What is never sampled becomes uncertain, but not without bounds; the correlation is kept.
-fn bounded([operation, both, byte]: [f64; 3], cost: ReadCost) -> [f64; 3] {
-    let most = [4.0 * cost.per_operation, 4.0 * cost.per_byte].map(|deviation| deviation.powi(2));
-    let shrink = [operation, byte].map(f64::sqrt);
-    let (bounded_operation, bounded_byte) = (operation.min(most[0]), byte.min(most[1]));
-    let scale = bounded_operation.sqrt() * bounded_byte.sqrt() / (shrink[0] * shrink[1]);
-    [bounded_operation, both * if scale.is_finite() { scale } else { 0.0 }, bounded_byte]
+/// How much one more of this weight changes a mean: the first ones much, later ones a little.
+fn share(seen: &mut f64, weight: f64) -> f64 {
+    *seen += weight;
+    weight * (1.0 / *seen).max(WEIGHT)
 }
 
 #[cfg(test)]
@@ -195,16 +187,36 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_becomes_slow_is_noticed_within_a_hundred_reads_and_forgiven_again() {
+    fn a_device_that_becomes_slow_is_noticed_within_hundreds_of_reads_and_forgiven_again() {
         for seed in crate::test_seed::seeds("slow", 20) {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut meter = CostMeter::new();
             run(&mut meter, &FLASH, 1, 500, &mut random, |_| 4096);
             near(meter.cost().of(4096.0), 96e3, "flash");
-            run(&mut meter, &THROTTLED, 1, 100, &mut random, |_| 4096);
+            run(&mut meter, &THROTTLED, 1, 800, &mut random, |_| 4096);
             near(meter.cost().of(4096.0), 5e6, "slow");
-            run(&mut meter, &FLASH, 1, 500, &mut random, |_| 4096);
+            run(&mut meter, &FLASH, 1, 1500, &mut random, |_| 4096);
             near(meter.cost().of(4096.0), 96e3, "flash again");
+        }
+    }
+
+    #[test]
+    fn bursts_of_completions_are_seen_through() {
+        for seed in crate::test_seed::seeds("bursts", 20) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut meter = CostMeter::new();
+            // Twenty reads end every tenth of a second, whatever their sizes.
+            for burst in 1..200 {
+                for _ in 0..20 {
+                    let bytes = if random.u32(0..32) == 0 { 256 << 10 } else { 4096 };
+                    let bytes = bytes + random.u64(0..8) * 4096;
+                    meter.read(bytes, 0, burst * 100_000_000);
+                }
+            }
+            let small = meter.cost().of(16384.0);
+            assert!((2e6..12e6).contains(&small), "{small} ns, 5 ms in the mean");
+            let large = meter.cost().per_byte * f64::from(256 << 10);
+            assert!(large < 10e6, "{large} ns for 256 KiB more");
         }
     }
 

@@ -24,9 +24,9 @@ const FIRST: u64 = 16 * 1024;
 /// Nanoseconds of CPU for a read: submitted, awaited, verified (measured: docs/decisions/0005).
 const CPU_PER_READ: f64 = 5_000.0;
 /// Nanoseconds of CPU for a byte that is taken along: verified, copied, entered into memory.
-const CPU_PER_BYTE: f64 = 0.3;
+const CPU_PER_BYTE: f64 = 0.5;
 /// Share of what reads cost that is spent on exploring.
-const EXPLORE: f64 = 1.0 / 32.0;
+const EXPLORE: f64 = 1.0 / 64.0;
 /// One read in so many is bare.
 const BARE: u64 = 64;
 /// Earnings are remembered over so many readings of a ring.
@@ -156,7 +156,8 @@ impl ReadWindow {
         let price = self.observe(memory);
         let saved = cost.of(self.record) + CPU_PER_READ;
         let per_byte = cost.per_byte + CPU_PER_BYTE + price * saved;
-        let best = [0, 1].map(|side| self.best(side, saved, per_byte));
+        let room = [bounds.end().saturating_sub(record.end()), record.offset - bounds.offset];
+        let best = [0, 1].map(|side| self.best(side, room[side], saved, per_byte));
         let chosen = if self.turn.is_multiple_of(BARE) { [0, 0] } else { best };
         let extent = around(record, bounds, chosen);
         self.budget += EXPLORE * cost.of(extent.len as f64);
@@ -178,14 +179,15 @@ impl ReadWindow {
         }
     }
 
-    /// How many bytes to one side pay for themselves.
-    fn best(&self, side: usize, saved: f64, per_byte: f64) -> u64 {
+    /// How many bytes to one side, where there are `room`, pay for themselves.
+    fn best(&self, side: usize, room: u64, saved: f64, per_byte: f64) -> u64 {
         let (mut gain, mut most, mut bytes) = (0.0, 0.0, 0);
         for (number, ring) in self.rings[side].iter().enumerate() {
-            if reach(number) > self.most {
+            let there = room.saturating_sub(reach(number) - width(number)).min(width(number));
+            if reach(number) > self.most || there == 0 {
                 break;
             }
-            gain += (ring.hits / ring.bytes.max(1.0) * saved - per_byte) * width(number) as f64;
+            gain += (ring.hits / ring.bytes.max(1.0) * saved - per_byte) * there as f64;
             if gain > most {
                 (most, bytes) = (gain, reach(number));
             }
@@ -259,6 +261,10 @@ mod tests {
     /// Requests for pages of `page` objects each that lie side by side, at random, until memory
     /// has forgotten them; the mean bytes of the last reads, and reads for each request.
     fn pages(cost: ReadCost, page: u64, seed: u64) -> (f64, f64) {
+        pages_in(CLUSTER, cost, page, seed)
+    }
+
+    fn pages_in(cluster: Extent, cost: ReadCost, page: u64, seed: u64) -> (f64, f64) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut window = ReadWindow::new(1 << 20);
         let (mut bytes, mut reads, turns) = (0, 0, 4000);
@@ -266,7 +272,7 @@ mod tests {
         for turn in 0..turns {
             // What an earlier page brought has left memory.
             let mut memory = std::collections::BTreeMap::new();
-            let first = random.u64(0..CLUSTER.len / OBJECT / page) * page;
+            let first = random.u64(0..cluster.len / OBJECT / page) * page;
             for object in first..first + page {
                 if let Some(ring) = memory.remove(&object) {
                     let ring: Ring = ring;
@@ -274,7 +280,7 @@ mod tests {
                     continue;
                 }
                 let record = Extent { offset: object * OBJECT, len: OBJECT };
-                let extent = window.choose(record, CLUSTER, cost, tier);
+                let extent = window.choose(record, cluster, cost, tier);
                 window.read(record, extent);
                 if turn >= turns / 2 {
                     bytes += extent.len;
@@ -297,6 +303,15 @@ mod tests {
             let (bytes, reads) = pages(FLASH, 1, seed);
             assert!(bytes < 3.0 * OBJECT as f64, "{bytes} bytes a read");
             assert!(reads > 0.99);
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_a_small_cluster_is_no_reason_to_read_all_of_it() {
+        for seed in crate::test_seed::seeds("small cluster", 5) {
+            let cluster = Extent { offset: 0, len: 128 * 1024 };
+            let (bytes, _) = pages_in(cluster, FLASH, 1, seed);
+            assert!(bytes < 3.0 * OBJECT as f64, "{bytes} bytes a read");
         }
     }
 

@@ -68,7 +68,7 @@ impl Stats {
         Stats {
             counters,
             reads: core.reading.counters(),
-            read_cost: (core.reading.cost.cost(), core.reading.cost.samples()),
+            read_cost: (core.reading.cost.cost(), core.reading.cost.reads()),
             online: core.online(),
             recovered: core.scanned,
             recovering: core.recovering.is_some(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
+use device::{AnyDevice, CacheFile, Clock, Contents, Nanos, Ring};
 use store::{FormatOptions, Options, Store};
 
 /// Real time, through tokio's timer.
@@ -38,7 +38,7 @@ pub async fn open(
     let ring = Ring::new(256).unwrap();
     tokio::task::spawn_local(device::drive(ring.clone()));
     let device = Rc::new(file.attach(Some(&ring)).unwrap());
-    if file.was_created() {
+    if file.was_created() || matches!(file.contents(), Ok(Contents::Blank)) {
         let format = FormatOptions { mean_object, ..FormatOptions::default() };
         store::format(&*device, &format, [7; 48], 0).await.unwrap();
     }
