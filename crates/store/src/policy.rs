@@ -119,6 +119,13 @@ pub trait Policy {
     /// An object enters; `id` is not in use by another one (a panic, else).
     fn insert(&mut self, id: Id, entry: Entry);
 
+    /// Whether an object of this size should enter at all: policies with a small part that all
+    /// objects go through have no use for one that is larger. It may be inserted all the same.
+    fn takes(&self, size: u64) -> bool {
+        let _ = size;
+        true
+    }
+
     /// Whether the object is among those that the policy may name.
     fn contains(&self, id: Id) -> bool;
 
@@ -205,6 +212,10 @@ impl AnyPolicy {
 impl Policy for AnyPolicy {
     fn insert(&mut self, id: Id, entry: Entry) {
         either!(self, policy => policy.insert(id, entry));
+    }
+
+    fn takes(&self, size: u64) -> bool {
+        either!(self, policy => policy.takes(size))
     }
 
     fn contains(&self, id: Id) -> bool {

@@ -1,6 +1,7 @@
 //! A cache that is nothing but a policy and a capacity: for simulation.
 //!
-//! Its rules: what is larger than the cache is a miss and not admitted; on a miss, objects are
+//! Its rules: what is larger than the cache, or than its policy takes, is a miss and not admitted;
+//! on a miss, objects are
 //! given up until the new one fits; an object has the size that it had when it entered, and nothing
 //! else takes room.
 
@@ -39,7 +40,7 @@ impl<P: Policy> PolicyCache<P> {
             return true;
         }
         let size = if self.unit == Unit::Objects { 1 } else { bytes };
-        if size <= self.capacity {
+        if size <= self.capacity && self.policy.takes(size) {
             self.make_room(size);
             self.enter(id, Entry { hash, size });
         }

@@ -1,17 +1,21 @@
 //! A ghost queue: hashes of what was given up lately, oldest forgotten first.
 //!
-//! It promises: the sizes of what it remembers, and of what was taken back out of it meanwhile, sum
-//! up to its capacity at most, so that it is as long as the part of the cache that it shadows.
+//! It promises: the sizes of what it remembers sum up to its capacity at most, so that it is as long
+//! as the part of the cache that it shadows; and memory for twice as many ghosts as there are.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Place;
+
+/// Ghosts at most: with gaps, their numbers are still distinct.
+const MOST: usize = 1 << 30;
+/// Gaps that are not worth closing.
+const SPARE: usize = 64;
 
 #[derive(Clone, Copy)]
 struct Ghost {
     hash: u64,
-    /// In the unit of the capacity, at least 1.
+    /// In the unit of the capacity, at least 1; 0 for a gap where one was taken out.
     size: u64,
 }
 
@@ -19,11 +23,11 @@ struct Ghost {
 pub(super) struct Ghosts {
     capacity: u64,
     used: u64,
-    /// Oldest first; those taken out stay until their turn comes.
+    /// Oldest first, with gaps.
     queue: VecDeque<Ghost>,
     /// Number of the queue's first ghost, counted from the first ever, modulo 2^32.
     first: u32,
-    /// Numbers of the ghosts that count, by hash.
+    /// Numbers of the ghosts, by hash.
     numbers: HashTable<u32>,
 }
 
@@ -36,38 +40,33 @@ impl Ghosts {
     /// Remembers `hash` as the youngest. What is larger than the whole queue is forgotten at once.
     pub(super) fn remember(&mut self, hash: u64, size: u64) {
         let size = size.max(1);
+        self.take(hash);
         if size > self.capacity {
             return;
         }
-        while self.used + size > self.capacity || self.queue.len() == u32::MAX as usize {
+        while self.used + size > self.capacity || self.numbers.len() == MOST {
             self.forget_oldest();
         }
-        let (queue, first) = (&self.queue, self.first);
-        let hash_of = |number: &u32| queue[number.wrapping_sub(first) as usize].hash;
-        let place =
-            self.numbers.entry(hash, |number| hash_of(number) == hash, |number| hash_of(number));
-        let number = first.wrapping_add(queue.len() as u32);
-        match place {
-            Place::Occupied(mut known) => *known.get_mut() = number,
-            Place::Vacant(place) => {
-                place.insert(number);
-            }
-        }
+        let number = self.first.wrapping_add(self.queue.len() as u32);
         self.queue.push_back(Ghost { hash, size });
         self.used += size;
+        let (queue, first) = (&self.queue, self.first);
+        self.numbers.insert_unique(hash, number, |other| ghost(queue, first, *other).hash);
     }
 
     /// Forgets `hash`; true when it was remembered.
+    #[inline]
     pub(super) fn take(&mut self, hash: u64) -> bool {
         let (queue, first) = (&self.queue, self.first);
-        let same = |number: &u32| queue[number.wrapping_sub(first) as usize].hash == hash;
-        match self.numbers.find_entry(hash, same) {
-            Ok(known) => {
-                known.remove();
-                true
-            }
-            Err(_) => false,
+        let same = |number: &u32| ghost(queue, first, *number).hash == hash;
+        let Ok(known) = self.numbers.find_entry(hash, same) else { return false };
+        let (number, _) = known.remove();
+        let taken = &mut self.queue[number.wrapping_sub(first) as usize];
+        self.used -= std::mem::take(&mut taken.size);
+        if self.queue.len() > 2 * self.numbers.len() + SPARE {
+            self.close_gaps();
         }
+        true
     }
 
     /// Bytes of memory.
@@ -76,15 +75,36 @@ impl Ghosts {
     }
 
     fn forget_oldest(&mut self) {
-        let Some(ghost) = self.queue.pop_front() else { return };
-        self.used -= ghost.size;
-        let number = self.first;
-        self.first = self.first.wrapping_add(1);
-        // Its hash may have been remembered once more since, under another number.
-        if let Ok(known) = self.numbers.find_entry(ghost.hash, |other| *other == number) {
-            known.remove();
+        while let Some(ghost) = self.queue.pop_front() {
+            let number = self.first;
+            self.first = self.first.wrapping_add(1);
+            // Gaps have no size, and no number either.
+            if ghost.size > 0 {
+                self.used -= ghost.size;
+                if let Ok(known) = self.numbers.find_entry(ghost.hash, |other| *other == number) {
+                    known.remove();
+                }
+                return;
+            }
         }
     }
+
+    /// Numbers all ghosts anew, without gaps: as many steps as were taken out since the last time.
+    fn close_gaps(&mut self) {
+        self.queue.retain(|ghost| ghost.size > 0);
+        self.first = 0;
+        self.numbers.clear();
+        let queue = &self.queue;
+        for (number, ghost) in (0..).zip(queue) {
+            self.numbers.insert_unique(ghost.hash, number, |other| queue[*other as usize].hash);
+        }
+    }
+}
+
+/// The ghost with this number.
+#[inline]
+fn ghost(queue: &VecDeque<Ghost>, first: u32, number: u32) -> &Ghost {
+    &queue[number.wrapping_sub(first) as usize]
 }
 
 #[cfg(test)]
@@ -128,7 +148,7 @@ mod tests {
             ghosts.remember(hash(number), 1);
             assert!(ghosts.take(hash(number)));
         }
-        assert!(!ghosts.take(hash(0)));
-        assert!(ghosts.memory_bytes() < 64 * 1_000, "{}", ghosts.memory_bytes());
+        assert!(ghosts.take(hash(0)), "what was taken meanwhile takes no room");
+        assert!(ghosts.memory_bytes() < 10_000, "{}", ghosts.memory_bytes());
     }
 }

@@ -4,6 +4,8 @@
 //! goes on into the main queue, the rest is given up and remembered in a ghost queue as long as the
 //! main one. What comes back while it is remembered enters the main queue at once. There an object
 //! goes round once more for each time that it was asked for, at most three.
+//!
+//! What is larger than the small queue is not taken.
 
 use super::ghosts::Ghosts;
 use super::links::{Links, List};
@@ -50,6 +52,7 @@ pub struct S3Fifo {
     small: List,
     main: List,
     small_used: u64,
+    small_share: u64,
     main_used: u64,
     main_share: u64,
     /// How often something must be asked for in the small queue to go on into the main one.
@@ -67,6 +70,7 @@ impl S3Fifo {
             small: List::EMPTY,
             main: List::EMPTY,
             small_used: 0,
+            small_share: small,
             main_used: 0,
             main_share,
             threshold: parameters.small_threshold.min(MOST_ASKED),
@@ -130,6 +134,10 @@ impl Policy for S3Fifo {
         };
         *used += entry.size;
         self.links.push(list, id, Note::new(entry, in_main));
+    }
+
+    fn takes(&self, size: u64) -> bool {
+        size <= self.small_share.max(1)
     }
 
     #[inline]

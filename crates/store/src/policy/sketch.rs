@@ -20,8 +20,10 @@ const MOST: u64 = (1 << BITS) - 1;
 const HALF: u64 = 0x7777_7777_7777_7777;
 /// The lowest bit of every counter.
 const LOWEST: u64 = 0x1111_1111_1111_1111;
-/// Objects that a block stands for: each has eight counters of its 128.
-const OBJECTS_PER_BLOCK: usize = 16;
+/// Objects that a block stands for: each has 16 counters of its 128.
+const OBJECTS_PER_BLOCK: usize = 8;
+/// Hashes of the smallest sample.
+const LEAST_SAMPLE: usize = 1 << 14;
 
 /// The sketch. See the module.
 pub(super) struct Sketch {
@@ -29,6 +31,8 @@ pub(super) struct Sketch {
     blocks: Vec<[u64; WORDS]>,
     /// Hashes added since the last halving.
     added: usize,
+    /// Objects that it was made to fit.
+    objects: usize,
     /// Hashes per object in a sample.
     sample: usize,
 }
@@ -36,13 +40,19 @@ pub(super) struct Sketch {
 impl Sketch {
     /// Halved after `sample` hashes per object that it stands for.
     pub(super) fn new(sample: usize) -> Sketch {
-        Sketch { blocks: vec![[0; WORDS]; 4], added: 0, sample }
+        Sketch {
+            blocks: vec![[0; WORDS]; LEAST_SAMPLE / OBJECTS_PER_BLOCK / 16],
+            added: 0,
+            objects: 0,
+            sample,
+        }
     }
 
     /// Makes sure that it is large enough for so many objects.
     #[inline]
     pub(super) fn fit(&mut self, objects: usize) {
-        while objects > self.objects() {
+        self.objects = self.objects.max(objects);
+        while self.objects > self.blocks.len() * OBJECTS_PER_BLOCK {
             self.blocks.extend_from_within(..);
         }
     }
@@ -60,7 +70,7 @@ impl Sketch {
             }
         }
         self.added += 1;
-        if self.added >= self.sample * self.objects() {
+        if self.added >= LEAST_SAMPLE.max(self.sample * self.objects) {
             self.halve();
         }
     }
@@ -79,12 +89,6 @@ impl Sketch {
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<[u64; WORDS]>()
-    }
-
-    /// Objects that it stands for.
-    #[inline]
-    fn objects(&self) -> usize {
-        self.blocks.len() * OBJECTS_PER_BLOCK
     }
 
     #[inline]
@@ -122,7 +126,7 @@ mod tests {
         for seed in seeds("sketch", 10) {
             let mut random = fastrand::Rng::with_seed(seed);
             let hashes: Vec<u64> = (0..500).map(|_| random.u64(..)).collect();
-            let mut sketch = Sketch::new(1_000);
+            let mut sketch = Sketch::new(10);
             let mut model: BTreeMap<u64, u64> = BTreeMap::new();
             for step in 0..5_000 {
                 let popular = 1 + random.usize(..500);
@@ -142,12 +146,14 @@ mod tests {
     fn the_past_fades() {
         let mut sketch = Sketch::new(2);
         (0..9).for_each(|_| sketch.add(1));
-        assert_eq!(sketch.estimate(1), 9);
         let mut random = fastrand::Rng::with_seed(5);
         let mut hashes = std::iter::repeat_with(|| random.u64(..));
-        (9..2 * sketch.objects()).for_each(|_| sketch.add(hashes.next().unwrap()));
-        assert_eq!(sketch.estimate(1), 4);
-        assert!(sketch.added < sketch.objects());
+        (9..LEAST_SAMPLE - 1).for_each(|_| sketch.add(hashes.next().unwrap()));
+        let before = sketch.estimate(1);
+        assert!(before >= 9);
+        sketch.add(hashes.next().unwrap());
+        assert_eq!(sketch.estimate(1), before / 2);
+        assert!(sketch.added <= LEAST_SAMPLE / 2, "the halved counters count as half a sample");
     }
 
     #[test]
@@ -158,7 +164,7 @@ mod tests {
         hashes.iter().for_each(|hash| sketch.add(*hash));
         let before: Vec<u64> = hashes.iter().map(|hash| sketch.estimate(*hash)).collect();
         sketch.fit(10_000);
-        assert!(sketch.memory_bytes() >= 10_000 * 4 && sketch.memory_bytes() < 10_000 * 16);
+        assert!((8..16).contains(&(sketch.memory_bytes() / 10_000)));
         assert_eq!(hashes.iter().map(|hash| sketch.estimate(*hash)).collect::<Vec<_>>(), before);
     }
 }

@@ -1,10 +1,14 @@
 //! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part that an
 //! object enters only when it was asked for more often than what it takes the place of.
 //!
-//! The window, a hundredth of the cache, is LRU. What leaves it meets the next victim of the main
-//! part: a sketch of the accesses, those of objects that are not inside too, says which of the two
-//! stays. The main part is a segmented LRU: what was asked for again while on probation is
-//! protected, four fifths at most; what is protected no more is on probation again.
+//! The window, a hundredth of the cache, is LRU. When room is needed, the oldest of the window meets
+//! the next victim of the main part: a sketch of the accesses, those of objects that are not inside
+//! too, says which of the two goes. The main part is a segmented LRU: what was asked for again while
+//! on probation is protected, four fifths of it at most; what is protected no more is on probation
+//! again. What the probation has too much then goes without a contest.
+//!
+//! What is larger than the window is not taken. The sketch fades after twelve accesses per object
+//! inside, but not before 16,384.
 
 use super::links::{Links, List};
 use super::sketch::Sketch;
@@ -15,7 +19,7 @@ const WINDOW: usize = 0;
 const PROBATION: usize = 1;
 const PROTECTED: usize = 2;
 /// Accesses per object inside after which the sketch is halved.
-const SAMPLE: usize = 10;
+const SAMPLE: usize = 12;
 
 /// What is noted of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
@@ -55,6 +59,7 @@ pub struct WTinyLfu {
     parts: [Part; 3],
     window_share: u64,
     main_share: u64,
+    probation_share: u64,
     protected_share: u64,
     sketch: Sketch,
 }
@@ -64,12 +69,14 @@ impl WTinyLfu {
     pub fn new(parameters: &Parameters) -> WTinyLfu {
         let window_share = percent(parameters.capacity, parameters.window_percent);
         let main_share = parameters.capacity - window_share;
+        let protected_share = percent(main_share, parameters.protected_percent);
         WTinyLfu {
             links: Links::new(),
             parts: [Part { list: List::EMPTY, used: 0 }; 3],
             window_share,
             main_share,
-            protected_share: percent(main_share, parameters.protected_percent),
+            probation_share: main_share - protected_share,
+            protected_share,
             sketch: Sketch::new(SAMPLE),
         }
     }
@@ -86,14 +93,20 @@ impl WTinyLfu {
         self.links.set_note(id, Note::new(note.hash, note.size(), to));
     }
 
-    /// What the window has too much goes on without a contest while the main part has room.
+    /// The oldest of the window goes on while the main part has room and the window has more than
+    /// `keep`: on probation if there is room, protected if there is only there.
     #[inline]
-    fn overflow(&mut self) {
-        while self.parts[WINDOW].used > self.window_share
+    fn move_on(&mut self, keep: u64) {
+        while self.parts[WINDOW].used > keep
             && let Some(oldest) = self.parts[WINDOW].list.oldest()
-            && self.main_used() + self.links.note(oldest).size() <= self.main_share
         {
-            self.shift(oldest, PROBATION);
+            let size = self.links.note(oldest).size();
+            if self.main_used() + size > self.main_share {
+                break;
+            }
+            let probation = self.parts[PROBATION].used + size <= self.probation_share;
+            let protected = self.parts[PROTECTED].used + size <= self.protected_share;
+            self.shift(oldest, if probation || !protected { PROBATION } else { PROTECTED });
         }
     }
 
@@ -121,7 +134,11 @@ impl Policy for WTinyLfu {
         let part = &mut self.parts[WINDOW];
         part.used += entry.size;
         self.links.push(&mut part.list, id, Note::new(entry.hash, entry.size, WINDOW));
-        self.overflow();
+        self.move_on(self.window_share);
+    }
+
+    fn takes(&self, size: u64) -> bool {
+        size <= self.window_share.max(1)
     }
 
     #[inline]
@@ -150,22 +167,18 @@ impl Policy for WTinyLfu {
 
     #[inline]
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
-        self.overflow();
-        let main = |policy: &WTinyLfu| {
-            policy.oldest(PROBATION, &spared).or_else(|| policy.oldest(PROTECTED, &spared))
-        };
-        if self.parts[WINDOW].used < self.window_share
-            && let Some(id) = main(self)
-        {
-            return Some(id);
+        self.move_on(0);
+        let main = self.oldest(PROBATION, &spared);
+        if main.is_some() && self.parts[PROBATION].used > self.probation_share {
+            return main;
         }
-        let Some(candidate) = self.oldest(WINDOW, &spared) else { return main(self) };
-        match main(self) {
-            Some(victim) if self.frequency(candidate) > self.frequency(victim) => {
-                self.shift(candidate, PROBATION);
-                Some(victim)
+        let main = main.or_else(|| self.oldest(PROTECTED, &spared));
+        match (self.oldest(WINDOW, &spared), main) {
+            (Some(candidate), Some(main)) => {
+                let stays = self.frequency(candidate) > self.frequency(main);
+                Some(if stays { main } else { candidate })
             }
-            _ => Some(candidate),
+            (candidate, main) => candidate.or(main),
         }
     }
 
