@@ -138,6 +138,12 @@ pub trait Policy {
     /// moves, a second chance is used up).
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id>;
 
+    /// What a policy would give up though there may be room, because its part of the cache is full.
+    /// [`Policy::victim`] names it first, unless it is spared: a caller need not ask.
+    fn surplus(&self) -> Option<Id> {
+        None
+    }
+
     /// The object is given up for room: its id is free, and policies with a memory remember it.
     fn evict(&mut self, id: Id);
 
@@ -228,6 +234,10 @@ impl Policy for AnyPolicy {
 
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         either!(self, policy => policy.victim(spared))
+    }
+
+    fn surplus(&self) -> Option<Id> {
+        either!(self, policy => policy.surplus())
     }
 
     fn evict(&mut self, id: Id) {

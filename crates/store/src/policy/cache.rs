@@ -37,12 +37,14 @@ impl<P: Policy> PolicyCache<P> {
     pub fn request(&mut self, id: Id, hash: u64, bytes: u64) -> bool {
         if self.policy.contains(id) {
             self.policy.touch(id);
+            self.drop_surplus();
             return true;
         }
         let size = if self.unit == Unit::Objects { 1 } else { bytes };
         if size <= self.capacity && self.policy.takes(size) {
             self.make_room(size);
             self.enter(id, Entry { hash, size });
+            self.drop_surplus();
         }
         false
     }
@@ -66,12 +68,24 @@ impl<P: Policy> PolicyCache<P> {
     fn make_room(&mut self, size: u64) {
         while self.used + size > self.capacity {
             let victim = self.policy.victim(|_| false).expect("what takes room can be given up");
-            self.used -= match self.unit {
-                Unit::Objects => 1,
-                Unit::Bytes => self.sizes[victim as usize],
-            };
-            self.policy.evict(victim);
+            self.evict(victim);
         }
+    }
+
+    #[inline]
+    fn drop_surplus(&mut self) {
+        while let Some(surplus) = self.policy.surplus() {
+            self.evict(surplus);
+        }
+    }
+
+    #[inline]
+    fn evict(&mut self, id: Id) {
+        self.used -= match self.unit {
+            Unit::Objects => 1,
+            Unit::Bytes => self.sizes[id as usize],
+        };
+        self.policy.evict(id);
     }
 
     #[inline]

@@ -18,8 +18,6 @@ const BITS: u32 = 4;
 const MOST: u64 = (1 << BITS) - 1;
 /// Keeps the bits of halved counters apart.
 const HALF: u64 = 0x7777_7777_7777_7777;
-/// The lowest bit of every counter.
-const LOWEST: u64 = 0x1111_1111_1111_1111;
 /// Objects that a block stands for: each has 16 counters of its 128.
 const OBJECTS_PER_BLOCK: usize = 8;
 /// Hashes of the smallest sample.
@@ -97,13 +95,10 @@ impl Sketch {
     }
 
     fn halve(&mut self) {
-        let mut odd = 0;
         for word in self.blocks.iter_mut().flatten() {
-            odd += (*word & LOWEST).count_ones() as usize;
             *word = *word >> 1 & HALF;
         }
-        // What rounding down took away was added as well, once in each row.
-        self.added = (self.added - (odd / ROWS).min(self.added)) / 2;
+        self.added /= 2;
     }
 }
 

@@ -93,21 +93,24 @@ impl WTinyLfu {
         self.links.set_note(id, Note::new(note.hash, note.size(), to));
     }
 
-    /// The oldest of the window goes on while the main part has room and the window has more than
-    /// `keep`: on probation if there is room, protected if there is only there.
+    /// The oldest of the window goes on if the main part has room: on probation if there is room,
+    /// protected if there is only there. False when it has none.
     #[inline]
-    fn move_on(&mut self, keep: u64) {
-        while self.parts[WINDOW].used > keep
-            && let Some(oldest) = self.parts[WINDOW].list.oldest()
-        {
-            let size = self.links.note(oldest).size();
-            if self.main_used() + size > self.main_share {
-                break;
-            }
-            let probation = self.parts[PROBATION].used + size <= self.probation_share;
-            let protected = self.parts[PROTECTED].used + size <= self.protected_share;
-            self.shift(oldest, if probation || !protected { PROBATION } else { PROTECTED });
+    fn move_on(&mut self) -> bool {
+        let Some(oldest) = self.parts[WINDOW].list.oldest() else { return false };
+        let size = self.links.note(oldest).size();
+        if self.main_used() + size > self.main_share {
+            return false;
         }
+        let probation = self.parts[PROBATION].used + size <= self.probation_share;
+        let protected = self.parts[PROTECTED].used + size <= self.protected_share;
+        self.shift(oldest, if probation || !protected { PROBATION } else { PROTECTED });
+        true
+    }
+
+    #[inline]
+    fn probation_overflows(&self) -> bool {
+        self.parts[PROBATION].used > self.probation_share
     }
 
     #[inline]
@@ -134,7 +137,7 @@ impl Policy for WTinyLfu {
         let part = &mut self.parts[WINDOW];
         part.used += entry.size;
         self.links.push(&mut part.list, id, Note::new(entry.hash, entry.size, WINDOW));
-        self.move_on(self.window_share);
+        while self.parts[WINDOW].used > self.window_share && self.move_on() {}
     }
 
     fn takes(&self, size: u64) -> bool {
@@ -167,11 +170,15 @@ impl Policy for WTinyLfu {
 
     #[inline]
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
-        self.move_on(0);
-        let main = self.oldest(PROBATION, &spared);
-        if main.is_some() && self.parts[PROBATION].used > self.probation_share {
-            return main;
-        }
+        let main = loop {
+            let main = self.oldest(PROBATION, &spared);
+            if main.is_some() && self.probation_overflows() {
+                return main;
+            }
+            if !self.move_on() {
+                break main;
+            }
+        };
         let main = main.or_else(|| self.oldest(PROTECTED, &spared));
         match (self.oldest(WINDOW, &spared), main) {
             (Some(candidate), Some(main)) => {
@@ -180,6 +187,12 @@ impl Policy for WTinyLfu {
             }
             (candidate, main) => candidate.or(main),
         }
+    }
+
+    #[inline]
+    fn surplus(&self) -> Option<Id> {
+        let oldest = self.parts[PROBATION].list.oldest();
+        oldest.filter(|_| self.probation_overflows())
     }
 
     #[inline]
