@@ -256,3 +256,6 @@ impl Policy for AnyPolicy {
         either!(self, policy => policy.memory_bytes())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Policies against the miss ratios that another simulator found in a real trace.
+
+use std::path::{Path, PathBuf};
+
+use lab::missratio::{Simulation, Sweep, Tally, reference};
+use lab::trace::{Format, Trace};
+use store::policy::{Parameters, PolicyName, Unit};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn sweep(arms: &[(PolicyName, Unit, u64)]) -> Vec<Tally> {
+    let path = data("nasa_jul95_10k.oracleGeneral.zst");
+    let mut trace = Trace::open(&path, Format::Auto, None).unwrap();
+    let cache = |(name, unit, size): &(PolicyName, Unit, u64)| {
+        Simulation::new(*name, &Parameters::new(*size), *unit)
+    };
+    let mut sweep = Sweep::new(arms.iter().map(cache).collect());
+    while let Some(access) = trace.next_access().unwrap() {
+        assert!(sweep.take(access));
+    }
+    assert_eq!(trace.damage(), None);
+    sweep.finish()
+}
+
+#[test]
+fn policies_agree_with_the_reference() {
+    let text = std::fs::read_to_string(data("nasa_jul95_10k.reference.csv")).unwrap();
+    let figures = reference::parse(&text).unwrap();
+    assert_eq!(figures.len(), 20, "five policies at four sizes");
+    let arms: Vec<_> = figures.iter().map(|f| (f.policy, f.unit, f.size)).collect();
+    for (figure, tally) in figures.iter().zip(sweep(&arms)) {
+        let deviation = (tally.miss_ratio() - figure.miss_ratio).abs();
+        assert!(
+            deviation <= reference::tolerance(figure.policy) + 1e-9,
+            "{figure:?}: {:.6}",
+            tally.miss_ratio()
+        );
+    }
+}
+
+/// What each policy does with this trace, to the request: a change here is a change of the policy.
+#[test]
+fn miss_counts_are_known() {
+    let misses = |unit, size| {
+        let arms = PolicyName::ALL.map(|name| (name, unit, size));
+        let tallies = sweep(&arms);
+        assert!(tallies.iter().all(|tally| tally.requests == 9_543));
+        PolicyName::ALL
+            .into_iter()
+            .zip(tallies.iter().map(|tally| tally.misses))
+            .collect::<Vec<_>>()
+    };
+    let named = |counts: [u64; 8]| PolicyName::ALL.into_iter().zip(counts).collect::<Vec<_>>();
+    assert_eq!(misses(Unit::Bytes, 3_827_358), named([0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(misses(Unit::Objects, 80), named([0, 0, 0, 0, 0, 0, 0, 0]));
+}
+
+#[test]
+fn caches_of_any_size_work() {
+    for unit in [Unit::Bytes, Unit::Objects] {
+        for size in [0, 1, 2, 3, 7, 50, 1_000, u64::MAX] {
+            let arms = PolicyName::ALL.map(|name| (name, unit, size));
+            for (arm, tally) in arms.iter().zip(sweep(&arms)) {
+                let least = if size == u64::MAX { 803 } else { 0 };
+                assert!((least..=9_543).contains(&tally.misses), "{arm:?}: {tally:?}");
+                let all_kept = size == u64::MAX;
+                assert!(!all_kept || tally.misses == least, "{arm:?}: {tally:?}");
+            }
+        }
+    }
+}
