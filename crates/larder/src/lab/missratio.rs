@@ -10,79 +10,80 @@ use store::policy::{Parameters, PolicyName, Unit};
 use crate::messages::{Failure, answer, warn};
 use crate::units::{self, SIZE_EXAMPLE};
 
+const AFTER_HELP: &str = "\
+Prints CSV: policy,size,requests,misses,miss_ratio,byte_miss_ratio, or, with --check, \
+trace,unit,size,policy,reference,miss_ratio,deviation. An object larger than the cache is a miss \
+and not admitted (s3-fifo and w-tinylfu: larger than their small queue or window); objects are \
+given up until a new one fits; nothing else takes room.";
+
 /// The arguments of `larder lab missratio`.
 pub fn command() -> Command {
-    let list = |name: &'static str| Arg::new(name).long(name).value_delimiter(',');
     Command::new("missratio")
         .about("How often caches of given policies and sizes would miss in a trace")
-        .after_help(
-            "Prints CSV: policy,size,requests,misses,miss_ratio,byte_miss_ratio, or, with --check, \
-             trace,unit,size,policy,reference,miss_ratio,deviation. An object larger than the \
-             cache is a miss and not admitted; objects are given up until a new one fits; nothing \
-             else takes room.",
-        )
+        .after_help(AFTER_HELP)
         .arg_required_else_help(true)
-        .arg(
-            Arg::new("trace")
-                .value_name("TRACE")
-                .required(true)
-                .num_args(1..)
-                .value_parser(value_parser!(PathBuf))
-                .help("Traces, plain or compressed with zstd; several only with --check."),
-        )
-        .arg(
-            list("policy")
-                .value_name("NAME,...")
-                .default_value("lru")
-                .value_parser(|text: &str| text.parse::<PolicyName>())
-                .help(format!(
-                    "Eviction policies: {}.",
-                    PolicyName::ALL.map(PolicyName::as_str).join(", ")
-                )),
-        )
-        .arg(
-            list("size")
-                .value_name("N,...")
-                .required_unless_present("check")
-                .help("Capacities, in bytes (64M means 64 MiB) or objects."),
-        )
-        .arg(
-            Arg::new("unit")
-                .long("unit")
-                .value_name("UNIT")
-                .default_value("bytes")
-                .value_parser(["bytes", "objects"])
-                .help("What a capacity counts."),
-        )
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .default_value("auto")
-                .value_parser(|text: &str| text.parse::<Format>())
-                .help("How the trace is written: auto (by its name), oracle or csv."),
-        )
-        .arg(
-            Arg::new("columns")
-                .long("columns")
-                .value_name("NAMES")
-                .value_parser(|text: &str| text.parse::<Columns>())
-                .help(
-                    "Columns of a CSV trace without a header, such as time,object,size \
-                     (or size_kb).",
-                ),
-        )
-        .arg(
-            Arg::new("check")
-                .long("check")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .conflicts_with_all(["size", "policy", "unit"])
-                .help(
-                    "Compare with the miss ratios in this CSV file instead (trace, mode, \
-                     cache_size, algorithm, miss_ratio); exit code 1 when one is too far off.",
-                ),
-        )
+        .args(arms())
+        .args(sources())
+}
+
+/// Which caches.
+fn arms() -> [Arg; 4] {
+    let names = PolicyName::ALL.map(PolicyName::as_str).join(", ");
+    [
+        Arg::new("policy")
+            .long("policy")
+            .value_delimiter(',')
+            .value_name("NAME,...")
+            .default_value("lru")
+            .value_parser(|text: &str| text.parse::<PolicyName>())
+            .help(format!("Eviction policies: {names}.")),
+        Arg::new("size")
+            .long("size")
+            .value_delimiter(',')
+            .value_name("N,...")
+            .required_unless_present("check")
+            .help("Capacities, in bytes (64M means 64 MiB) or objects."),
+        Arg::new("unit")
+            .long("unit")
+            .value_name("UNIT")
+            .default_value("bytes")
+            .value_parser(["bytes", "objects"])
+            .help("What a capacity counts."),
+        Arg::new("check")
+            .long("check")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .conflicts_with_all(["size", "policy", "unit"])
+            .help(
+                "Compare with the miss ratios in this CSV file instead (trace, mode, \
+                 cache_size, algorithm, miss_ratio); exit code 1 when one is too far off.",
+            ),
+    ]
+}
+
+/// What they are fed with.
+fn sources() -> [Arg; 3] {
+    [
+        Arg::new("trace")
+            .value_name("TRACE")
+            .required(true)
+            .num_args(1..)
+            .value_parser(value_parser!(PathBuf))
+            .help("Traces, plain or compressed with zstd; several only with --check."),
+        Arg::new("format")
+            .long("format")
+            .value_name("FORMAT")
+            .default_value("auto")
+            .value_parser(|text: &str| text.parse::<Format>())
+            .help("How the trace is written: auto (by its name), oracle or csv."),
+        Arg::new("columns")
+            .long("columns")
+            .value_name("NAMES")
+            .value_parser(|text: &str| text.parse::<Columns>())
+            .help(
+                "Columns of a CSV trace without a header, such as time,object,size (or size_kb).",
+            ),
+    ]
 }
 
 /// Does what the arguments ask for.
