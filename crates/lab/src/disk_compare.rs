@@ -158,10 +158,15 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
             .zip(Workload::named(workload))
             .ok_or_else(|| format!("{title}: no such configuration or workload"))?;
         let mut drive = drive(name, config)?;
-        // Far more requests than the reference has, so that chance is on one side only.
-        let requests = table.number(row, "n")? as usize;
-        let count = if workload.sequential { requests } else { 4 * requests };
-        let steps = workload.steps(count, drive.sectors(), seed);
+        let steps = match recorded(folder, name, workload.name, drive.capacity())? {
+            Some(steps) => steps,
+            None => {
+                // Far more requests than the reference has, so that chance is on one side only.
+                let requests = table.number(row, "n")? as usize;
+                let count = if workload.sequential { requests } else { 4 * requests };
+                workload.steps(count, drive.sectors(), seed).collect()
+            }
+        };
         let served = replay(&mut drive, steps);
         let ours = Distribution::of(served.map(|served| served.response_ms()));
         let ours = ours.ok_or_else(|| format!("{title}: no requests"))?;
@@ -197,6 +202,36 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
     Ok(())
 }
 
+/// The very requests of a workload of the tables, with their think times, if they are recorded for
+/// some configuration: chance plays no part then.
+fn recorded(
+    folder: &Path,
+    drive: &str,
+    workload: &str,
+    sectors: u64,
+) -> Result<Option<Vec<Step>>, String> {
+    let path = |config| folder.join(format!("reference/{drive}.{config}.{workload}.csv.gz"));
+    let Some(path) = ["mech", "shipped"].map(path).into_iter().find(|path| path.exists()) else {
+        return Ok(None);
+    };
+    let mut steps = read_steps(&path, sectors)?;
+    let responses = column(&path, |c| c == ',', 4, 1e6, true)?;
+    let mut done = 0;
+    for (step, response) in steps.iter_mut().zip(responses) {
+        if let Issue::At(start) = step.issue {
+            step.issue = Issue::After(start.saturating_sub(done));
+            done = start + response as Nanos;
+        }
+    }
+    Ok(Some(steps))
+}
+
+fn read_steps(path: &Path, sectors: u64) -> Result<Vec<Step>, String> {
+    let at = path.display();
+    let file = fs::File::open(path).map_err(|error| format!("{at}: {error}"))?;
+    read_stream(file, sectors).map_err(|why| format!("{at}: {why}"))
+}
+
 fn compare_regions(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result<(), String> {
     let table = Table::read(&folder.join("atlas10k_x3_regions.csv"))?;
     comparison.line(format_args!("\nRegions of the three-fold Atlas 10K: ours (reference) in ms"));
@@ -229,9 +264,7 @@ fn compare_real(folder: &Path, comparison: &mut Comparison) -> Result<(), String
         let name = table.text(row, "drive")?;
         let path = folder.join(format!("real/{name}.trace.gz"));
         let mut drive = drive(name, Config::Shipped)?;
-        let file = fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let steps = read_stream(file, drive.capacity())
-            .map_err(|why| format!("{}: {why}", path.display()))?;
+        let steps = read_steps(&path, drive.capacity())?;
         let served: Vec<Served> = replay(&mut drive, steps).collect();
         let measured = measured(&path)?;
         let both = Distribution::of(served.iter().map(Served::response_ms))
@@ -322,9 +355,7 @@ fn compare_requests(folder: &Path, comparison: &mut Comparison) -> Result<(), St
             continue;
         };
         let mut drive = drive(name, config)?;
-        let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let steps = read_stream(file, drive.capacity())
-            .map_err(|why| format!("{}: {why}", path.display()))?;
+        let steps = read_steps(path, drive.capacity())?;
         let served: Vec<Served> = replay(&mut drive, steps).collect();
         let theirs = column(path, |c| c == ',', 4, 1.0, true)?;
         let ours = Distribution::of(served.iter().map(Served::response_ms));

@@ -8,6 +8,9 @@ const SHIPPED: &[(&str, &str)] = &[
     ("atlas10k_x3", include_str!("drives/atlas10k_x3.json")),
     ("barracuda", include_str!("drives/barracuda.json")),
     ("hp_c3323a", include_str!("drives/hp_c3323a.json")),
+    ("st15150", include_str!("drives/st15150.json")),
+    ("st320414a", include_str!("drives/st320414a.json")),
+    ("st39102lw", include_str!("drives/st39102lw.json")),
 ];
 
 /// The names of the shipped drives.

@@ -19,6 +19,7 @@ mod fault_plan;
 mod host_queue;
 pub mod mechanical;
 mod sim_disk;
+pub mod striped;
 mod timetable;
 mod uniform;
 

@@ -7,9 +7,7 @@ impl MechanicalDrive {
     /// Serves a read at `start` and returns when it is done.
     pub(super) fn read(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let end = sector + count;
-        if let Some(arm) = self.buffer.advance(start, &mut self.media) {
-            self.arm = arm;
-        }
+        self.advance(start);
         let found = match self.controller.caching {
             true => self.buffer.find(sector),
             false => None,
@@ -54,12 +52,16 @@ impl MechanicalDrive {
         self.transfer(ready, (from, arm), (sector, count), sector)
     }
 
-    /// How long it takes from `start` on until the heads are free for something else, and where
-    /// they are then.
-    pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
+    /// Brings reading ahead up to `start`.
+    pub(super) fn advance(&mut self, start: f64) {
         if let Some(arm) = self.buffer.advance(start, &mut self.media) {
             self.arm = arm;
         }
+    }
+
+    /// How long it takes from `start` on until the heads, having been brought up to then, are free
+    /// for something else, and where they are then.
+    pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
         let in_sector = self.controller.stop_in_sector;
         let stopped = self.buffer.stop(start, in_sector, &self.media);
         stopped.map_or((0.0, self.arm), |(free, arm)| (free - start, arm))

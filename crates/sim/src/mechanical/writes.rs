@@ -88,6 +88,7 @@ impl MechanicalDrive {
     /// Serves a write at `start` and returns when it is acknowledged.
     pub(super) fn write(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         // A write goes to the buffer first: it does not wait for what was being read ahead.
+        self.advance(start);
         let (_, arm) = self.stop_reading_ahead(start);
         self.arm = arm;
         self.buffer.forget(sector, sector + count);
