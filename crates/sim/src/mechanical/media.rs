@@ -126,6 +126,11 @@ impl Media {
         1e-4 * self.rotation
     }
 
+    /// Milliseconds of one rotation.
+    pub fn rotation(&self) -> f64 {
+        self.rotation
+    }
+
     /// The time (milliseconds) of the fewest whole rotations that last at least `time`.
     pub fn rotations_over(&self, time: f64) -> f64 {
         (time * self.rotations).ceil().max(1.0) * self.rotation

@@ -107,7 +107,7 @@ impl MechanicalDrive {
         let ready = start + self.overhead(self.controller.overheads.write_miss);
         let supply = Supply { from: ready, bus: self.controller.bus };
         let from = supply.arrived(1).max(self.written);
-        self.put_on_medium(from, supply, sectors);
+        self.put_on_medium(from, supply, sectors, false);
         self.unwritten.pieces.clear();
         self.written
     }
@@ -124,27 +124,39 @@ impl MechanicalDrive {
             let mut from = self.written;
             // What lies on the track of the pass that is under way joins it. Else it is a pass of
             // its own that is set up behind that one, too late for the sector that comes next.
-            if !(self.unwritten.one_track && self.media.is_on_track(self.arm, sector, count)) {
+            let joins = self.unwritten.one_track && self.media.is_on_track(self.arm, sector, count);
+            if !joins {
                 from += self.media.just_missed();
             }
-            self.put_on_medium(from, supply, (sector, count));
+            self.put_on_medium(from, supply, (sector, count), !joins);
             return supply.arrived(count);
         }
         let from = ready.max(self.written);
         self.unwritten.pieces.clear();
         self.unwritten.one_track = true;
         let supply = Supply { from, bus };
-        self.put_on_medium(from, supply, (sector, count));
+        self.put_on_medium(from, supply, (sector, count), false);
         supply.arrived(count)
     }
 
-    /// Writes sectors from `from` on as they are supplied.
-    fn put_on_medium(&mut self, from: f64, supply: Supply, (sector, count): (u64, u64)) {
+    /// Writes sectors from `from` on as they are supplied. A pass that `follows` another is set up
+    /// anew on each cylinder, too late for the sector that comes next.
+    fn put_on_medium(
+        &mut self,
+        from: f64,
+        supply: Supply,
+        (sector, count): (u64, u64),
+        follows: bool,
+    ) {
         let mut heads = from;
         let mut before = 0;
         let mut tracks = 0;
         for run in self.media.geometry.runs(sector, count) {
-            let passed = self.media.pass(heads, &mut self.arm, run, Pass::Write);
+            let again = follows && tracks > 0 && self.arm.cylinder != run.cylinder;
+            let mut passed = self.media.pass(heads, &mut self.arm, run, Pass::Write);
+            if again {
+                passed.begin += self.media.rotation();
+            }
             heads = self.unwritten.add(&self.media, passed, supply, before);
             before += run.sectors;
             tracks += 1;
