@@ -76,6 +76,7 @@ pub struct StoreConfig {
     pub tier_hot: Option<u8>,
     pub tier_medium: Option<u8>,
     pub group_share: Option<u8>,
+    pub group_batch: Option<u8>,
     pub group_small: Option<u32>,
     pub group_slack: Option<u32>,
 }

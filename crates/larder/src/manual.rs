@@ -125,6 +125,7 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("tier-hot", |p| p.options.tier_shares.hot.to_string()),
     ("tier-medium", |p| p.options.tier_shares.medium.to_string()),
     ("group-share", |p| p.options.group_share.to_string()),
+    ("group-batch", |p| p.options.group_batch.to_string()),
     ("group-small", |p| units::size(p.options.group_small.into())),
     ("group-slack", |p| units::size(p.options.group_slack.into())),
 ];

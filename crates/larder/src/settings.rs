@@ -396,8 +396,8 @@ pub const SETTINGS: &[Setting] = &[
         INDEX,
         &["auto"],
         |c, v| c.store.index = Take::take(v),
-        "Which index is kept in memory: \"compact\" takes 9 bytes per object, \"exact\" is the file \
-         lookup table of the UCFS paper, 24 bytes and a bit. A cache that was created for the \
+        "Which index is kept in memory: \"compact\" takes 9 bytes per object, \"exact\" is the \
+         file lookup table of the UCFS paper, 24 bytes and a bit. A cache that was created for the \
          other one is recovered at every start. \"auto\" is the preset's.",
     )
     .word("auto"),
@@ -437,6 +437,15 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| c.store.group_share = Take::take(v),
         "Percent of the cold memory, its oldest part, whose objects are grouped into clusters with \
          the write policy \"on-evict\". \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.group-batch",
+        Kind::Int(1, 64),
+        &["auto"],
+        |c, v| c.store.group_batch = Take::take(v),
+        "How many groups are formed at a time when memory is full; their clusters are written side \
+         by side. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(

@@ -120,6 +120,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         index: index_options(config),
         tier_shares: tier_shares(config),
         group_share: ours.group_share.unwrap_or(preset.group_share),
+        group_batch: ours.group_batch.unwrap_or(preset.group_batch),
         group_small: ours.group_small.unwrap_or(preset.group_small),
         group_slack: ours.group_slack.unwrap_or(preset.group_slack),
         on_event: Arc::new(progress::listener(paths)),
@@ -181,7 +182,7 @@ mod tests {
         let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
                     write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
                     young-percent = 7\nindex = 'compact'\nindex-entries = 4000\n\
-                    tier-hot = 10\ntier-medium = 60\ngroup-share = 25\n\
+                    tier-hot = 10\ntier-medium = 60\ngroup-share = 25\ngroup-batch = 2\n\
                     group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
                     read-batch-split = 4";
         let expected = Options {
@@ -194,6 +195,7 @@ mod tests {
             index: IndexOptions { kind: IndexKind::Compact, entries: Some(4000) },
             tier_shares: TierShares { hot: 10, medium: 60 },
             group_share: 25,
+            group_batch: 2,
             group_small: 100,
             group_slack: 200,
             read_batch: 8,

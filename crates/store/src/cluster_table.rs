@@ -239,6 +239,18 @@ impl ClusterTable {
 
     // ---- From free to the device and back
 
+    /// Moves the current disk position to where so many free clusters follow one another, when
+    /// fewer do behind it and there is such a place (C8).
+    pub(crate) fn seek_run(&mut self, clusters: u32) {
+        let here = self.free.run_after(self.position, clusters);
+        if here.is_none_or(|run| run.len() as u32 >= clusters) {
+            return;
+        }
+        if let Some(start) = self.free.long_run_after(self.position, clusters) {
+            self.position = start;
+        }
+    }
+
     /// Opens at most `most` free clusters that follow one another: the first run after the current
     /// disk position, which moves behind them. `None` when no cluster is free.
     pub(crate) fn take_free_run(&mut self, most: u32, now: u32) -> Option<Range<ClusterId>> {

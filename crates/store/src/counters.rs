@@ -39,6 +39,8 @@ pub struct Counters {
     pub dropped_unwritten: u64,
     /// Large objects given up because a piece was evicted, damaged or could not be read.
     pub incomplete_objects: u64,
+    /// Groups of objects that left memory into clusters of their own (write-on-evict, C11).
+    pub groups: u64,
     /// Clusters that were read whole into memory (UCFS, 2.4.4: virtual clusters).
     pub virtual_clusters: u64,
     /// Those that left it without a write, all their objects intact and cold.

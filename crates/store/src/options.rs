@@ -88,6 +88,9 @@ pub struct Options {
     /// Percent of the cold part of memory, its older end, whose objects are grouped
     /// ([`WritePolicy::OnEvict`], C11): 1 to 100.
     pub group_share: u8,
+    /// So many groups are formed at a time when memory is full, and written side by side (C8, C11:
+    /// "several"): 1 to 64.
+    pub group_batch: u8,
     /// A group is filled up with objects of fewer bytes than this, whatever they are (C11).
     pub group_small: u32,
     /// A group counts as full when fewer bytes than this are free in its clusters (C11).
@@ -119,6 +122,7 @@ impl fmt::Debug for Options {
             index,
             tier_shares,
             group_share,
+            group_batch,
             group_small,
             group_slack,
             recovery_wait,
@@ -142,6 +146,7 @@ impl fmt::Debug for Options {
             .field("index", index)
             .field("tier_shares", tier_shares)
             .field("group_share", group_share)
+            .field("group_batch", group_batch)
             .field("group_small", group_small)
             .field("group_slack", group_slack)
             .field("recovery_wait", recovery_wait)
@@ -169,6 +174,7 @@ impl Default for Options {
             index: IndexOptions::default(),
             tier_shares: TierShares::default(),
             group_share: 50,
+            group_batch: 1,
             group_small: 1024,
             group_slack: 1024,
             recovery_wait: Duration::from_millis(1500),

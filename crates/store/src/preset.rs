@@ -78,6 +78,7 @@ impl Options {
             index: EXACT,
             tier_shares: TierShares { hot: 30, medium: 40 },
             group_share: 50,
+            group_batch: 4,
             group_small: 1024,
             group_slack: 1024,
             ..Options::default()

@@ -50,6 +50,27 @@ impl FreeMap {
         Some(start..end.min(start.saturating_add(most)))
     }
 
+    /// The start of the first run of at least `len` free clusters at or after `from`, going round;
+    /// `None` when there is none, or none among the next so many runs.
+    pub(super) fn long_run_after(&self, from: u32, len: u32) -> Option<u32> {
+        const RUNS: usize = 1_000;
+        let mut at = from;
+        for _ in 0..RUNS {
+            let run = self.run_after(at, u32::MAX)?;
+            if run.len() as u32 >= len {
+                return Some(run.start);
+            }
+            let next = if run.end >= self.len { 0 } else { run.end };
+            // Gone round: the next run is one that was seen.
+            let passed = |at: u32| if at >= from { at - from } else { self.len - from + at };
+            if next == from || passed(next) < passed(at) {
+                return None;
+            }
+            at = next;
+        }
+        None
+    }
+
     /// The first cluster at or after `from` that is free (or is not).
     fn first(&self, from: u32, free: bool) -> Option<u32> {
         let mut mask = u64::MAX << (from % 64);
@@ -97,6 +118,14 @@ mod tests {
                     start..start + (run as u32).min(most)
                 });
                 assert_eq!(map.run_after(from, most), expected);
+                let wanted = random.u32(1..9);
+                let long = |start: &u32| {
+                    let run = plain[*start as usize..].iter().take_while(|free| **free).count();
+                    let first = *start == from || *start == 0 || !plain[*start as usize - 1];
+                    first && run as u32 >= wanted
+                };
+                let expected = (from..len).chain(0..from).find(long);
+                assert_eq!(map.long_run_after(from, wanted), expected, "{from} {wanted} {plain:?}");
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::api::Refusal;
 use crate::appender::Appender;
 use crate::digest::Digest;
 use crate::fetches::Overtaken;
-use crate::grouping;
+use crate::grouping::{self, Group};
 use crate::index::{Inserted, Slot};
 use crate::journal::{Fact, Moment};
 use crate::object::Object;
@@ -264,6 +264,7 @@ impl Core {
 
     /// Lets go of what the memory tier has too much; what is dirty is grouped and placed (C11).
     pub(super) fn shrink_tier(&mut self, now: Now) {
+        let groups = self.counters.groups;
         loop {
             match self.tier.next_eviction() {
                 None => break,
@@ -271,24 +272,44 @@ impl Core {
                 Some(Eviction::Write(digest, _)) => self.evict_dirty(digest, now),
             }
         }
+        if self.counters.groups > groups {
+            self.write_more_groups(groups + u64::from(self.options.group_batch), now);
+        }
+    }
+
+    /// Groups what is cold into several clusters at a time (2.5.1 of the UCFS paper), which are
+    /// written side by side: until so many groups were written in all, as long as they are full.
+    fn write_more_groups(&mut self, until: u64, now: Now) {
+        while self.counters.groups < until {
+            let slack = u64::from(self.options.group_slack);
+            let Some(group) = self.choose_group().filter(|group| group.free <= slack) else {
+                return;
+            };
+            if !self.write_members(&group.members, now) {
+                return;
+            }
+        }
     }
 
     /// Writes a group from the old end of memory, into clusters of its own. Without a place for
     /// it `victim`, the least recently used object, is given up.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) {
-        self.begin_cluster();
-        let mut written = false;
-        for digest in self.choose_group() {
-            if !self.write_out(&digest, now) {
-                break;
-            }
-            written = true;
-        }
-        if written {
-            self.begin_cluster();
-        } else if self.expel(&victim).is_some() {
+        self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+        let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
+        if !self.write_members(&group, now) && self.expel(&victim).is_some() {
             self.counters.dropped_unwritten += 1;
         }
+    }
+
+    /// Writes the objects out, as far as there is room. False when nothing was written.
+    fn write_members(&mut self, members: &[Digest], now: Now) -> bool {
+        self.begin_cluster();
+        let written = members.iter().take_while(|digest| self.write_out(digest, now)).count();
+        if written > 0 {
+            self.begin_cluster();
+            self.counters.groups += 1;
+        }
+        written > 0
     }
 
     /// What is placed next gets a cluster of its own (2.4.2 of the UCFS paper: the write buffer is
@@ -299,7 +320,7 @@ impl Core {
         }
     }
 
-    fn choose_group(&self) -> Vec<Digest> {
+    fn choose_group(&self) -> Option<Group> {
         let granule = self.areas.granule as usize;
         let candidates: Vec<grouping::Candidate> = self
             .tier
@@ -319,7 +340,7 @@ impl Core {
             small: self.options.group_small,
             slack: self.options.group_slack,
         };
-        grouping::choose(&candidates, sizes).map_or_else(Vec::new, |group| group.members)
+        grouping::choose(&candidates, sizes)
     }
 
     /// Moves a dirty object out of memory into the open cluster. False when it has no place: it

@@ -251,3 +251,28 @@ fn what_fits_each_level_fits() {
     assert!(tier.fits(300));
     assert!(!tier.fits(301));
 }
+
+#[test]
+fn t4_without_a_hot_share_it_is_one_lru_list() {
+    for seed in seeds("tier::t4_without_a_hot_share_it_is_one_lru_list", 20) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut tier = Tier::new(10_000, TierShares { hot: 0, medium: 90 });
+        let mut list: Vec<Digest> = Vec::new();
+        for _ in 0..1_000 {
+            let wanted = digest(random.u64(..200));
+            let held = list.iter().position(|held| *held == wanted);
+            assert_eq!(tier.get(&wanted).is_some(), held.is_some());
+            match held {
+                Some(at) => _ = list.remove(at),
+                None => _ = tier.insert(wanted, resident(wanted.halves().1, random.usize(1..300))),
+            }
+            list.push(wanted);
+            while let Some(Eviction::Dropped(gone, _)) = tier.next_eviction() {
+                assert_eq!(list.remove(0), gone, "the least recently used goes");
+            }
+            let order: Vec<Digest> = tier.iter().map(|(digest, _)| *digest).collect();
+            assert_eq!(order, list);
+            assert!(tier.level_bytes(Level::Cold) <= 1_000 && tier.level_bytes(Level::Hot) == 0);
+        }
+    }
+}
