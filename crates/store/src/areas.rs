@@ -66,6 +66,8 @@ impl MetadataSizes {
         let clusters = len / u64::from(cluster_size);
         let dead = clusters * DEAD_PER_CLUSTER;
         let table = ClusterTable::max_encoded_len(clusters as u32, dead as usize);
+        // A slot space has two bits per slot, of 512 bytes at least, and what dies between flushes.
+        let table = table.max(2 * (len / 512 / 8) as usize + clusters as usize * 64);
         // Room for what is removed while a recovery is under way.
         let removed = (len / 1024).clamp(64 * 1024, 4 << 20);
         MetadataSizes {
@@ -85,14 +87,20 @@ pub(crate) const DEAD_PER_CLUSTER: u64 = 16;
 
 impl Areas {
     /// Divides a new device of `len` bytes; `None` when it is too small.
-    pub(crate) fn new(len: u64, cluster_size: u32, index_bytes: u64) -> Option<Areas> {
+    /// `slot_size` is the granule at least, for a layout with slots.
+    pub(crate) fn new(
+        len: u64,
+        cluster_size: u32,
+        index_bytes: u64,
+        slot_size: Option<u32>,
+    ) -> Option<Areas> {
         assert!(cluster_size.is_power_of_two() && CLUSTER_SIZES.contains(&cluster_size));
         if len < CACHE_SIZE_MIN {
             return None;
         }
         let sizes = MetadataSizes::new(len, cluster_size, index_bytes);
         let mut areas = Areas::metadata(FIRST_AREA, &sizes, cluster_size);
-        areas.granule = granule_for(len);
+        areas.granule = granule_for(len).max(slot_size.unwrap_or(0));
         let clusters_at = areas.index_dump.end();
         let clusters = len.checked_sub(clusters_at)? / u64::from(cluster_size);
         areas.clusters_at = clusters_at;
@@ -163,6 +171,12 @@ impl Areas {
     /// Granules in a cluster.
     pub(crate) fn granules_per_cluster(&self) -> u32 {
         self.cluster_size / self.granule
+    }
+
+    /// Granules in all clusters: the slots of a layout that has them.
+    pub(crate) fn slots(&self) -> u32 {
+        u32::try_from(u64::from(self.clusters) * u64::from(self.granules_per_cluster()))
+            .unwrap_or(u32::MAX)
     }
 
     /// The position of the record `granules` into cluster `number`.
@@ -247,7 +261,7 @@ mod tests {
 
     #[test]
     fn positions_and_clusters_convert_both_ways() {
-        let areas = Areas::new(10 * GIB, 1 << 20, 8 << 20).expect("room");
+        let areas = Areas::new(10 * GIB, 1 << 20, 8 << 20, None).expect("room");
         let position = areas.position(77, 5);
         assert_eq!(areas.locate(position), (77, 5));
         assert_eq!(areas.offset(position), areas.cluster(77).offset + 5 * 64);
@@ -256,7 +270,7 @@ mod tests {
 
     #[test]
     fn growth_keeps_the_clusters_in_place() {
-        let small = Areas::new(GIB, 1 << 18, 1 << 20).expect("room");
+        let small = Areas::new(GIB, 1 << 18, 1 << 20, None).expect("room");
         let large = small.grown(4 * GIB, 4 << 20).expect("room");
         assert_eq!(large.cluster(0), small.cluster(0));
         assert!(large.clusters > 3 * small.clusters);
@@ -270,7 +284,7 @@ mod tests {
         for seed in seeds("areas::growth_writes_over_nothing", 300) {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut len = random.u64(8 << 20..64 << 20);
-            let Some(mut areas) = Areas::new(len, 32 << 10, 100_000) else { continue };
+            let Some(mut areas) = Areas::new(len, 32 << 10, 100_000, None) else { continue };
             for _ in 0..6 {
                 let most = if random.bool() { 1 << 20 } else { 32 << 20 };
                 len += random.u64(..most);
@@ -292,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_cache_grows_as_far_as_its_positions_reach() {
-        let small = Areas::new(200 * GIB, 4 << 20, GIB).expect("room");
+        let small = Areas::new(200 * GIB, 4 << 20, GIB, None).expect("room");
         assert_eq!(small.granule, 64);
         let large = small.grown(400 * GIB, 2 * GIB).expect("room");
         assert_eq!(u64::from(large.clusters) * (4 << 20), 256 * GIB);
@@ -303,13 +317,13 @@ mod tests {
     #[test]
     fn a_device_too_large_for_its_clusters_is_refused_when_the_cache_is_created() {
         let len = 8 << 40;
-        assert!(Areas::new(len, 4 << 20, GIB).is_some_and(|areas| areas.plausible()));
-        assert!(Areas::new(len, 32 << 10, GIB).is_none());
+        assert!(Areas::new(len, 4 << 20, GIB, None).is_some_and(|areas| areas.plausible()));
+        assert!(Areas::new(len, 32 << 10, GIB, None).is_none());
     }
 
     #[test]
     fn a_terabyte_is_addressed_by_larger_granules() {
-        let areas = Areas::new(1200 * GIB, 4 << 20, GIB).expect("room");
+        let areas = Areas::new(1200 * GIB, 4 << 20, GIB, None).expect("room");
         assert_eq!(areas.granule, 512);
         let last = areas.position(areas.clusters - 1, areas.granules_per_cluster() - 1);
         assert_eq!(areas.locate(last).0, areas.clusters - 1);
@@ -317,7 +331,7 @@ mod tests {
 
     #[test]
     fn encoding_round_trips_and_nonsense_is_refused() {
-        let areas = Areas::new(GIB, 1 << 18, 1 << 20).expect("room");
+        let areas = Areas::new(GIB, 1 << 18, 1 << 20, None).expect("room");
         let mut bytes = Vec::new();
         areas.encode(&mut Encoder(&mut bytes));
         assert_eq!(Areas::decode(&mut Decoder(&bytes)), Some(areas));

@@ -11,6 +11,8 @@ use device::{Clock, Device, Extent, Nanos};
 use crate::appender::WriteJob;
 use crate::areas::Areas;
 use crate::core::{EvictPlan, SUMMARY_READ, Task};
+use crate::space::slots::PAGE;
+use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
 use crate::volume::{Shared, Volume};
 
@@ -43,6 +45,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Task::Idle(deadline) => self.idle(deadline).await,
                 Task::Sync { durable } => self.sync(durable).await,
                 Task::Write(job) => self.write_records(&job).await,
+                Task::WritePages(job) => self.write_pages(job).await,
                 Task::Evict(plan) => self.evict(&plan).await,
                 Task::Checkpoint => self.checkpoint().await,
             }
@@ -108,6 +111,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let mark = {
             let mut core = self.shared.lock();
             core.maintenance.unflushed = false;
+            core.space.begin_flush();
             core.journal.begin_flush()
         };
         if self.flush().await.is_none() {
@@ -136,6 +140,34 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
+    /// Writes pages side by side; none of them is in two requests.
+    async fn write_pages(&self, job: PageJob) {
+        let base = self.areas().clusters_at;
+        let writes = job.writes.iter().map(|write| self.write_page_run(base, write));
+        let done = crate::join::values(writes.collect()).await;
+        self.shared.lock().pages_written(job, done);
+    }
+
+    async fn write_page_run(&self, base: u64, write: &PageWrite) -> PageDone {
+        let mut done = PageDone { whole: false, last_page: Vec::new(), reads: 0 };
+        let mut pages = [None, None];
+        for (page, wanted) in pages.iter_mut().zip(write.wanted(PAGE)) {
+            let Some(at) = wanted else { continue };
+            done.reads += 1;
+            *page = self.read(Extent { offset: base + at, len: PAGE }).await;
+            if page.is_none() {
+                return done;
+            }
+        }
+        let pages = pages.each_ref().map(Option::as_deref);
+        let buf = write.build(&self.shared.secret, PAGE, pages);
+        done.last_page = buf[buf.len() - PAGE as usize..].to_vec();
+        let offset = base + write.from;
+        let result = self.device.write(offset, buf.freeze()).await;
+        done.whole = self.shared.note("write", offset, result).is_some();
+        done
+    }
+
     async fn evict(&self, plan: &EvictPlan) {
         let entries = self.read_summary(plan.cluster, plan.incarnation, plan.extent).await;
         self.shared.lock().evict(plan, entries.as_deref());
@@ -162,6 +194,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes a checkpoint and forgets the journal before it.
     pub(crate) async fn checkpoint(&self) {
+        if !self.shared.lock().space.has_clusters() {
+            // What has been flushed need not be told in full.
+            self.flush_all().await;
+        }
         let (checkpoint, slot) = {
             let mut core = self.shared.lock();
             let checkpoint = core.make_checkpoint();

@@ -1,4 +1,5 @@
-//! A checkpoint: the cluster table with its dead records at one moment of the journal.
+//! A checkpoint: what is where at one moment of the journal, the cluster table with its dead records
+//! or the image of the slots.
 //!
 //! Two slots are written in turn, so that one whole checkpoint is always there. A checkpoint says
 //! where in the journal recovery goes on from it. It holds no index: that is found by reading the
@@ -19,8 +20,8 @@ pub(crate) struct Checkpoint {
     pub(crate) number: u64,
     /// The first journal block that is not contained.
     pub(crate) journal_block: u64,
-    /// The cluster table, as it encodes itself.
-    pub(crate) clusters: Vec<u8>,
+    /// The cluster table or the image of the slots, as it encodes itself.
+    pub(crate) space: Vec<u8>,
     /// Digests removed while an earlier recovery was under way: see `Fact::Removed`.
     pub(crate) removed: Vec<(Digest, u64)>,
 }
@@ -29,9 +30,9 @@ impl Checkpoint {
     /// Bytes of a removed digest.
     pub(crate) const REMOVED_LEN: u64 = 24;
 
-    /// Bytes of a checkpoint with so many bytes of cluster table and removed digests.
-    pub(crate) fn len(clusters: usize, removed: usize) -> usize {
-        let len = HEADER_LEN + clusters + removed * Self::REMOVED_LEN as usize;
+    /// Bytes of a checkpoint with so many bytes of space and removed digests.
+    pub(crate) fn len(space: usize, removed: usize) -> usize {
+        let len = HEADER_LEN + space + removed * Self::REMOVED_LEN as usize;
         len.next_multiple_of(BLOCK as usize)
     }
 
@@ -42,11 +43,11 @@ impl Checkpoint {
 
     /// Whole blocks.
     pub(crate) fn encode(&self, secret: &Secret) -> Vec<u8> {
-        let mut covered = Vec::with_capacity(self.clusters.len() + 24 * self.removed.len() + 64);
+        let mut covered = Vec::with_capacity(self.space.len() + 24 * self.removed.len() + 64);
         let mut out = Encoder(&mut covered);
         out.u64(self.number).u64(self.journal_block);
-        out.u64(self.clusters.len() as u64).u64(self.removed.len() as u64);
-        out.bytes(&self.clusters);
+        out.u64(self.space.len() as u64).u64(self.removed.len() as u64);
+        out.bytes(&self.space);
         for (digest, sequence) in &self.removed {
             out.bytes(&digest.0).u64(*sequence);
         }
@@ -86,11 +87,11 @@ impl Checkpoint {
         if secret.checksum_at(number, covered) != checksum {
             return None;
         }
-        let clusters = fields.bytes(usize::try_from(clusters_len).ok()?)?.to_vec();
+        let space = fields.bytes(usize::try_from(clusters_len).ok()?)?.to_vec();
         let removed = (0..removed_len)
             .map(|_| Some((Digest(fields.array()?), fields.u64()?)))
             .collect::<Option<Vec<_>>>()?;
-        Some(Checkpoint { number, journal_block, clusters, removed })
+        Some(Checkpoint { number, journal_block, space, removed })
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
         let checkpoint = Checkpoint {
             number: 7,
             journal_block: 99,
-            clusters: vec![1; 9000],
+            space: vec![1; 9000],
             removed: vec![(Digest([1; 16]), 5), (Digest([2; 16]), 6)],
         };
         let mut bytes = checkpoint.encode(&secret);

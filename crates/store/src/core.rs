@@ -15,12 +15,14 @@ mod memory;
 mod prefetch;
 mod reading;
 mod removal;
+mod slots;
 mod virtual_cluster;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
+use crate::appender::Appender;
 use crate::areas::{Areas, DEAD_PER_CLUSTER};
 use crate::cluster_table::{ClusterId, ClusterTable, Policy};
 use crate::counters::Counters;
@@ -32,9 +34,11 @@ use crate::object::Object;
 use crate::options::Options;
 use crate::record::Place;
 use crate::secret::Secret;
+use crate::size_class::SizeClass;
 use crate::space::Space;
 use crate::superblock::{Condition, Superblock};
 use crate::tier::Tier;
+use crate::volume::PIECE_MAX;
 
 pub(crate) use insertion::{NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
@@ -63,6 +67,8 @@ pub(crate) struct Recovering {
     pub(crate) under_way: Vec<(ClusterId, u64)>,
     /// How many there were in all.
     pub(crate) of: u32,
+    /// More was removed than can be remembered: what has not been found by now is lost.
+    pub(crate) abandoned: bool,
 }
 
 impl Recovering {
@@ -73,7 +79,13 @@ impl Recovering {
             .map(|cluster| (cluster, clusters.incarnation(cluster)))
             .collect();
         left.sort_by_key(|(_, incarnation)| std::cmp::Reverse(*incarnation));
-        Recovering { removed, of: left.len() as u32, left: left.into(), under_way: Vec::new() }
+        Recovering { of: left.len() as u32, left: left.into(), ..Recovering::of_slots(removed, 0) }
+    }
+
+    /// All of a space of slots is to be read, in so many steps.
+    pub(crate) fn of_slots(removed: BTreeMap<Digest, u64>, of: u32) -> Recovering {
+        let (left, under_way) = (VecDeque::new(), Vec::new());
+        Recovering { removed, left, under_way, of, abandoned: false }
     }
 }
 
@@ -236,6 +248,23 @@ impl Core {
         self.wake();
         self.kick();
         first
+    }
+
+    /// Bytes of the largest record.
+    pub(crate) fn record_max(&self) -> usize {
+        match &self.space {
+            Space::Clusters(_) => Appender::record_max(&self.areas),
+            Space::Slots(_) => SizeClass::MAX_LEN as usize,
+        }
+    }
+
+    /// Bytes of body in a piece of a large object: small enough for a reader's buffer and for the
+    /// clusters; large enough for one read to be worth it.
+    pub(crate) fn piece_size(&self) -> u32 {
+        match &self.space {
+            Space::Clusters(_) => (self.areas.cluster_size - 4096).min(PIECE_MAX),
+            Space::Slots(_) => PIECE_MAX,
+        }
     }
 
     /// The place that a record at `position` has now; `None` when nothing lives there.

@@ -20,7 +20,7 @@ use crate::index::{Index, IndexKind};
 use crate::index_dump;
 use crate::journal::{self, Fact, Journal, Replay};
 use crate::record::{Found, Header, Place, Record, RecordKind};
-use crate::recovery::{restore_tables, walk};
+use crate::recovery::{SpaceTables, restore_tables, walk};
 use crate::secret::Secret;
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
@@ -218,12 +218,14 @@ fn restore(journal: &[u8]) {
     let areas = sample().areas;
     let mut clusters = Vec::new();
     ClusterTable::new(areas.clusters, areas.cluster_size, Policy::default()).encode(&mut clusters);
-    let checkpoint = Checkpoint { number: 2, journal_block: 1, clusters, removed: Vec::new() };
+    let checkpoint =
+        Checkpoint { number: 2, journal_block: 1, space: clusters, removed: Vec::new() };
     let checkpoints = [Some(checkpoint), None];
-    let tables = restore_tables(&secret(), &areas, Policy::default(), checkpoints, journal, 5);
-    if let Ok(mut tables) = tables {
-        _ = tables.clusters.victim(|_| false);
-        _ = tables.clusters.take_free_run(3, 9);
+    let tables =
+        restore_tables(&secret(), &areas, None, Policy::default(), checkpoints, journal, 5);
+    if let Ok(SpaceTables::Clusters(mut table)) = tables.map(|tables| tables.space) {
+        _ = table.victim(|_| false);
+        _ = table.take_free_run(3, 9);
     }
 }
 
@@ -237,7 +239,7 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
     let mut clusters = Vec::new();
     table.encode(&mut clusters);
     let removed = (0..random.u8(..40)).map(|n| (Digest([n; 16]), u64::from(n))).collect();
-    let checkpoint = Checkpoint { number: 4, journal_block: 3, clusters, removed };
+    let checkpoint = Checkpoint { number: 4, journal_block: 3, space: clusters, removed };
     Subject {
         bytes: checkpoint.encode(&secret()),
         seal: |bytes| {
@@ -252,10 +254,10 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
             let decoded = Checkpoint::decode(&secret(), bytes);
             assert!(!whole || decoded.is_some() && len == Some(bytes.len() as u64));
             let Some(checkpoint) = decoded else { return };
-            assert!(checkpoint.clusters.len() + 24 * checkpoint.removed.len() <= bytes.len());
+            assert!(checkpoint.space.len() + 24 * checkpoint.removed.len() <= bytes.len());
             let areas = sample().areas;
             let (count, size) = (areas.clusters, areas.cluster_size);
-            let table = ClusterTable::decode(&checkpoint.clusters, count, size, Policy::default());
+            let table = ClusterTable::decode(&checkpoint.space, count, size, Policy::default());
             assert!(!whole || table.is_ok());
             let Ok(mut table) = table else { return };
             _ = (table.victim(|_| false), table.one_timer(u32::MAX), table.most_dead());

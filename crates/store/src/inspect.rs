@@ -14,7 +14,7 @@ use crate::open::{OpenError, SUPERBLOCK_EXTENTS, choose_superblock};
 use crate::options::Options;
 use crate::reader::Reader;
 use crate::record::{Found, Place, RecordKind};
-use crate::recovery::{Tables, restore_tables, walk};
+use crate::recovery::{SpaceTables, Tables, restore_tables, walk};
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::{Condition, Superblock};
 
@@ -169,7 +169,15 @@ impl<'a, D: Device> Inspector<'a, D> {
         let journal = self.reader.read_steps(areas.journal).await;
         let journal = journal.ok_or_else(|| "the journal cannot be read".to_owned())?;
         let policy = cluster_policy(&Options::default(), areas.clusters);
-        restore_tables(secret, areas, policy, checkpoints, &journal, 0)
+        let layout = self.superblock.layout;
+        restore_tables(secret, areas, layout, policy, checkpoints, &journal, 0)
+    }
+
+    async fn table(&self) -> Result<ClusterTable, String> {
+        match self.tables().await?.space {
+            SpaceTables::Clusters(table) => Ok(table),
+            SpaceTables::Slots(_) => Err("the layout has no clusters".to_owned()),
+        }
     }
 
     /// What every cluster holds.
@@ -177,7 +185,7 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// # Errors
     /// Checkpoints or journal are damaged: says how.
     pub async fn clusters(&self) -> Result<Vec<ClusterReport>, String> {
-        let table = self.tables().await?.clusters;
+        let table = self.table().await?;
         let report = |number| ClusterReport {
             number,
             state: match table.state(number) {
@@ -198,7 +206,7 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// # Errors
     /// Checkpoints or journal are damaged: says how.
     pub async fn find(&self, key: &[u8]) -> Result<Option<ObjectReport>, String> {
-        let table = self.tables().await?.clusters;
+        let table = self.table().await?;
         let digest = Digester::new(&self.superblock.secret.digest_key()).key(key);
         let mut meta: Option<(u64, Bytes)> = None;
         for cluster in newest_first(&table) {
@@ -256,7 +264,7 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// # Errors
     /// Checkpoints or journal are damaged: says how.
     pub async fn verify(&self, mut progress: impl FnMut(u32, u32)) -> Result<VerifyReport, String> {
-        let table = self.tables().await?.clusters;
+        let table = self.table().await?;
         let mut report = VerifyReport::default();
         let clusters = newest_first(&table);
         let of = clusters.len() as u32;

@@ -31,6 +31,11 @@ pub(crate) enum Fact {
     /// Every record of `digest` with a smaller sequence number is dead. Written only while
     /// recovery has not yet found where they are.
     Removed { digest: Digest, sequence: u64 },
+    /// The record with this sequence number at `position` is dead, in a space of slots.
+    Released { position: u32, sequence: u64 },
+    /// The object at `position` has new metadata, in the record with this sequence number, and is
+    /// not to be found without them, in a space of slots.
+    Refreshed { position: u32, sequence: u64 },
 }
 
 impl Fact {
@@ -44,6 +49,8 @@ impl Fact {
                 out.u8(3).u32(cluster).u64(incarnation).u32(granule)
             }
             Fact::Removed { digest, sequence } => out.u8(4).bytes(&digest.0).u64(sequence),
+            Fact::Released { position, sequence } => out.u8(5).u32(position).u64(sequence),
+            Fact::Refreshed { position, sequence } => out.u8(6).u32(position).u64(sequence),
         };
     }
 
@@ -55,6 +62,8 @@ impl Fact {
                 Fact::Dead { cluster: from.u32()?, incarnation: from.u64()?, granule: from.u32()? }
             }
             4 => Fact::Removed { digest: Digest(from.array()?), sequence: from.u64()? },
+            5 => Fact::Released { position: from.u32()?, sequence: from.u64()? },
+            6 => Fact::Refreshed { position: from.u32()?, sequence: from.u64()? },
             _ => return None,
         })
     }
@@ -115,7 +124,7 @@ impl Journal {
     pub(crate) fn note(&mut self, fact: Fact) {
         self.pending.push(fact);
         self.noted += 1;
-        if !matches!(fact, Fact::Opened { .. }) {
+        if !matches!(fact, Fact::Opened { .. } | Fact::Refreshed { .. }) {
             self.last_death = self.noted;
         }
     }
@@ -262,7 +271,10 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay 
         }
         expected = block.sequence + 1;
     }
-    let facts = found.iter().flat_map(|block| block.facts.iter().copied()).collect();
+    // What a power loss spared behind a gap does not count: a fact may have been told because of
+    // one that is lost (a newer version given up, say, after the older one was superseded).
+    let whole = (first_block..).zip(&found).take_while(|(number, b)| b.sequence == *number);
+    let facts = whole.flat_map(|(_, block)| block.facts.iter().copied()).collect();
     Replay::Facts { facts, next_block: expected }
 }
 

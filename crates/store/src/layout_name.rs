@@ -8,18 +8,28 @@ pub enum LayoutName {
     /// In clusters, which are reclaimed whole.
     #[default]
     Cluster,
+    /// In slots, round and round over the free ones.
+    Stream,
+    /// In slots, each object in the largest free piece.
+    Unified,
+    /// In slots of size classes, the first free place of the class.
+    Buddy,
 }
 
 impl LayoutName {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [LayoutName; 1] = [LayoutName::Cluster];
+    pub const ALL: [LayoutName; 4] =
+        [LayoutName::Cluster, LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
     /// Their names, in the same order.
-    pub const NAMES: &[&str] = &["cluster"];
+    pub const NAMES: &[&str] = &["cluster", "stream", "unified", "buddy"];
 
     /// As it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             LayoutName::Cluster => "cluster",
+            LayoutName::Stream => "stream",
+            LayoutName::Unified => "unified",
+            LayoutName::Buddy => "buddy",
         }
     }
 

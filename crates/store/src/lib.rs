@@ -33,6 +33,7 @@ mod join;
 mod lookup;
 mod reader;
 mod recovery;
+mod slot_recovery;
 mod volume;
 
 // The core.
@@ -59,6 +60,7 @@ mod index_dump;
 mod journal;
 mod record;
 mod secret;
+mod slot_dump;
 mod summary;
 mod superblock;
 mod wire;
@@ -83,7 +85,7 @@ pub use layout_name::LayoutName;
 pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
 pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy};
 pub use preset::{PRESETS, Preset, preset};
-pub use stats::Stats;
+pub use stats::{SlotStats, Stats};
 pub use store::{FetchToken, Lookup, Store, StoreShare};
 pub use superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use volume::PIECE_MAX;

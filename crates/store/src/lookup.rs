@@ -70,8 +70,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let (bytes, took) = self.read_in_turn(pinned.plan().extent).await?;
         pinned.took(took);
         let plan = pinned.plan();
+        let bytes = self.join_runs(plan.place, bytes, plan.split.as_deref()).await?;
         let meta = match &plan.meta {
-            Some(MetaPlan::Read { extent, .. }) => Some(self.read_in_turn(*extent).await?.0),
+            Some(MetaPlan::Read { place, location, .. }) => {
+                let (bytes, _) = self.read_in_turn(location.extent).await?;
+                Some(self.join_runs(*place, bytes, location.split.as_deref()).await?)
+            }
             _ => None,
         };
         let buffer = plan.extent.aligned(self.device.geometry().block).len as usize;

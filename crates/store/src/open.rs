@@ -11,15 +11,20 @@ use crate::checkpoint::Checkpoint;
 use crate::cluster_table::ClusterTable;
 use crate::core::{Core, Parts, Recovering, cluster_policy};
 use crate::event::Event;
-use crate::index::Index;
+use crate::index::{Index, IndexKind, IndexOptions};
 use crate::index_dump;
 use crate::journal::Journal;
+use crate::layout_name::LayoutName;
 use crate::options::{FormatOptions, Options};
 use crate::reader::Reader;
-use crate::recovery::{Scan, close_open_clusters, restore_tables};
+use crate::recovery::{Scan, Scanning, SpaceTables, close_open_clusters, restore_tables};
 use crate::secret::Secret;
+use crate::slot_dump;
+use crate::slot_recovery::SlotScan;
 use crate::space::Space;
 use crate::space::clusters::ClusterSpace;
+use crate::space::slots::SlotSpace;
+use crate::space::slots::image::SlotImage;
 use crate::superblock::{Condition, SUPERBLOCK_LEN, Superblock, SuperblockError};
 use crate::volume::{Shared, Volume};
 
@@ -100,6 +105,15 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
+/// Bytes to reserve for what an orderly stop saves: the index, or the list of records.
+fn dump_bytes(index: IndexOptions, cache_size: u64, mean_object: u32, slots: bool) -> u64 {
+    if slots {
+        slot_dump::bytes_for(cache_size / u64::from(mean_object.max(1)))
+    } else {
+        index.dump_bytes(cache_size, mean_object)
+    }
+}
+
 /// Creates an empty cache on `device`, whatever was there before.
 pub async fn format<D: Device>(
     device: &D,
@@ -110,8 +124,11 @@ pub async fn format<D: Device>(
     let len = device.geometry().len;
     let too_small = FormatError::TooSmall { len, min: crate::areas::CACHE_SIZE_MIN };
     let cluster_size = options.cluster_size_for(len);
-    let index = options.index.dump_bytes(len, options.mean_object);
-    let areas = Areas::new(len, cluster_size, index).ok_or(too_small)?;
+    let dump =
+        dump_bytes(options.index, len, options.mean_object, options.layout != LayoutName::Cluster);
+    let slot_size = (options.layout != LayoutName::Cluster).then_some(options.slot_size);
+    let areas = Areas::new(len, cluster_size, dump, slot_size).ok_or(too_small)?;
+    let layout = options.slot_layout(areas.slots());
     let (uuid, secret) = split(&entropy);
     let superblock = Superblock {
         uuid,
@@ -122,12 +139,13 @@ pub async fn format<D: Device>(
         mean_object: options.mean_object,
         areas,
         run: 0,
+        layout,
     };
     let areas = &superblock.areas;
     let policy = cluster_policy(&Options::default(), areas.clusters);
-    let mut clusters = Vec::new();
-    ClusterTable::new(areas.clusters, areas.cluster_size, policy).encode(&mut clusters);
-    let empty = Checkpoint { number: 2, journal_block: 1, clusters, removed: Vec::new() };
+    let mut space = Vec::new();
+    SpaceTables::empty(areas, layout, policy).encode(&mut space);
+    let empty = Checkpoint { number: 2, journal_block: 1, space, removed: Vec::new() };
     let bytes = empty.encode(&superblock.secret);
     let at = areas.checkpoints[empty.slot()].offset;
     write_raw(device, at, &bytes).await?;
@@ -237,8 +255,8 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     }
     let second_first = copies[0].as_deref().is_some_and(|copy| Superblock::decode(copy).is_ok());
     let len = device.geometry().len;
-    let grown_index = options.index.dump_bytes(len, superblock.mean_object);
-    let grown = superblock.areas.grown(len, grown_index);
+    let dump = dump_bytes(options.index, len, superblock.mean_object, superblock.layout.is_some());
+    let grown = superblock.areas.grown(len, dump);
     let size = grown.as_ref().unwrap_or(&superblock.areas).end();
     let index = options.index.bytes(size, superblock.mean_object);
     if index > memory / 2 {
@@ -304,7 +322,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if !stopped || !drained || !self.final_checkpoint().await {
             return false;
         }
-        let dumped = complete && self.dump_index().await.is_some();
+        let dumped = complete && self.dump().await.is_some();
         let mut superblock = self.shared.lock().superblock.clone();
         if dumped {
             superblock.condition = Condition::Clean;
@@ -329,13 +347,42 @@ impl<D: Device, C: Clock> Volume<D, C> {
             }
             core.maintenance.draining = true;
             let placed = core.write_out_dirty(now);
-            core.seal_open();
+            core.space.seal();
             core.kick();
             let written = core.journal.written() == core.journal.now();
             (placed && core.space.unwritten_bytes() == 0 && written && !core.space.busy())
                 .then_some(true)
         };
         self.until(Some(deadline), step).await.unwrap_or(false)
+    }
+
+    async fn dump(&self) -> Option<()> {
+        if self.shared.lock().space.has_clusters() {
+            self.dump_index().await
+        } else {
+            self.dump_records().await
+        }
+    }
+
+    /// Writes `bytes` as the dump: in steps with a checksum each.
+    async fn dump_records(&self) -> Option<()> {
+        let (area, bytes) = {
+            let mut core = self.shared.lock();
+            (core.areas.index_dump, slot_dump::encode(&mut core)?)
+        };
+        let mut header =
+            index_dump::Header::new(IndexKind::Compact, bytes.len() / slot_dump::UNIT)?;
+        if BLOCK + bytes.len() as u64 > area.len {
+            return None;
+        }
+        for number in 0..header.checksums.len() {
+            let step = header.step(number);
+            let step = &bytes[step.start as usize..(step.start + step.len) as usize];
+            header.checksums[number] = self.shared.secret.checksum_at(number as u64, step);
+        }
+        self.write_steps(area.offset + BLOCK, &bytes).await?;
+        self.write(area.offset, &header.encode(&self.shared.secret)).await?;
+        self.flush().await
     }
 
     async fn dump_index(&self) -> Option<()> {
@@ -380,7 +427,7 @@ struct Opening<D: Device, C: Clock> {
 struct Restored {
     /// The tables come from the device; otherwise they are empty.
     believed: bool,
-    clusters: ClusterTable,
+    space: SpaceTables,
     removed: std::collections::BTreeMap<crate::digest::Digest, u64>,
     checkpoint: u64,
     next_block: u64,
@@ -389,33 +436,40 @@ struct Restored {
 impl<D: Device, C: Clock> Opening<D, C> {
     async fn run(mut self) -> Result<Volume<D, C>, OpenError> {
         let restored = self.restore().await;
-        let mut index = Index::new(self.options.index, self.size, self.superblock.mean_object);
         let believed = restored.believed;
         let clean =
             believed && self.superblock.condition == Condition::Clean && self.grown.is_none();
-        let reader = Reader { device: &*self.device };
-        let loaded = clean
-            && reader.load_index(&self.superblock.secret, &self.superblock.areas, &mut index).await;
-        let (mut clusters, mut next_block) = (restored.clusters, restored.next_block);
-        if let Some(grown) = self.grown.take() {
-            clusters.grow(grown.clusters);
-            next_block = self.fresh_block();
-            self.superblock.areas = grown;
-        }
-        clusters.retry_bad();
-        self.give_up_missing(&mut clusters);
+        let mut next_block = restored.next_block;
         self.superblock.generation += 1;
         self.superblock.run = self.newest_run + 1;
         self.superblock.condition = Condition::InUse;
-        // Incarnations of different openings never meet, as sequence numbers do not.
-        clusters.skip_incarnations(self.superblock.generation << 32);
-        let scan = (!loaded).then(|| Scan::new(self.clock.now()));
-        let recovering = scan.is_some().then(|| Recovering::new(restored.removed, &clusters));
+        let grown = self.grown.take();
+        if grown.is_some() {
+            next_block = self.fresh_block();
+        }
+        let old_areas = self.superblock.areas.clone();
+        if let Some(grown) = grown {
+            self.superblock.areas = grown;
+        }
+        let dump = clean.then_some(&old_areas);
+        let missing = self.tell_missing();
+        let (space, index, scan) = match restored.space {
+            SpaceTables::Clusters(table) => self.open_clusters(table, dump).await,
+            SpaceTables::Slots(image) => self.open_slots(image, dump, missing).await,
+        };
+        let recovering = match &scan {
+            None => None,
+            Some(Scanning::Clusters(_)) => Some(Recovering::new(restored.removed, space.table())),
+            Some(Scanning::Slots(scan)) => {
+                let windows = scan.windows(&self.superblock.areas);
+                Some(Recovering::of_slots(restored.removed, windows))
+            }
+        };
         let core = Core::new(Parts {
             journal: Journal::new(self.superblock.areas.journal, next_block),
             superblock: self.superblock,
             options: self.options,
-            space: Space::Clusters(ClusterSpace::new(clusters)),
+            space,
             index,
             memory: self.memory,
             checkpoint: restored.checkpoint,
@@ -427,13 +481,80 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Ok(volume)
     }
 
-    /// Clusters beyond the end of a device that has shrunk are not used.
-    fn give_up_missing(&self, clusters: &mut ClusterTable) {
+    /// A space of clusters as `table` has it, its index from the dump of an orderly stop in the
+    /// areas `dump`, or to be found by a scan.
+    async fn open_clusters(
+        &self,
+        mut table: ClusterTable,
+        dump: Option<&Areas>,
+    ) -> (Space, Index, Option<Scanning>) {
+        let mut index = self.empty_index();
+        let reader = Reader { device: &*self.device };
+        let secret = &self.superblock.secret;
+        let loaded = match dump {
+            Some(areas) => reader.load_index(secret, areas, &mut index).await,
+            None => false,
+        };
+        if self.superblock.areas.clusters > table.clusters() {
+            table.grow(self.superblock.areas.clusters);
+        }
+        table.retry_bad();
+        self.give_up_missing(&mut table);
+        // Incarnations of different openings never meet, as sequence numbers do not.
+        table.skip_incarnations(self.superblock.generation << 32);
+        let scan = (!loaded).then(|| Scanning::Clusters(Scan::new(self.clock.now())));
+        (Space::Clusters(ClusterSpace::new(table)), index, scan)
+    }
+
+    /// A space of slots in which lives what `image` says: listed from the dump of an orderly stop
+    /// in the areas `dump`, or to be found by a scan. `missing` bytes of the device are not there.
+    async fn open_slots(
+        &self,
+        mut image: SlotImage,
+        dump: Option<&Areas>,
+        missing: u64,
+    ) -> (Space, Index, Option<Scanning>) {
+        let areas = &self.superblock.areas;
+        let layout = self.superblock.layout.expect("slots belong to a layout");
+        let options = self.options.slot_options(layout);
+        let gone = missing.div_ceil(u64::from(areas.granule));
+        let slots = areas.slots().saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX)).max(1);
+        let new = |image| SlotSpace::new(slots, areas.granule, &options, image);
+        if image.is_empty() {
+            return (Space::Slots(Box::new(new(None))), self.empty_index(), None);
+        }
+        image.grow(areas.slots());
+        if let Some(dump) = dump {
+            let (mut space, mut index) = (new(Some(image.clone())), self.empty_index());
+            let reader = Reader { device: &*self.device };
+            let bytes = reader.read_dump(&self.superblock.secret, dump).await;
+            let listed = bytes.and_then(|b| slot_dump::decode(&b, &mut space, &mut index));
+            if listed.is_some() {
+                return (Space::Slots(Box::new(space)), index, None);
+            }
+        }
+        let scan = SlotScan::new(image.clone(), slots, self.clock.now());
+        let space = Space::Slots(Box::new(new(Some(image))));
+        (space, self.empty_index(), Some(Scanning::Slots(scan)))
+    }
+
+    fn empty_index(&self) -> Index {
+        Index::new(self.options.index, self.size, self.superblock.mean_object)
+    }
+
+    /// Bytes that the cache was made for and the device does not have; tells of them.
+    fn tell_missing(&self) -> u64 {
         let len = self.device.geometry().len;
         let expected = self.superblock.areas.end();
         if len < expected {
             (self.options.on_event)(Event::Shrunken { device: self.number, len, expected });
         }
+        expected.saturating_sub(len)
+    }
+
+    /// Clusters beyond the end of a device that has shrunk are not used.
+    fn give_up_missing(&self, clusters: &mut ClusterTable) {
+        let len = self.device.geometry().len;
         for cluster in (0..clusters.clusters()).rev() {
             if self.superblock.areas.cluster(cluster).end() <= len {
                 break;
@@ -447,10 +568,11 @@ impl<D: Device, C: Clock> Opening<D, C> {
         (self.superblock.generation + 1) << 32
     }
 
-    /// Cluster table and journal; an empty table when nothing can be believed.
+    /// What checkpoint and journal say; an empty space when nothing can be believed.
     async fn restore(&self) -> Restored {
         let areas = &self.superblock.areas;
         let secret = &self.superblock.secret;
+        let layout = self.superblock.layout;
         let clusters = self.grown.as_ref().unwrap_or(areas).clusters;
         let policy = cluster_policy(&self.options, clusters);
         let now = self.clock.unix_seconds() as u32;
@@ -466,16 +588,20 @@ impl<D: Device, C: Clock> Opening<D, C> {
             Err("the store was in use without this device".to_owned())
         } else {
             match reader.read_steps(areas.journal).await {
-                Some(journal) => restore_tables(secret, areas, policy, checkpoints, &journal, now),
+                Some(journal) => {
+                    restore_tables(secret, areas, layout, policy, checkpoints, &journal, now)
+                }
                 None => Err("the journal cannot be read".to_owned()),
             }
         };
         match tables {
             Ok(mut tables) => {
-                close_open_clusters(&mut tables.clusters);
+                if let SpaceTables::Clusters(table) = &mut tables.space {
+                    close_open_clusters(table);
+                }
                 Restored {
                     believed: true,
-                    clusters: tables.clusters,
+                    space: tables.space,
                     removed: tables.removed,
                     checkpoint: tables.checkpoint,
                     next_block: tables.next_block,
@@ -485,7 +611,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
                 (self.options.on_event)(Event::StartedEmpty { device: self.number, reason });
                 Restored {
                     believed: false,
-                    clusters: ClusterTable::new(areas.clusters, areas.cluster_size, policy),
+                    space: SpaceTables::empty(areas, layout, policy),
                     removed: std::collections::BTreeMap::new(),
                     checkpoint: highest,
                     next_block: self.fresh_block(),

@@ -7,7 +7,10 @@ use std::time::Duration;
 use crate::areas::cluster_size_for;
 use crate::event::Event;
 use crate::index::IndexOptions;
+use crate::layout::LayoutKind;
 use crate::layout_name::LayoutName;
+use crate::policy::PolicyName;
+use crate::space::slots::SlotOptions;
 
 /// When an object is written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,16 @@ pub struct Options {
     pub group_small: u32,
     /// A group counts as full when fewer bytes than this are free in its clusters (C11).
     pub group_slack: u32,
+    /// Which record goes for room, in the layouts that reuse space record by record.
+    pub policy: PolicyName,
+    /// Percent of the slots that may be taken before the policy gives records up (the papers'
+    /// disk utilization): 1 to 99. `None`: what suits the layout.
+    pub fill_percent: Option<u8>,
+    /// Bytes of a packet: neighbouring records are collected up to a multiple of it and written
+    /// together (STREAM-PACKETIZER, M7). A multiple of the slot; 0: every record is written alone.
+    pub packet: u32,
+    /// Records that one insertion may cost others when no free piece is large enough (U3).
+    pub evict_max: u32,
     /// How long opening may wait for recovery before it goes on beside service.
     pub recovery_wait: Duration,
     /// Told what operators should know; called without locks held, must not block.
@@ -125,6 +138,10 @@ impl fmt::Debug for Options {
             group_batch,
             group_small,
             group_slack,
+            policy,
+            fill_percent,
+            packet,
+            evict_max,
             recovery_wait,
             on_event: _,
         } = self;
@@ -149,6 +166,10 @@ impl fmt::Debug for Options {
             .field("group_batch", group_batch)
             .field("group_small", group_small)
             .field("group_slack", group_slack)
+            .field("policy", policy)
+            .field("fill_percent", fill_percent)
+            .field("packet", packet)
+            .field("evict_max", evict_max)
             .field("recovery_wait", recovery_wait)
             .finish_non_exhaustive()
     }
@@ -177,6 +198,10 @@ impl Default for Options {
             group_batch: 1,
             group_small: 1024,
             group_slack: 1024,
+            policy: PolicyName::Lru,
+            fill_percent: None,
+            packet: 256 << 10,
+            evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
             on_event: Arc::new(|_| {}),
         }
@@ -196,6 +221,13 @@ pub struct FormatOptions {
     /// The index that its dump has room for. A cache can be opened with another one; it is then
     /// recovered from its summaries at every start.
     pub index: IndexOptions,
+    /// Bytes of a slot, in the layouts that have them: a power of two from 512 to 4,096 (UNIFIED:
+    /// chunk; BUDDY and STREAM: block of 512).
+    pub slot_size: u32,
+    /// Bytes of the largest size class of the layout `buddy` (M4: 128 KiB).
+    pub buddy_threshold: u32,
+    /// Free runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
+    pub stream_runs: u32,
 }
 
 /// The default of [`FormatOptions::mean_object`].
@@ -208,6 +240,9 @@ impl Default for FormatOptions {
             mean_object: MEAN_OBJECT,
             cluster_size: None,
             index: IndexOptions::default(),
+            slot_size: 512,
+            buddy_threshold: 128 << 10,
+            stream_runs: 64,
         }
     }
 }
@@ -215,5 +250,38 @@ impl Default for FormatOptions {
 impl FormatOptions {
     pub(crate) fn cluster_size_for(&self, len: u64) -> u32 {
         self.cluster_size.unwrap_or_else(|| cluster_size_for(len))
+    }
+
+    /// The layout with its parameters for a space of `slots` slots; `None` for clusters.
+    pub(crate) fn slot_layout(&self, slots: u32) -> Option<LayoutKind> {
+        match self.layout {
+            LayoutName::Cluster => None,
+            LayoutName::Stream => Some(LayoutKind::Stream { runs_max: self.stream_runs }),
+            LayoutName::Unified => Some(LayoutKind::Unified),
+            LayoutName::Buddy => {
+                let threshold = (self.buddy_threshold / self.slot_size).max(1);
+                let region = crate::layout::region_for(slots, threshold);
+                Some(LayoutKind::Buddy { threshold, region })
+            }
+        }
+    }
+}
+
+impl Options {
+    /// How a slot space of this layout works.
+    pub(crate) fn slot_options(&self, layout: LayoutKind) -> SlotOptions {
+        // STREAM needs room between its records (Markatos and others, figure 6); worst fit and
+        // size classes less.
+        let fill = match layout {
+            LayoutKind::Stream { .. } => 75,
+            LayoutKind::Unified | LayoutKind::Buddy { .. } => 90,
+        };
+        SlotOptions {
+            layout,
+            policy: self.policy,
+            fill_percent: self.fill_percent.unwrap_or(fill).clamp(1, 99),
+            packet: self.packet,
+            evict_max: self.evict_max,
+        }
     }
 }

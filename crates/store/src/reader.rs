@@ -81,6 +81,24 @@ impl<D: Device> Reader<'_, D> {
         true
     }
 
+    /// The bytes of the dump of an orderly stop; `None` when it is not whole.
+    pub(crate) async fn read_dump(&self, secret: &Secret, areas: &Areas) -> Option<Vec<u8>> {
+        let area = areas.index_dump;
+        let header = self.read(Extent { offset: area.offset, len: BLOCK }).await?;
+        let header = index_dump::Header::decode(secret, &header)?;
+        let mut bytes = Vec::new();
+        for (number, checksum) in header.checksums.iter().enumerate() {
+            let step = header.step(number);
+            let offset = area.offset + BLOCK + step.start;
+            let step = self.read_steps(Extent { offset, len: step.len }).await?;
+            if secret.checksum_at(number as u64, &step) != *checksum {
+                return None;
+            }
+            bytes.extend_from_slice(&step);
+        }
+        Some(bytes)
+    }
+
     async fn load_step(
         &self,
         secret: &Secret,

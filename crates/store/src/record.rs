@@ -92,12 +92,53 @@ pub(crate) struct Record {
     checksums: Vec<u64>,
 }
 
+/// How a record that lies in several runs of slots goes on after the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// Slots of the first run; 0: there is no other.
+    pub(crate) slots: u16,
+    /// The first slot of the second run. Outside the checksum: the run that is found there says
+    /// of which record it is.
+    pub(crate) next: u32,
+}
+
+/// What the head of a record says of its size and where it goes on, not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// What the record says its place's incarnation is.
+    pub(crate) incarnation: u64,
+    pub(crate) chain: Chain,
+    /// Bytes up to the body.
+    pub(crate) head_len: usize,
+    /// Bytes of all of it.
+    pub(crate) len: usize,
+}
+
+impl Outline {
+    /// Reads the outline of what may be a record at the front of `bytes`.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Outline> {
+        let mut from = Decoder(bytes.get(..HEADER_LEN)?);
+        if from.u32()? != MAGIC {
+            return None;
+        }
+        let next = from.u32()?;
+        from.bytes(8)?;
+        let incarnation = from.u64()?;
+        from.bytes(64)?;
+        let [key, meta, body] = [from.u32()? as usize, from.u32()? as usize, from.u32()? as usize];
+        from.bytes(2)?;
+        let chain = Chain { slots: u16::from_le_bytes(from.array()?), next };
+        let len = record_len(key, meta, body);
+        Some(Outline { incarnation, chain, head_len: len - body, len })
+    }
+}
+
 /// The place that a record's checksum is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Granule number on the device.
     pub(crate) position: u32,
-    /// Of the cluster.
+    /// Of the cluster; in a space of slots, the record's own sequence number.
     pub(crate) incarnation: u64,
 }
 
@@ -130,16 +171,28 @@ impl Record {
 
     /// Writes the record to the front of `out`, which has at least [`Record::len`] bytes.
     pub(crate) fn write_to(&self, secret: &Secret, place: Place, out: &mut [u8]) {
+        self.write_chained(secret, place, Chain::default(), out);
+    }
+
+    /// As [`Record::write_to`], for a record that goes on elsewhere.
+    pub(crate) fn write_chained(
+        &self,
+        secret: &Secret,
+        place: Place,
+        chain: Chain,
+        out: &mut [u8],
+    ) {
         let mut head = Vec::with_capacity(self.len() - self.body.len());
         let header = &self.header;
         let mut fields = Encoder(&mut head);
-        fields.u32(MAGIC).u32(0).u64(0);
+        fields.u32(MAGIC).u32(chain.next).u64(0);
         fields.u64(place.incarnation).u64(header.sequence).u64(header.object_id);
         fields.bytes(&header.digest.0).u64(header.object_len).u32(header.piece_size);
         fields.u32(header.stored_at).u64(header.site).u64(header.group);
         fields.u32(self.key.len() as u32).u32(self.meta.len() as u32);
         fields.u32(self.body.len() as u32).u8(header.kind.code());
-        fields.u8(u8::from(header.html)).zeros(2).u32(header.references).u32(header.stamp);
+        fields.u8(u8::from(header.html)).bytes(&chain.slots.to_le_bytes());
+        fields.u32(header.references).u32(header.stamp);
         fields.bytes(&self.key).bytes(&self.meta);
         for checksum in &self.checksums {
             fields.u64(*checksum);

@@ -22,9 +22,12 @@ use crate::digest::Digest;
 use crate::event::Event;
 use crate::index::Slot;
 use crate::journal::{self, Fact, Replay};
+use crate::layout::LayoutKind;
 use crate::record::{Found, Place, RecordKind};
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
+use crate::slot_recovery::SlotScan;
+use crate::space::slots::image::SlotImage;
 use crate::summary::{self, Entry};
 use crate::volume::Volume;
 
@@ -33,9 +36,15 @@ const BATCH: usize = 32;
 /// So often a cluster is tried to be read before what it holds is given up.
 const READ_ATTEMPTS: u32 = 4;
 
+/// What is where, as checkpoint and journal say.
+pub(crate) enum SpaceTables {
+    Clusters(ClusterTable),
+    Slots(SlotImage),
+}
+
 /// What checkpoint and journal say.
 pub(crate) struct Tables {
-    pub(crate) clusters: ClusterTable,
+    pub(crate) space: SpaceTables,
     /// Digests removed before an earlier recovery ended.
     pub(crate) removed: BTreeMap<Digest, u64>,
     pub(crate) checkpoint: u64,
@@ -48,6 +57,7 @@ pub(crate) struct Tables {
 pub(crate) fn restore_tables(
     secret: &Secret,
     areas: &Areas,
+    layout: Option<LayoutKind>,
     policy: Policy,
     checkpoints: [Option<Checkpoint>; 2],
     journal: &[u8],
@@ -57,28 +67,95 @@ pub(crate) fn restore_tables(
     let Some(checkpoint) = newest else {
         return Err("both checkpoints are damaged".to_owned());
     };
-    let mut clusters =
-        ClusterTable::decode(&checkpoint.clusters, areas.clusters, areas.cluster_size, policy)
-            .map_err(|problem| format!("the checkpoint's cluster table is wrong: {problem:?}"))?;
+    let mut space = SpaceTables::decode(&checkpoint.space, areas, layout, policy)?;
     let mut removed: BTreeMap<Digest, u64> = checkpoint.removed.into_iter().collect();
     let next_block = match journal::replay(secret, journal, checkpoint.journal_block) {
         Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
         Replay::Facts { facts, next_block } => {
             for fact in facts {
-                apply(fact, areas, &mut clusters, &mut removed, now)?;
+                space.apply(fact, areas, &mut removed, now)?;
             }
             next_block
         }
     };
-    clusters.recovered();
-    Ok(Tables { clusters, removed, checkpoint: checkpoint.number, next_block })
+    if let SpaceTables::Clusters(clusters) = &mut space {
+        clusters.recovered();
+    }
+    Ok(Tables { space, removed, checkpoint: checkpoint.number, next_block })
 }
 
-fn apply(
+impl SpaceTables {
+    /// Nothing is stored.
+    pub(crate) fn empty(areas: &Areas, layout: Option<LayoutKind>, policy: Policy) -> SpaceTables {
+        match layout {
+            None => {
+                let table = ClusterTable::new(areas.clusters, areas.cluster_size, policy);
+                SpaceTables::Clusters(table)
+            }
+            Some(_) => SpaceTables::Slots(SlotImage::empty(areas.slots())),
+        }
+    }
+
+    fn decode(
+        bytes: &[u8],
+        areas: &Areas,
+        layout: Option<LayoutKind>,
+        policy: Policy,
+    ) -> Result<SpaceTables, String> {
+        match layout {
+            None => ClusterTable::decode(bytes, areas.clusters, areas.cluster_size, policy)
+                .map(SpaceTables::Clusters)
+                .map_err(|problem| format!("the checkpoint's cluster table is wrong: {problem:?}")),
+            Some(_) => SlotImage::decode(bytes, areas.slots())
+                .map(SpaceTables::Slots)
+                .ok_or_else(|| "the checkpoint's image of the slots is wrong".to_owned()),
+        }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            SpaceTables::Clusters(table) => table.encode(out),
+            SpaceTables::Slots(image) => image.encode(out),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        fact: Fact,
+        areas: &Areas,
+        removed: &mut BTreeMap<Digest, u64>,
+        now: u32,
+    ) -> Result<(), String> {
+        match (self, fact) {
+            (_, Fact::Removed { digest, sequence }) => {
+                let latest = removed.entry(digest).or_default();
+                *latest = (*latest).max(sequence);
+                Ok(())
+            }
+            (SpaceTables::Slots(image), fact) => apply_to_slots(fact, areas, image),
+            (SpaceTables::Clusters(table), fact) => apply_to_clusters(fact, areas, table, now),
+        }
+    }
+}
+
+fn apply_to_slots(fact: Fact, areas: &Areas, image: &mut SlotImage) -> Result<(), String> {
+    match fact {
+        Fact::Released { position, .. } | Fact::Refreshed { position, .. }
+            if position >= areas.slots() =>
+        {
+            return Err(format!("the journal names slot {position}"));
+        }
+        Fact::Released { position, sequence } => image.apply_death(position, sequence),
+        Fact::Refreshed { position, sequence } => image.apply_refresh(position, sequence),
+        _ => return Err("the journal speaks of clusters, there are slots".to_owned()),
+    }
+    Ok(())
+}
+
+fn apply_to_clusters(
     fact: Fact,
     areas: &Areas,
     clusters: &mut ClusterTable,
-    removed: &mut BTreeMap<Digest, u64>,
     now: u32,
 ) -> Result<(), String> {
     let known = |cluster: ClusterId| {
@@ -103,12 +180,15 @@ fn apply(
                 clusters.kill(cluster, granule, 0);
             }
         }
-        Fact::Removed { digest, sequence } => {
-            let latest = removed.entry(digest).or_default();
-            *latest = (*latest).max(sequence);
-        }
+        _ => return Err("the journal speaks of slots, there are clusters".to_owned()),
     }
     Ok(())
+}
+
+/// A scan of either kind of space.
+pub(crate) enum Scanning {
+    Clusters(Scan),
+    Slots(SlotScan),
 }
 
 /// What is left to be read.
@@ -220,9 +300,22 @@ impl Scan {
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Scans until everything is read, the volume goes offline or `deadline` passes.
     pub(crate) async fn recover(&self, deadline: Option<Nanos>) {
-        let Some(mut scan) = self.scan.take() else { return };
+        let left = match self.scan.take() {
+            None => None,
+            Some(Scanning::Clusters(scan)) => {
+                self.recover_clusters(scan, deadline).await.map(Scanning::Clusters)
+            }
+            Some(Scanning::Slots(scan)) => {
+                self.recover_slots(scan, deadline).await.map(Scanning::Slots)
+            }
+        };
+        self.scan.replace(left);
+    }
+
+    /// As [`Volume::recover`]; returns what is left when the deadline passed.
+    async fn recover_clusters(&self, mut scan: Scan, deadline: Option<Nanos>) -> Option<Scan> {
         while !self.read_all() {
-            let Some(batch) = self.next_batch(&mut scan) else { return };
+            let batch = self.next_batch(&mut scan)?;
             // Read side by side, taken in one after the other: the newest first.
             let reads = batch.iter().map(|(cluster, incarnation)| {
                 let extent = self.shared.lock().areas.cluster(*cluster);
@@ -233,11 +326,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.tell_progress(&mut scan);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
             if late && !self.read_all() {
-                self.scan.replace(Some(scan));
-                return;
+                return Some(scan);
             }
         }
         self.recovered();
+        None
     }
 
     /// Whether no cluster is left to be read.

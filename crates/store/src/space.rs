@@ -10,11 +10,12 @@
 //! again before the journal has made durable why.
 
 pub(crate) mod clusters;
+pub(crate) mod slots;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use device::Extent;
+use device::{Extent, Nanos};
 
 use crate::account::Account;
 use crate::appender::Appender;
@@ -22,13 +23,33 @@ use crate::areas::Areas;
 use crate::cluster_table::{ClusterId, ClusterTable};
 use crate::digest::Digest;
 use crate::index::{Index, Slot};
+use crate::layout::Run;
 use crate::record::{Place, Record};
 use clusters::ClusterSpace;
+use slots::SlotSpace;
 
 /// The space of one device.
 pub(crate) enum Space {
     /// Reclaimed cluster by cluster.
     Clusters(ClusterSpace),
+    /// Reclaimed record by record.
+    Slots(Box<SlotSpace>),
+}
+
+/// Where the bytes of a record are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// The record, or its first run.
+    pub(crate) extent: Extent,
+    /// When it lies in several runs: all of them, and the extents of those after the first.
+    pub(crate) split: Option<Box<Split>>,
+}
+
+/// A record that lies in several runs of slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Split {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) further: Vec<Extent>,
 }
 
 impl Space {
@@ -36,6 +57,7 @@ impl Space {
     pub(crate) fn unwritten(&self, position: u32) -> Option<&Arc<Record>> {
         match self {
             Space::Clusters(space) => space.appender.get(position),
+            Space::Slots(space) => space.unwritten(position),
         }
     }
 
@@ -43,6 +65,7 @@ impl Space {
     pub(crate) fn unwritten_bytes(&self) -> usize {
         match self {
             Space::Clusters(space) => space.appender.unwritten_bytes(),
+            Space::Slots(space) => space.batches().bytes(),
         }
     }
 
@@ -50,6 +73,23 @@ impl Space {
     pub(crate) fn busy(&self) -> bool {
         match self {
             Space::Clusters(space) => space.appender.busy(),
+            Space::Slots(space) => space.batches().busy(),
+        }
+    }
+
+    /// When something must be written that still takes more, for a bound of so many nanoseconds.
+    pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
+        match self {
+            Space::Clusters(space) => space.appender.deadline(bound),
+            Space::Slots(space) => space.batches().deadline(bound),
+        }
+    }
+
+    /// Nothing more is added to what is being filled: it is to be written as it is.
+    pub(crate) fn seal(&mut self) {
+        match self {
+            Space::Clusters(space) => space.seal(),
+            Space::Slots(space) => space.batches_mut().seal(),
         }
     }
 
@@ -57,13 +97,15 @@ impl Space {
     pub(crate) fn place_at(&self, areas: &Areas, position: u32) -> Option<Place> {
         match self {
             Space::Clusters(space) => space.place_at(areas, position),
+            Space::Slots(space) => space.place_at(position),
         }
     }
 
-    /// How to read the record of `slot`, which lives: one read, at most an eighth too long.
-    pub(crate) fn extent(&self, areas: &Areas, slot: Slot) -> Extent {
+    /// How to read the record of `slot`, which lives: at most an eighth too much.
+    pub(crate) fn locate(&self, areas: &Areas, slot: Slot) -> Location {
         match self {
-            Space::Clusters(_) => clusters::extent(areas, slot),
+            Space::Clusters(_) => Location { extent: clusters::extent(areas, slot), split: None },
+            Space::Slots(space) => space.locate(areas, slot.position),
         }
     }
 
@@ -71,6 +113,7 @@ impl Space {
     pub(crate) fn whole_cluster(&self, areas: &Areas, position: u32) -> Option<Extent> {
         match self {
             Space::Clusters(space) => space.whole(areas, position),
+            Space::Slots(_) => None,
         }
     }
 
@@ -78,6 +121,7 @@ impl Space {
     pub(crate) fn pin(&mut self, areas: &Areas, position: u32) {
         match self {
             Space::Clusters(space) => space.table.pin(areas.locate(position).0),
+            Space::Slots(space) => space.pin(position),
         }
     }
 
@@ -85,6 +129,7 @@ impl Space {
     pub(crate) fn unpin(&mut self, areas: &Areas, position: u32) -> bool {
         match self {
             Space::Clusters(space) => space.table.unpin(areas.locate(position).0),
+            Space::Slots(space) => space.unpin(position),
         }
     }
 
@@ -92,6 +137,7 @@ impl Space {
     pub(crate) fn touch(&mut self, areas: &Areas, position: u32, now: u32) {
         match self {
             Space::Clusters(space) => space.table.touch(areas.locate(position).0, now),
+            Space::Slots(space) => space.touch(position),
         }
     }
 
@@ -99,7 +145,7 @@ impl Space {
     /// memory tier knows it to live.
     pub(crate) fn touch_resident(
         &mut self,
-        _place: Option<Place>,
+        place: Option<Place>,
         cluster: Option<ClusterId>,
         now: u32,
     ) {
@@ -109,6 +155,35 @@ impl Space {
                     space.table.touch(cluster, now);
                 }
             }
+            Space::Slots(space) => {
+                if let Some(place) = place {
+                    space.touch_place(place);
+                }
+            }
+        }
+    }
+
+    /// The cluster of a record at `position`, in a space of clusters.
+    pub(crate) fn cluster_of(&self, areas: &Areas, position: u32) -> Option<ClusterId> {
+        match self {
+            Space::Clusters(_) => Some(areas.locate(position).0),
+            Space::Slots(_) => None,
+        }
+    }
+
+    /// A flush of the device begins.
+    pub(crate) fn begin_flush(&mut self) {
+        match self {
+            Space::Clusters(_) => {}
+            Space::Slots(space) => space.begin_flush(),
+        }
+    }
+
+    /// What a checkpoint must say; `sequence` is the last sequence number given out.
+    pub(crate) fn encode(&mut self, sequence: u64, out: &mut Vec<u8>) {
+        match self {
+            Space::Clusters(space) => space.table.encode(out),
+            Space::Slots(space) => space.image(sequence).encode(out),
         }
     }
 
@@ -116,6 +191,7 @@ impl Space {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Space::Clusters(space) => space.table.memory_bytes(),
+            Space::Slots(space) => space.memory_bytes(),
         }
     }
 
@@ -123,20 +199,44 @@ impl Space {
     pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
         match self {
             Space::Clusters(space) => space.account(areas, index),
+            Space::Slots(space) => space.account(index),
         }
     }
 
-    // ---- What only the layout `cluster` has
+    // ---- What only one of the two has
+
+    /// The slots, when it is a space of slots.
+    pub(crate) fn slots(&self) -> Option<&SlotSpace> {
+        match self {
+            Space::Clusters(_) => None,
+            Space::Slots(space) => Some(space),
+        }
+    }
+
+    /// The slots, to be changed.
+    pub(crate) fn slots_mut(&mut self) -> Option<&mut SlotSpace> {
+        match self {
+            Space::Clusters(_) => None,
+            Space::Slots(space) => Some(space),
+        }
+    }
+
+    /// Whether it is a space of clusters. What follows asks for one.
+    pub(crate) fn has_clusters(&self) -> bool {
+        matches!(self, Space::Clusters(_))
+    }
 
     fn clusters(&self) -> &ClusterSpace {
         match self {
             Space::Clusters(space) => space,
+            Space::Slots(_) => unreachable!("only the layout `cluster` has clusters"),
         }
     }
 
     fn clusters_mut(&mut self) -> &mut ClusterSpace {
         match self {
             Space::Clusters(space) => space,
+            Space::Slots(_) => unreachable!("only the layout `cluster` has clusters"),
         }
     }
 

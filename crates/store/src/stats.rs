@@ -1,9 +1,10 @@
 //! Figures of one device's store at one moment.
 
-use crate::cluster_table::State;
+use crate::cluster_table::{ClusterTable, Policy, State};
 use crate::core::ReadCounters;
 use crate::cost_meter::ReadCost;
 use crate::counters::Counters;
+use crate::space::slots::SlotSpace;
 use crate::tier::Level;
 use crate::volume::Shared;
 
@@ -28,7 +29,7 @@ pub struct Stats {
     pub index_load: f64,
     /// Bytes of memory of the index.
     pub index_bytes: usize,
-    /// Bytes of memory of the cluster table.
+    /// Bytes of memory of the cluster table, or of the tables of the slots.
     pub cluster_table_bytes: usize,
     /// Bytes of objects in memory: hot, medium, cold.
     pub tier_bytes: [usize; 3],
@@ -54,14 +55,46 @@ pub struct Stats {
     pub clusters_bad: u32,
     /// Records on the device that are dead.
     pub dead_records: usize,
+    /// Slots, in the layouts that have them; clusters are none then.
+    pub slots: Option<SlotStats>,
     /// How often the cache was opened.
     pub generation: u64,
+}
+
+/// Figures of the slots of one device: `free`, `live`, `waiting`, `bad` and `lost` are all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotStats {
+    /// Slots in all.
+    pub slots: u64,
+    /// Bytes of a slot.
+    pub slot_bytes: u32,
+    /// Slots that a record could take.
+    pub free: u64,
+    /// Slots of records that live.
+    pub live: u64,
+    /// Slots of dead records that wait for the journal, or for those who read there.
+    pub waiting: u64,
+    /// Slots that the device could not write.
+    pub bad: u64,
+    /// Slots that the layout's own division leaves over, or that are set aside for a record.
+    pub lost: u64,
+    /// Runs of free slots.
+    pub free_pieces: usize,
+    /// Records that live.
+    pub records: usize,
+    /// Records written in several runs since the store was opened.
+    pub split_records: u64,
+    /// All runs of those.
+    pub split_runs: u64,
+    /// Pages read because only a part of them was to be written.
+    pub page_reads: u64,
 }
 
 impl Stats {
     pub(crate) fn of(shared: &Shared) -> Stats {
         let core = shared.lock();
-        let clusters = core.space.table();
+        let empty = ClusterTable::new(0, 1, Policy::default());
+        let clusters = if core.space.has_clusters() { core.space.table() } else { &empty };
         let mut counters = core.counters;
         counters.prefetched = core.tier.counters().prefetched;
         counters.prefetch_hits = core.tier.counters().prefetch_hits;
@@ -75,7 +108,7 @@ impl Stats {
             index_entries: core.index.len(),
             index_load: core.index.load(),
             index_bytes: core.index.memory_bytes(),
-            cluster_table_bytes: clusters.memory_bytes(),
+            cluster_table_bytes: core.space.memory_bytes(),
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
                 .map(|level| core.tier.level_bytes(level)),
             tier_capacity: core.tier.capacity(),
@@ -89,9 +122,13 @@ impl Stats {
                 .iter()
                 .map(|state| clusters.count(*state))
                 .sum(),
-            clusters_free: core.space.nearly_free(),
+            clusters_free: [State::Free, State::Quarantined, State::Draining]
+                .iter()
+                .map(|state| clusters.count(*state))
+                .sum(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
+            slots: core.space.slots().map(SlotSpace::stats),
             generation: core.superblock.generation,
         }
     }

@@ -6,13 +6,16 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::areas::Areas;
+use crate::layout::LayoutKind;
 use crate::secret::{SECRET_LEN, Secret};
 use crate::wire::{Decoder, Encoder};
 
 /// The first eight bytes of every cache.
 pub const MAGIC: [u8; 8] = *b"LARDER\r\n";
 /// The version of the format that this code reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest version that this code reads: it knew one layout, whose code is zero.
+const FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_LEN: usize = 4096;
 
@@ -59,6 +62,8 @@ pub(crate) struct Superblock {
     pub(crate) areas: Areas,
     /// Counts the runs of the store that this cache was a part of; see [`Superblock::missed_run`].
     pub(crate) run: u64,
+    /// The layout, when it is one of slots; `None`: `cluster`.
+    pub(crate) layout: Option<LayoutKind>,
 }
 
 /// Why a copy is not a superblock.
@@ -81,6 +86,7 @@ impl Superblock {
         out.u64(self.created_at).u32(self.mean_object).u8(self.condition.code()).zeros(3);
         self.areas.encode(&mut out);
         Encoder(&mut fields).u64(self.run);
+        encode_layout(self.layout, &mut fields);
         fields.resize(SUPERBLOCK_LEN - 20, 0);
         let mut bytes = Vec::with_capacity(SUPERBLOCK_LEN);
         let mut out = Encoder(&mut bytes);
@@ -95,7 +101,7 @@ impl Superblock {
             return Err(SuperblockError::NotOurs);
         }
         let version = from.u32().ok_or(SuperblockError::Damaged)?;
-        if version != FORMAT_VERSION {
+        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
             return Err(SuperblockError::Version(version));
         }
         Self::decode_fields(from).ok_or(SuperblockError::Damaged)
@@ -117,6 +123,7 @@ impl Superblock {
         from.bytes(3)?;
         let areas = Areas::decode(&mut from)?;
         let run = from.u64()?;
+        let layout = decode_layout(&mut from, &areas)?;
         Some(Superblock {
             uuid,
             secret,
@@ -126,6 +133,7 @@ impl Superblock {
             mean_object,
             areas,
             run,
+            layout,
         })
     }
 
@@ -133,6 +141,33 @@ impl Superblock {
     /// any of them: what was removed then was not removed here, so nothing here may be believed.
     pub(crate) fn missed_run(&self, newest: u64) -> bool {
         self.run < newest && self.generation > 1
+    }
+}
+
+/// Code and two parameters.
+fn encode_layout(layout: Option<LayoutKind>, fields: &mut Vec<u8>) {
+    let (code, first, second) = match layout {
+        None => (0, 0, 0),
+        Some(LayoutKind::Stream { runs_max }) => (1, runs_max, 0),
+        Some(LayoutKind::Unified) => (2, 0, 0),
+        Some(LayoutKind::Buddy { threshold, region }) => (3, threshold, region),
+    };
+    Encoder(fields).u32(code).u32(first).u32(second);
+}
+
+/// `None` for a layout that is not known, or parameters that it cannot have.
+fn decode_layout(from: &mut Decoder<'_>, areas: &Areas) -> Option<Option<LayoutKind>> {
+    let (code, first, second) = (from.u32()?, from.u32()?, from.u32()?);
+    if code > 0 && u64::from(areas.slots()) * 2 < u64::from(second) {
+        return None;
+    }
+    let region = first > 0 && first <= second && second <= 65_528 && second.is_multiple_of(8);
+    match code {
+        0 => Some(None),
+        1 if first > 0 => Some(Some(LayoutKind::Stream { runs_max: first })),
+        2 => Some(Some(LayoutKind::Unified)),
+        3 if region => Some(Some(LayoutKind::Buddy { threshold: first, region: second })),
+        _ => None,
     }
 }
 
@@ -148,8 +183,9 @@ pub(crate) mod tests {
             condition: Condition::Clean,
             created_at: 1_700_000_000,
             mean_object: 12 * 1024,
-            areas: Areas::new(64 << 20, 64 * 1024, 1 << 16).expect("room"),
+            areas: Areas::new(64 << 20, 64 * 1024, 1 << 16, None).expect("room"),
             run: 2,
+            layout: None,
         }
     }
 

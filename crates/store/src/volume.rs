@@ -13,15 +13,17 @@ use bytes::Bytes;
 use device::{Clock, Device, Extent, IoBuf, Nanos};
 
 use crate::api::Refusal;
-use crate::appender::Appender;
 use crate::core::{Core, NewObject, Now, TryInsert};
 use crate::digest::Digester;
 use crate::event::Event;
 use crate::journal::Moment;
 use crate::options::Options;
 use crate::reader::read_aligned;
-use crate::recovery::Scan;
+use crate::record::Place;
+use crate::recovery::Scanning;
 use crate::secret::Secret;
+use crate::space::Split;
+use crate::space::slots::page_write::assemble;
 
 /// So many failures of the device in a row, and it is given up.
 const ERRORS_MAX: u32 = 16;
@@ -64,8 +66,8 @@ impl Shared {
             options: Arc::clone(&core.options),
             secret: Arc::clone(&core.secret),
             digester: core.digester.clone(),
-            piece_size: piece_size(cluster_size),
-            record_max: Appender::record_max(&core.areas),
+            piece_size: core.piece_size(),
+            record_max: core.record_max(),
             object_max: core.options.object_max.unwrap_or(weight / 4),
             weight,
             errors_in_a_row: AtomicU32::new(0),
@@ -149,28 +151,47 @@ impl Shared {
 /// Bytes of the largest piece of a large object.
 pub const PIECE_MAX: u32 = 128 * 1024;
 
-/// Pieces are small enough for a reader's buffer and for the clusters; large enough for one read
-/// to be worth it.
-fn piece_size(cluster_size: u32) -> u32 {
-    (cluster_size - 4096).min(PIECE_MAX)
-}
-
 /// One worker's handle on a volume.
 pub(crate) struct Volume<D: Device, C: Clock> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) device: Rc<D>,
     pub(crate) clock: C,
     /// What recovery has left to read; on the worker that opened the store.
-    pub(crate) scan: RefCell<Option<Scan>>,
+    pub(crate) scan: RefCell<Option<Scanning>>,
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    pub(crate) fn new(shared: Arc<Shared>, device: Rc<D>, clock: C, scan: Option<Scan>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        device: Rc<D>,
+        clock: C,
+        scan: Option<Scanning>,
+    ) -> Self {
         Volume { shared, device, clock, scan: RefCell::new(scan) }
     }
 
     pub(crate) fn now(&self) -> Now {
         Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
+    }
+
+    /// The bytes of a record whose first run is `first`. What does not fit together is no record:
+    /// then there are none.
+    pub(crate) async fn join_runs(
+        &self,
+        place: Place,
+        first: Bytes,
+        split: Option<&Split>,
+    ) -> Option<Bytes> {
+        let Some(split) = split else { return Some(first) };
+        let reads = split.further.iter().map(|extent| self.read(*extent));
+        let further = crate::join::values(reads.collect()).await;
+        let mut parts = vec![first];
+        for part in further {
+            parts.push(part?);
+        }
+        let secret = &self.shared.secret;
+        let whole = assemble(secret, place.incarnation, &split.runs, &parts);
+        Some(whole.unwrap_or_default())
     }
 
     /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes

@@ -8,7 +8,6 @@ use device::Nanos;
 
 use super::Core;
 use crate::api::Refusal;
-use crate::appender::Appender;
 use crate::digest::Digest;
 use crate::fetches::Overtaken;
 use crate::grouping::{self, Group};
@@ -18,6 +17,7 @@ use crate::object::Object;
 use crate::options::WritePolicy;
 use crate::record::{Header, Record, RecordKind};
 use crate::size_class::SizeClass;
+use crate::space::Space;
 use crate::summary::{self, Entry};
 use crate::tier::Eviction;
 
@@ -40,6 +40,17 @@ pub(crate) enum TryInsert {
     Refused(Refusal),
 }
 
+/// Whether there is a place for a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Yes.
+    Ready,
+    /// After a write, a flush or an eviction, perhaps.
+    Wait,
+    /// No.
+    Refused(Refusal),
+}
+
 /// Monotonic and wall time of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Now {
@@ -56,7 +67,7 @@ impl Core {
         if new.overtaken.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)) {
             return TryInsert::Refused(Refusal::Overtaken);
         }
-        if new.record.len() > Appender::record_max(&self.areas) {
+        if new.record.len() > self.record_max() {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
@@ -76,8 +87,10 @@ impl Core {
                 return TryInsert::Done(done);
             }
         }
-        if !self.make_room(new.record.len(), now) {
-            return TryInsert::Wait(new);
+        match self.make_room(new.record.len(), now) {
+            Room::Ready => {}
+            Room::Wait => return TryInsert::Wait(new),
+            Room::Refused(refusal) => return TryInsert::Refused(refusal),
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
@@ -85,7 +98,7 @@ impl Core {
         let done = self.journal.unwritten_death().filter(|_| is_object);
         let object = self.place(new.record, now);
         if self.worth_keeping(&object) {
-            let cluster = object.place.map(|place| self.areas.locate(place.position).0);
+            let cluster = self.cluster_of(&object);
             self.admit(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
@@ -112,30 +125,34 @@ impl Core {
         self.counters.inserted_bytes += bytes as u64;
     }
 
-    /// Makes sure that a record of `len` bytes has a place in the open cluster; false when it has
-    /// to wait for writes or for a free cluster.
-    pub(super) fn make_room(&mut self, len: usize, now: Now) -> bool {
-        if self.space.unwritten_bytes() > 0
-            && self.space.unwritten_bytes() + len > self.unwritten_max
-        {
+    /// Makes sure that a record of `len` bytes has a place.
+    pub(super) fn make_room(&mut self, len: usize, now: Now) -> Room {
+        let unwritten = self.space.unwritten_bytes();
+        if unwritten > 0 && unwritten + len > self.unwritten_max {
             self.kick();
-            return false;
+            return Room::Wait;
         }
+        match &mut self.space {
+            Space::Clusters(_) => self.make_room_in_cluster(len, now),
+            Space::Slots(_) => self.make_room_in_slots(len),
+        }
+    }
+
+    /// A place in the open cluster.
+    fn make_room_in_cluster(&mut self, len: usize, now: Now) -> Room {
         if self.space.appender().has_room(&self.areas, len) {
-            return true;
+            return Room::Ready;
         }
-        if let Some(full) = self.space.appender_mut().seal() {
-            self.space.table_mut().start_writing(full);
-        }
+        self.space.seal();
         let Some(run) = self.space.table_mut().take_free_run(1, now.unix) else {
             self.kick();
-            return false;
+            return Room::Wait;
         };
         let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.kick();
-        true
+        Room::Ready
     }
 
     /// Gives `record` the next sequence number and a place, and enters it into the index.
@@ -164,10 +181,15 @@ impl Core {
             target,
             target_sequence,
         };
-        let position =
-            self.space.appender_mut().append(&self.areas, Arc::clone(record), entry, now.monotonic);
-        self.space.table_mut().add_record(self.areas.locate(position).0);
-        position
+        match &mut self.space {
+            Space::Clusters(space) => {
+                let (record, now) = (Arc::clone(record), now.monotonic);
+                let position = space.appender.append(&self.areas, record, entry, now);
+                space.table.add_record(self.areas.locate(position).0);
+                position
+            }
+            Space::Slots(space) => space.add(record, now.monotonic),
+        }
     }
 
     /// What an insertion into the index pushed out is dead: nothing leads to it any more.
@@ -218,7 +240,7 @@ impl Core {
         }
         let object = Arc::new(of.with_meta(meta));
         if in_memory || self.worth_keeping(&object) {
-            let cluster = slot.map(|slot| self.areas.locate(slot.position).0);
+            let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
             self.admit(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
@@ -241,11 +263,13 @@ impl Core {
         header.piece_size = slot.position;
         let mut record =
             Record::new(&self.secret, header, of.key.clone(), meta.clone(), Bytes::new());
-        if record.len() > Appender::record_max(&self.areas) {
+        if record.len() > self.record_max() {
             return Err(Refusal::TooLarge);
         }
-        if !self.make_room(record.len(), now) {
-            return Ok(false);
+        match self.make_room(record.len(), now) {
+            Room::Ready => {}
+            Room::Wait => return Ok(false),
+            Room::Refused(refusal) => return Err(refusal),
         }
         self.sequence += 1;
         record.header.sequence = self.sequence;
@@ -257,6 +281,7 @@ impl Core {
         // An older metadata record is superseded by its sequence number alone: were it dead while
         // this one is lost in a crash, the object would go back to metadata older still.
         self.bury(Inserted { old: None, ..inserted });
+        self.note_refresh(slot.position, inserted.old);
         self.index.update_flag(&digest, slot.position, true);
         self.kick();
         Ok(true)
@@ -315,8 +340,8 @@ impl Core {
     /// What is placed next gets a cluster of its own (2.4.2 of the UCFS paper: the write buffer is
     /// a whole number of clusters).
     pub(super) fn begin_cluster(&mut self) {
-        if self.space.appender().begun() {
-            self.seal_open();
+        if self.space.has_clusters() && self.space.appender().begun() {
+            self.space.seal();
         }
     }
 
@@ -347,7 +372,7 @@ impl Core {
     /// stays.
     fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
         let Some(resident) = self.tier.peek(digest) else { return true };
-        if !self.make_room(resident.object.record_len(), now) {
+        if self.make_room(resident.object.record_len(), now) != Room::Ready {
             return false;
         }
         let Some(resident) = self.expel(digest) else { return true };

@@ -15,6 +15,8 @@ use crate::object::Object;
 use crate::options::ReadUnit;
 use crate::read_window::{Memory, Ring};
 use crate::record::{Place, RecordKind};
+use crate::space::slots::SlotSpace;
+use crate::space::{Location, Split};
 use crate::tier::{Level, Resident};
 
 /// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
@@ -72,6 +74,8 @@ pub(crate) struct ReadPlan {
     pub(crate) window: Option<WindowId>,
     /// What the device needed for it, once it was read.
     pub(crate) took: Option<Took>,
+    /// The record lies in several runs, of which the extent is the first.
+    pub(crate) split: Option<Box<Split>>,
     /// Metadata that replace those in the record.
     pub(crate) meta: Option<MetaPlan>,
 }
@@ -89,7 +93,7 @@ pub(crate) enum MetaPlan {
     /// In memory still, for the object record with the sequence number `target`.
     Ready { position: u32, meta: Bytes, target: u64 },
     /// On the device; pinned too.
-    Read { position: u32, place: Place, extent: Extent },
+    Read { position: u32, place: Place, location: Location },
 }
 
 impl ReadPlan {
@@ -126,14 +130,17 @@ impl Core {
                 Finding::Nothing
             };
         }
+        // What recovery has found so far may have been superseded by what it has not.
+        if self.space.slots().is_some_and(SlotSpace::assembling) {
+            return Finding::Nothing;
+        }
         let Some(slot) = self.index.get(&digest) else { return Finding::Nothing };
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => Finding::Object(object, Source::Ram),
             Some(_) => Finding::Nothing,
             None => {
-                let record = self.space.extent(&self.areas, slot);
                 let under_way = match company {
-                    Company::Join => self.reading.covering(record),
+                    Company::Join => self.covering_window(slot),
                     Company::Alone => None,
                 };
                 if let Some(window) = under_way {
@@ -174,7 +181,7 @@ impl Core {
         }
         self.space.touch(&self.areas, slot.position, now);
         self.space.pin(&self.areas, slot.position);
-        let record = self.space.extent(&self.areas, slot);
+        let Location { extent: record, split } = self.space.locate(&self.areas, slot);
         let (extent, surroundings) = self.choose_extent(slot, record, expected);
         let window = surroundings.map(|_| self.reading.begin_window(record, extent));
         let position = slot.position;
@@ -187,9 +194,18 @@ impl Core {
             surroundings,
             window,
             took: None,
+            split,
             meta,
         };
         Some(plan)
+    }
+
+    /// The read under way, of a cluster or a part of one, that the record of `slot` is in.
+    fn covering_window(&self, slot: Slot) -> Option<WindowId> {
+        self.space
+            .has_clusters()
+            .then(|| self.space.locate(&self.areas, slot).extent)
+            .and_then(|record| self.reading.covering(record))
     }
 
     /// How much is read for a record: the read unit.
@@ -248,8 +264,8 @@ impl Core {
             });
         }
         let place = self.place_at(slot.position)?;
-        let extent = self.space.extent(&self.areas, slot);
-        Some(MetaPlan::Read { position: slot.position, place, extent })
+        let location = self.space.locate(&self.areas, slot);
+        Some(MetaPlan::Read { position: slot.position, place, location })
     }
 
     /// The plan's record was read and is what was wanted: it enters memory unless it was removed
@@ -277,7 +293,7 @@ impl Core {
         if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
             return;
         }
-        let cluster = object.place.map(|place| self.areas.locate(place.position).0);
+        let cluster = self.cluster_of(object);
         let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
         self.admit(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
@@ -289,6 +305,11 @@ impl Core {
         let scan = object.header.kind == RecordKind::Piece
             && object.header.object_len > self.tier_share_max();
         !scan && self.tier.fits(object.weight())
+    }
+
+    /// The cluster in which an object lives.
+    pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
+        object.place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
     }
 
     pub(super) fn tier_share_max(&self) -> u64 {

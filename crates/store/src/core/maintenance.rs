@@ -11,6 +11,8 @@ use crate::digest::Digest;
 use crate::journal::{Fact, Moment};
 use crate::options::WritePolicy;
 use crate::record::RecordKind;
+use crate::space::Space;
+use crate::space::slots::page_write::PageJob;
 use crate::summary::Entry;
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
@@ -37,6 +39,8 @@ pub(crate) struct State {
     pub(crate) draining: bool,
     /// The last step was for those who wait for the journal.
     synced: bool,
+    /// An insertion found no place.
+    pub(crate) starved: bool,
     /// Somebody waits for the journal to be written up to here.
     pub(crate) write_wanted: Moment,
     /// Somebody waits for the journal to be durable up to here.
@@ -51,6 +55,8 @@ pub(crate) enum Task {
     Sync { durable: bool },
     /// Write records.
     Write(WriteJob),
+    /// Write pages of slots.
+    WritePages(PageJob),
     /// Read the summary of a cluster and give the cluster up.
     Evict(EvictPlan),
     /// Write a checkpoint.
@@ -87,18 +93,36 @@ impl Core {
         if let Some(task) = self.next_write(now.monotonic) {
             return task;
         }
-        if let Some(plan) = self.next_eviction(now) {
-            return Task::Evict(plan);
-        }
+        let more = match &self.space {
+            Space::Clusters(_) => {
+                if let Some(plan) = self.next_eviction(now) {
+                    return Task::Evict(plan);
+                }
+                false
+            }
+            Space::Slots(_) => self.evict_overfull(),
+        };
         if let Some(sync) = self.wanted_sync() {
             return sync;
         }
-        if self.space.table().count(ClusterState::Quarantined) > 0
-            && self.space.table().count(ClusterState::Free) < self.reserve().0
-        {
+        if self.space_waits_for_journal() {
             return Task::Sync { durable: true };
         }
+        if more {
+            return Task::Idle(Some(now.monotonic));
+        }
         self.next_sync(now.monotonic)
+    }
+
+    /// Whether room is wanted and waits for nothing but the journal.
+    fn space_waits_for_journal(&self) -> bool {
+        match &self.space {
+            Space::Clusters(space) => {
+                space.table.count(ClusterState::Quarantined) > 0
+                    && space.table.count(ClusterState::Free) < self.reserve().0
+            }
+            Space::Slots(_) => self.slots_wait(),
+        }
     }
 
     /// The journal as somebody waits for it.
@@ -106,13 +130,6 @@ impl Core {
         let durable = self.journal.durable() < self.maintenance.flush_wanted;
         let wanted = durable || self.journal.written() < self.maintenance.write_wanted;
         wanted.then_some(Task::Sync { durable })
-    }
-
-    /// Seals the open cluster, however full it is, so that it gets its summary.
-    pub(crate) fn seal_open(&mut self) {
-        if let Some(cluster) = self.space.appender_mut().seal() {
-            self.space.table_mut().start_writing(cluster);
-        }
     }
 
     fn next_write(&mut self, now: Nanos) -> Option<Task> {
@@ -123,12 +140,20 @@ impl Core {
         } else {
             None
         };
-        let opened_at = self.space.appender().ready(overdue)?;
-        if self.journal.written() < opened_at {
-            return Some(Task::Sync { durable: false });
-        }
         let written = self.journal.written();
-        self.space.appender_mut().begin_write(&self.areas, &self.secret, written).map(Task::Write)
+        match &mut self.space {
+            Space::Clusters(space) => {
+                if written < space.appender.ready(overdue)? {
+                    return Some(Task::Sync { durable: false });
+                }
+                let job = space.appender.begin_write(&self.areas, &self.secret, written);
+                job.map(Task::Write)
+            }
+            Space::Slots(space) => {
+                let ready = space.batches().ready(overdue);
+                ready.then(|| space.begin_write()).flatten().map(Task::WritePages)
+            }
+        }
     }
 
     fn next_sync(&mut self, now: Nanos) -> Task {
@@ -148,7 +173,7 @@ impl Core {
             return Task::Sync { durable: true };
         }
         let write_due = (self.options.write_policy == WritePolicy::OnInsert)
-            .then(|| self.space.appender().deadline(self.bound()))
+            .then(|| self.space.deadline(self.bound()))
             .flatten();
         // Hours are counted: looking every hour is enough.
         let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);
@@ -239,33 +264,26 @@ impl Core {
 
     fn evict_record(&mut self, cluster: ClusterId, entry: &Entry) {
         let position = self.areas.position(cluster, entry.granule);
-        let digest = entry.digest;
-        if entry.kind != RecordKind::Piece {
-            // Recovery may not have met it yet: then what it has superseded, or the object whose
-            // metadata it replaces, may still turn up and would take its place.
-            self.note_touched(&digest);
+        self.forget_record(entry.kind, &entry.digest, position);
+    }
+
+    /// The record at `position` is given up, if the index leads to it.
+    pub(super) fn evict_object(&mut self, digest: &Digest, position: u32) {
+        let Some(slot) = self.index.get(digest).filter(|slot| slot.position == position) else {
+            return;
+        };
+        self.index.remove(digest);
+        if slot.refreshed
+            && let Some(meta) = self.index.remove(&digest.derive_meta())
+        {
+            self.kill(meta);
         }
-        match entry.kind {
-            RecordKind::Meta => self.evict_meta(&digest, position),
-            RecordKind::Object | RecordKind::Piece => {
-                let Some(slot) = self.index.get(&digest).filter(|slot| slot.position == position)
-                else {
-                    return;
-                };
-                self.index.remove(&digest);
-                if slot.refreshed
-                    && let Some(meta) = self.index.remove(&digest.derive_meta())
-                {
-                    self.kill(meta);
-                }
-                self.tier.set_cluster(&digest, None);
-                self.counters.evicted_records += 1;
-            }
-        }
+        self.tier.set_cluster(digest, None);
+        self.counters.evicted_records += 1;
     }
 
     /// Current metadata go: the object would fall back to older ones, so it goes too.
-    fn evict_meta(&mut self, digest: &Digest, position: u32) {
+    pub(super) fn evict_meta(&mut self, digest: &Digest, position: u32) {
         if !self.index.remove_at(&digest.derive_meta(), position) {
             return;
         }
@@ -327,7 +345,12 @@ impl Core {
 
     /// The journal is durable up to its mark: quarantined clusters may become free.
     pub(crate) fn flushed(&mut self, now: Nanos) {
-        self.space.table_mut().journal_durable(self.journal.durable());
+        match &mut self.space {
+            Space::Clusters(space) => {
+                space.table.journal_durable(self.journal.durable());
+            }
+            Space::Slots(_) => self.slots_flushed(),
+        }
         self.maintenance.last_flush = now;
         self.wake();
         self.kick();
@@ -341,12 +364,13 @@ impl Core {
         let room = self.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();
         loop {
-            self.space.table().encode(&mut clusters);
+            self.space.encode(self.sequence, &mut clusters);
             let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
             if Checkpoint::len(clusters.len(), removed) <= room {
                 break;
             }
-            let Some(deadest) = self.space.table().deadest() else { break };
+            let Space::Clusters(space) = &self.space else { break };
+            let Some(deadest) = space.table.deadest() else { break };
             if self.unrecovered(deadest) {
                 self.abandon_recovery();
             } else {
@@ -362,7 +386,7 @@ impl Core {
         Checkpoint {
             number: self.checkpoint,
             journal_block: self.journal.next_block(),
-            clusters,
+            space: clusters,
             removed,
         }
     }

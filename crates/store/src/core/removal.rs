@@ -6,6 +6,7 @@ use crate::digest::Digest;
 use crate::index::{IndexKind, Slot};
 use crate::journal::{Fact, Moment};
 use crate::object::Object;
+use crate::space::Space;
 
 /// How many pieces a lookup makes sure of: 64 MiB of body, some 50 µs.
 const PIECES_CHECKED: u32 = 1024;
@@ -102,6 +103,13 @@ impl Core {
 
     /// The record of `slot`, which the index has just let go, is dead.
     pub(crate) fn kill(&mut self, slot: Slot) {
+        match &self.space {
+            Space::Clusters(_) => self.kill_in_cluster(slot),
+            Space::Slots(_) => self.kill_at(slot.position),
+        }
+    }
+
+    fn kill_in_cluster(&mut self, slot: Slot) {
         let (cluster, granule) = self.areas.locate(slot.position);
         if self.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
@@ -138,6 +146,10 @@ impl Core {
     pub(super) fn abandon_recovery(&mut self) {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.clear();
+        if !self.space.has_clusters() {
+            recovering.abandoned = true;
+            return;
+        }
         let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();
         unread.append(&mut recovering.under_way);
         for (cluster, incarnation) in unread {

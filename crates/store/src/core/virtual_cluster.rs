@@ -7,6 +7,7 @@
 //! by one. Clusters that hold replaced metadata, or pieces of objects that memory does not take,
 //! are no virtual clusters.
 
+use super::insertion::Room;
 use super::{Core, Now};
 use crate::cluster_table::{ClusterId, State};
 use crate::digest::Digest;
@@ -98,7 +99,7 @@ impl Core {
             // Regrouping needs a place for the objects. Without one they keep the one they have.
             self.begin_cluster();
             let size = self.areas.cluster_size as usize / 2;
-            if !self.make_room(size, now) {
+            if self.make_room(size, now) != Room::Ready {
                 self.dissolve_virtual(cluster);
                 return;
             }

@@ -40,6 +40,13 @@ impl ClusterSpace {
         (self.table.state(cluster) == State::OnDisk).then(|| areas.cluster(cluster))
     }
 
+    /// Seals the open cluster, however full it is, so that it gets its summary.
+    pub(crate) fn seal(&mut self) {
+        if let Some(cluster) = self.appender.seal() {
+            self.table.start_writing(cluster);
+        }
+    }
+
     /// Free clusters, those that wait to become free included.
     pub(crate) fn nearly_free(&self) -> u32 {
         self.table.count(State::Free)

@@ -67,22 +67,22 @@ fn run(name: &'static str, count: usize, device: u64, options: fn() -> Options, 
 }
 
 #[test]
-fn a_roomy_store_equals_a_map() {
+pub fn a_roomy_store_equals_a_map() {
     run("any_sequence::a_roomy_store_equals_a_map", 12, 128 * MIB, product, true);
 }
 
 #[test]
-fn a_tight_store_equals_a_map_that_forgets() {
+pub fn a_tight_store_equals_a_map_that_forgets() {
     run("any_sequence::a_tight_store_equals_a_map_that_forgets", 12, 8 * MIB, product, false);
 }
 
 #[test]
-fn the_ucfs_preset_equals_a_map_that_forgets() {
+pub fn the_ucfs_preset_equals_a_map_that_forgets() {
     run("any_sequence::the_ucfs_preset_equals_a_map_that_forgets", 12, 8 * MIB, ucfs, false);
 }
 
 #[test]
-fn far_more_traffic_than_room() {
+pub fn far_more_traffic_than_room() {
     for seed in seeds("any_sequence::far_more_traffic_than_room", 2) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(8 * MIB, 64 << 10), product());

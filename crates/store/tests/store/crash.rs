@@ -105,17 +105,17 @@ fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: 
 }
 
 #[test]
-fn every_crash_point_of_a_small_history() {
+pub fn every_crash_point_of_a_small_history() {
     every_point("crash::every_crash_point_of_a_small_history", 4, product, true);
 }
 
 #[test]
-fn every_crash_point_with_write_on_evict() {
+pub fn every_crash_point_with_write_on_evict() {
     every_point("crash::every_crash_point_with_write_on_evict", 3, ucfs, false);
 }
 
 #[test]
-fn crashes_while_clusters_are_evicted_and_used_again() {
+pub fn crashes_while_clusters_are_evicted_and_used_again() {
     for seed in seeds("crash::crashes_while_clusters_are_evicted_and_used_again", 4) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
@@ -140,7 +140,7 @@ fn crashes_while_clusters_are_evicted_and_used_again() {
 }
 
 #[test]
-fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
+pub fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
     let name = "crash::power_is_lost_while_the_journal_goes_round_without_a_flush";
     for seed in seeds(name, 2) {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -170,7 +170,7 @@ fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
 }
 
 #[test]
-fn crash_after_crash_after_crash() {
+pub fn crash_after_crash_after_crash() {
     for seed in seeds("crash::crash_after_crash_after_crash", 6) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
@@ -190,7 +190,7 @@ fn crash_after_crash_after_crash() {
 }
 
 #[test]
-fn power_is_lost_again_and_again_with_records_of_one_size() {
+pub fn power_is_lost_again_and_again_with_records_of_one_size() {
     // What an earlier life left behind in a cluster then lies just where the next record of a
     // later life would.
     let name = "crash::power_is_lost_again_and_again_with_records_of_one_size";
@@ -212,7 +212,7 @@ fn power_is_lost_again_and_again_with_records_of_one_size() {
 }
 
 #[test]
-fn a_crash_during_recovery() {
+pub fn a_crash_during_recovery() {
     for seed in seeds("crash::a_crash_during_recovery", 6) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
@@ -236,7 +236,7 @@ fn a_crash_during_recovery() {
 }
 
 #[test]
-fn what_happens_before_recovery_ends_wins_over_what_it_finds() {
+pub fn what_happens_before_recovery_ends_wins_over_what_it_finds() {
     let name = "crash::what_happens_before_recovery_ends_wins_over_what_it_finds";
     for seed in seeds(name, 30) {
         let mut random = fastrand::Rng::with_seed(seed);

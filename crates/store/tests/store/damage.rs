@@ -101,7 +101,7 @@ fn examine(memory: &MemoryDevice, history: &History, crash: Crash, at: Stamp) {
 }
 
 #[test]
-fn any_damage_to_any_image() {
+pub fn any_damage_to_any_image() {
     for seed in seeds("damage::any_damage_to_any_image", 60) {
         let mut random = fastrand::Rng::with_seed(seed);
         let orderly = random.bool();
@@ -114,7 +114,7 @@ fn any_damage_to_any_image() {
 }
 
 #[test]
-fn one_damaged_place_after_an_orderly_stop_brings_nothing_back() {
+pub fn one_damaged_place_after_an_orderly_stop_brings_nothing_back() {
     for seed in seeds("damage::one_damaged_place_after_an_orderly_stop", 60) {
         let mut random = fastrand::Rng::with_seed(seed);
         let (memory, history, at) = image(&mut random, true);

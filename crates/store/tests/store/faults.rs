@@ -79,37 +79,37 @@ fn rising(name: &'static str, operation: Operation, times: u64) {
 }
 
 #[test]
-fn each_write_fails_once() {
+pub fn each_write_fails_once() {
     rising("faults::each_write_fails_once", Operation::Write, 1);
 }
 
 #[test]
-fn each_read_fails_once() {
+pub fn each_read_fails_once() {
     rising("faults::each_read_fails_once", Operation::Read, 1);
 }
 
 #[test]
-fn each_flush_fails_once() {
+pub fn each_flush_fails_once() {
     rising("faults::each_flush_fails_once", Operation::Flush, 1);
 }
 
 #[test]
-fn writes_fail_from_some_point_on() {
+pub fn writes_fail_from_some_point_on() {
     rising("faults::writes_fail_from_some_point_on", Operation::Write, u64::MAX);
 }
 
 #[test]
-fn reads_fail_from_some_point_on() {
+pub fn reads_fail_from_some_point_on() {
     rising("faults::reads_fail_from_some_point_on", Operation::Read, u64::MAX);
 }
 
 #[test]
-fn flushes_fail_from_some_point_on() {
+pub fn flushes_fail_from_some_point_on() {
     rising("faults::flushes_fail_from_some_point_on", Operation::Flush, u64::MAX);
 }
 
 #[test]
-fn a_dead_device_is_given_up_and_nothing_hangs() {
+pub fn a_dead_device_is_given_up_and_nothing_hangs() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     rig.insert(1, 5_000).unwrap();
     for operation in [Operation::Read, Operation::Write, Operation::Flush] {
@@ -125,7 +125,7 @@ fn a_dead_device_is_given_up_and_nothing_hangs() {
 }
 
 #[test]
-fn flipped_bytes_are_never_served() {
+pub fn flipped_bytes_are_never_served() {
     for seed in seeds("faults::flipped_bytes_are_never_served", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());

@@ -19,6 +19,7 @@ mod probe;
 mod promises;
 mod rig;
 mod seeds;
+mod slots;
 mod steps;
 mod trickle;
 mod ucfs_paper;

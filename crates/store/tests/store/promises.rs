@@ -20,7 +20,7 @@ fn both(test: impl Fn(Rig)) {
 }
 
 #[test]
-fn a_fetch_that_began_before_a_removal_is_not_stored() {
+pub fn a_fetch_that_began_before_a_removal_is_not_stored() {
     both(|mut rig| {
         let before = rig.store.begin_fetch(&key(1));
         rig.remove(1);
@@ -36,7 +36,7 @@ fn a_fetch_that_began_before_a_removal_is_not_stored() {
 }
 
 #[test]
-fn a_removal_while_the_body_comes_in_overtakes_it() {
+pub fn a_removal_while_the_body_comes_in_overtakes_it() {
     both(|mut rig| {
         let (store, state) = (rig.store.clone(), rig.next_state(1, 100_000));
         let token = store.begin_fetch(&key(1));
@@ -50,7 +50,7 @@ fn a_removal_while_the_body_comes_in_overtakes_it() {
 }
 
 #[test]
-fn metadata_of_a_version_that_is_gone_are_not_replaced() {
+pub fn metadata_of_a_version_that_is_gone_are_not_replaced() {
     both(|mut rig| {
         for settle in [false, true] {
             rig.insert(1, 100).unwrap();
@@ -71,7 +71,7 @@ fn metadata_of_a_version_that_is_gone_are_not_replaced() {
 }
 
 #[test]
-fn an_entry_does_not_pass_for_a_newer_version_in_the_same_place() {
+pub fn an_entry_does_not_pass_for_a_newer_version_in_the_same_place() {
     let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
     rig.insert(1, 20_000).unwrap();
     let old = rig.entry(1).unwrap();
@@ -85,7 +85,7 @@ fn an_entry_does_not_pass_for_a_newer_version_in_the_same_place() {
 }
 
 #[test]
-fn metadata_are_replaced_without_touching_the_body() {
+pub fn metadata_are_replaced_without_touching_the_body() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     let old = rig.insert(1, 300_000).unwrap();
     rig.settle_durably();
@@ -101,7 +101,7 @@ fn metadata_are_replaced_without_touching_the_body() {
 }
 
 #[test]
-fn a_body_of_another_length_than_announced_is_refused() {
+pub fn a_body_of_another_length_than_announced_is_refused() {
     both(|mut rig| {
         for (announced, len) in [(50, 49), (50, 51), (0, 1), (200_000, 100_000)] {
             let (store, state) = (rig.store.clone(), rig.next_state(1, len));
@@ -119,7 +119,7 @@ fn a_body_of_another_length_than_announced_is_refused() {
 }
 
 #[test]
-fn what_is_larger_than_a_quarter_of_the_device_is_too_large() {
+pub fn what_is_larger_than_a_quarter_of_the_device_is_too_large() {
     both(|mut rig| {
         assert_eq!(rig.insert(1, 12 * MIB), Err(Refusal::TooLarge));
         let state = rig.insert(2, MIB).unwrap();
@@ -128,7 +128,7 @@ fn what_is_larger_than_a_quarter_of_the_device_is_too_large() {
 }
 
 #[test]
-fn an_object_larger_than_memory_is_stored_and_read_by_range() {
+pub fn an_object_larger_than_memory_is_stored_and_read_by_range() {
     let mut rig = Rig::open(formatted(128 * MIB, 256 << 10), product());
     let state = rig.insert(1, 20 * MIB).unwrap();
     assert_eq!(rig.look(1), Seen::Whole(state));
@@ -144,7 +144,7 @@ fn an_object_larger_than_memory_is_stored_and_read_by_range() {
 }
 
 #[test]
-fn a_reader_beside_the_writer_sees_the_same_bytes_or_an_end() {
+pub fn a_reader_beside_the_writer_sees_the_same_bytes_or_an_end() {
     let mut rig = Rig::open(formatted(64 * MIB, 64 << 10), product());
     let (store, state) = (rig.store.clone(), rig.next_state(1, 3 * MIB));
     let token = store.begin_fetch(&key(1));
@@ -175,7 +175,7 @@ fn a_reader_beside_the_writer_sees_the_same_bytes_or_an_end() {
 }
 
 #[test]
-fn an_entry_outlives_its_removal_and_never_shows_wrong_bytes() {
+pub fn an_entry_outlives_its_removal_and_never_shows_wrong_bytes() {
     for seed in seeds("promises::an_entry_outlives_its_removal", 10) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
@@ -197,7 +197,7 @@ fn an_entry_outlives_its_removal_and_never_shows_wrong_bytes() {
 }
 
 #[test]
-fn what_a_caller_drops_half_way_does_no_harm() {
+pub fn what_a_caller_drops_half_way_does_no_harm() {
     for seed in seeds("promises::what_a_caller_drops_half_way_does_no_harm", 10) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
@@ -227,7 +227,7 @@ fn what_a_caller_drops_half_way_does_no_harm() {
 }
 
 #[test]
-fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
+pub fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
     let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
     let state = rig.insert(1, 0).unwrap();
     for number in 2..140 {
@@ -252,7 +252,7 @@ fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
 }
 
 #[test]
-fn a_read_under_way_does_not_bring_back_what_is_removed_meanwhile() {
+pub fn a_read_under_way_does_not_bring_back_what_is_removed_meanwhile() {
     for purge in [false, true] {
         let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
         rig.insert(1, 20_000).unwrap();
@@ -308,17 +308,17 @@ fn metadata_outlived_by_their_objects(trouble: bool) {
 }
 
 #[test]
-fn an_object_whose_newer_metadata_are_evicted_goes_with_them() {
+pub fn an_object_whose_newer_metadata_are_evicted_goes_with_them() {
     metadata_outlived_by_their_objects(false);
 }
 
 #[test]
-fn an_object_whose_newer_metadata_are_evicted_unseen_goes_with_them() {
+pub fn an_object_whose_newer_metadata_are_evicted_unseen_goes_with_them() {
     metadata_outlived_by_their_objects(true);
 }
 
 #[test]
-fn memory_answers_without_a_read_and_the_device_after_a_restart() {
+pub fn memory_answers_without_a_read_and_the_device_after_a_restart() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     rig.insert(1, 5_000).unwrap();
     assert_eq!(rig.entry(1).unwrap().source(), Source::Ram);
@@ -336,7 +336,7 @@ fn memory_answers_without_a_read_and_the_device_after_a_restart() {
 }
 
 #[test]
-fn a_page_and_its_parts_are_read_together_by_the_ucfs_preset() {
+pub fn a_page_and_its_parts_are_read_together_by_the_ucfs_preset() {
     let mut rig = Rig::open(formatted(64 * MIB, 64 << 10), ucfs());
     for number in 0..2_000 {
         rig.insert(number, 3_000).unwrap();
@@ -351,7 +351,7 @@ fn a_page_and_its_parts_are_read_together_by_the_ucfs_preset() {
 }
 
 #[test]
-fn the_longest_key_is_stored_and_told_from_its_neighbours() {
+pub fn the_longest_key_is_stored_and_told_from_its_neighbours() {
     let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), product());
     let store = rig.store.clone();
     let long = |last: u8| {

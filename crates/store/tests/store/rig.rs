@@ -2,6 +2,7 @@
 //! everything waits for it: hours of the store pass in milliseconds, and the same seed gives the
 //! same run.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -13,8 +14,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use device::{ManualClock, MemoryDevice};
 use store::{
-    Entry, FetchToken, FormatOptions, Hint, Lookup, OpenError, Options, ReadError, Refusal, Store,
-    WritePolicy,
+    Entry, FetchToken, FormatOptions, Hint, LayoutName, Lookup, OpenError, Options, ReadError,
+    Refusal, Store, WritePolicy,
 };
 
 use crate::content::{State, key};
@@ -58,10 +59,24 @@ pub struct Rig {
     options: Options,
 }
 
+thread_local! {
+    /// The layout and packet that this test's caches have.
+    static LAYOUT: Cell<(LayoutName, u32)> = const { Cell::new((LayoutName::Cluster, 0)) };
+}
+
+/// From here on this test's caches have this layout, and packets of so many bytes.
+pub fn use_layout(layout: LayoutName, packet: u32) {
+    LAYOUT.set((layout, packet));
+}
+
 /// A memory device with a new cache on it.
 pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
     let memory = MemoryDevice::new(len, 512);
-    let format = FormatOptions { cluster_size: Some(cluster_size), ..FormatOptions::default() };
+    let format = FormatOptions {
+        layout: LAYOUT.get().0,
+        cluster_size: Some(cluster_size),
+        ..FormatOptions::default()
+    };
     let formatting = store::format(&memory, &format, [7; 48], START);
     now_or_never(formatting).unwrap();
     memory
@@ -69,12 +84,12 @@ pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
 
 /// The product's options with the memory of a small machine.
 pub fn product() -> Options {
-    Options { memory: 2 << 20, ..Options::default() }
+    Options { memory: 2 << 20, packet: LAYOUT.get().1, ..Options::default() }
 }
 
 /// The paper's, but with objects of any size.
 pub fn ucfs() -> Options {
-    Options { memory: 2 << 20, object_max: None, ..Options::ucfs() }
+    Options { memory: 2 << 20, object_max: None, packet: LAYOUT.get().1, ..Options::ucfs() }
 }
 
 impl Rig {

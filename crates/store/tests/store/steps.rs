@@ -26,7 +26,7 @@ fn record_of(rig: &mut Rig, number: u32) -> Extent {
 }
 
 #[test]
-fn what_was_damaged_and_stored_anew_does_not_come_back_after_a_kill() {
+pub fn what_was_damaged_and_stored_anew_does_not_come_back_after_a_kill() {
     for options in [product(), ucfs()] {
         let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options.clone());
         let old = rig.insert(1, 5_000).unwrap();
@@ -43,7 +43,7 @@ fn what_was_damaged_and_stored_anew_does_not_come_back_after_a_kill() {
 }
 
 #[test]
-fn the_death_of_a_damaged_record_is_written_within_the_bound() {
+pub fn the_death_of_a_damaged_record_is_written_within_the_bound() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     rig.insert(1, 5_000).unwrap();
     rig = rig.reopen();
@@ -58,7 +58,7 @@ fn the_death_of_a_damaged_record_is_written_within_the_bound() {
 }
 
 #[test]
-fn a_commit_that_nobody_waits_for_leaves_the_object_whole() {
+pub fn a_commit_that_nobody_waits_for_leaves_the_object_whole() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     rig.insert(1, 5_000).unwrap();
     rig.settle();
@@ -80,7 +80,7 @@ fn a_commit_that_nobody_waits_for_leaves_the_object_whole() {
 }
 
 #[test]
-fn a_body_with_a_hole_is_not_committed() {
+pub fn a_body_with_a_hole_is_not_committed() {
     let options = Options { object_max: Some(100_000), ..product() };
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options);
     let (store, state) = (rig.store.clone(), rig.next_state(1, 90_000));
@@ -97,7 +97,7 @@ fn a_body_with_a_hole_is_not_committed() {
 }
 
 #[test]
-fn metadata_longer_than_any_record_are_refused() {
+pub fn metadata_longer_than_any_record_are_refused() {
     let mut rig = Rig::open(formatted(128 * MIB, 4 << 20), product());
     let store = rig.store.clone();
     let token = store.begin_fetch(&key(1));
@@ -113,7 +113,7 @@ fn metadata_longer_than_any_record_are_refused() {
 }
 
 #[test]
-fn a_record_found_damaged_during_a_stop_does_not_come_back() {
+pub fn a_record_found_damaged_during_a_stop_does_not_come_back() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     let old = rig.insert(1, 5_000).unwrap();
     rig = rig.reopen();
@@ -148,7 +148,7 @@ fn a_record_found_damaged_during_a_stop_does_not_come_back() {
 }
 
 #[test]
-fn one_timers_are_no_older_after_a_kill() {
+pub fn one_timers_are_no_older_after_a_kill() {
     let options = Options { one_timer_age: Some(Duration::from_secs(3_600)), ..product() };
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options.clone());
     let state = rig.insert(1, 5_000).unwrap();
@@ -163,7 +163,7 @@ fn one_timers_are_no_older_after_a_kill() {
 }
 
 #[test]
-fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only() {
+pub fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     for number in 0..400 {
         rig.insert(number, 20_000).unwrap();
@@ -196,7 +196,7 @@ fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only() {
 }
 
 #[test]
-fn a_large_object_is_a_miss_while_its_pieces_are_not_recovered_and_a_hit_afterwards() {
+pub fn a_large_object_is_a_miss_while_its_pieces_are_not_recovered_and_a_hit_afterwards() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     // More clusters than recovery reads at a time.
     let state = rig.insert(1, 2_000_000).unwrap();
@@ -210,7 +210,7 @@ fn a_large_object_is_a_miss_while_its_pieces_are_not_recovered_and_a_hit_afterwa
 }
 
 #[test]
-fn pieces_of_a_version_that_is_gone_count_as_dead() {
+pub fn pieces_of_a_version_that_is_gone_count_as_dead() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     rig.insert(1, 500_000).unwrap();
     rig.settle();
@@ -220,7 +220,7 @@ fn pieces_of_a_version_that_is_gone_count_as_dead() {
 }
 
 #[test]
-fn a_writer_that_outlives_its_token_is_overtaken() {
+pub fn a_writer_that_outlives_its_token_is_overtaken() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     let (store, state) = (rig.store.clone(), rig.next_state(1, 100));
     let token = store.begin_fetch(&key(1));

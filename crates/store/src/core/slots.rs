@@ -1,0 +1,160 @@
+//! What the core decides for a space of slots: which records make room, and when they are dead.
+
+use super::Core;
+use super::insertion::Room;
+use crate::api::Refusal;
+use crate::index::Slot;
+use crate::journal::Fact;
+use crate::record::RecordKind;
+use crate::space::slots::SlotSpace;
+use crate::space::slots::page_write::{PageDone, PageJob};
+use crate::space::slots::record_table::Listed;
+
+/// Records given up in one step.
+const EVICT_STEP: usize = 64;
+/// Records given up at a time for an insertion that finds no place.
+const EVICT_FOR_ROOM: usize = 8;
+
+impl Core {
+    /// A run of free slots, or several; evicts for them (systems U3: up to a bound).
+    pub(super) fn make_room_in_slots(&mut self, len: usize) -> Room {
+        let Some(space) = self.space.slots_mut() else { return Room::Refused(Refusal::NoSpace) };
+        if space.assembling() {
+            return Room::Refused(Refusal::Busy);
+        }
+        if space.reserve(len) {
+            return Room::Ready;
+        }
+        self.maintenance.starved = true;
+        self.kick();
+        if space_waits(self) {
+            return Room::Wait;
+        }
+        for _ in 0..EVICT_FOR_ROOM {
+            let Some(space) = self.space.slots_mut() else { break };
+            if !space.may_evict_for_room() || !self.evict_one() {
+                return Room::Refused(Refusal::NoSpace);
+            }
+        }
+        Room::Wait
+    }
+
+    /// Gives records up until no more slots are taken than may be, at most some per step. True
+    /// when there is more to do.
+    pub(super) fn evict_overfull(&mut self) -> bool {
+        for _ in 0..EVICT_STEP {
+            if !self.space.slots().is_some_and(|space| space.overfull()) {
+                return false;
+            }
+            if !self.evict_one() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives up the record that the policy names. False when there is none.
+    fn evict_one(&mut self) -> bool {
+        let Some(victim) = self.space.slots_mut().and_then(|space| space.victim()) else {
+            return false;
+        };
+        self.forget_listed(&victim);
+        self.kill_at(victim.run.first);
+        true
+    }
+
+    /// Nothing leads to the record any more.
+    fn forget_listed(&mut self, record: &Listed) {
+        self.forget_record(record.kind, &record.digest, record.run.first);
+    }
+
+    /// The record at `position` is dead: recovery learns it, and its slots become free in time.
+    pub(crate) fn kill_at(&mut self, position: u32) {
+        let place = self.place_at(position);
+        let Some(space) = self.space.slots_mut() else { return };
+        let Some(place) = place else { return };
+        self.journal.note(Fact::Released { position, sequence: place.incarnation });
+        space.release(position, self.journal.now());
+        self.kick();
+    }
+
+    /// The object at `position` has new metadata, in the record placed last; `old` is where those
+    /// before were.
+    pub(super) fn note_refresh(&mut self, position: u32, old: Option<Slot>) {
+        let sequence = self.sequence;
+        let Some(space) = self.space.slots_mut() else { return };
+        space.refreshed(position, sequence);
+        if let Some(old) = old {
+            space.supersede_meta(sequence, old.position);
+        }
+        self.journal.note(Fact::Refreshed { position, sequence });
+    }
+
+    /// All that lives is listed: the rest is free from now on.
+    pub(crate) fn assembled(&mut self) {
+        let Some(space) = self.space.slots_mut() else { return };
+        for record in space.assembled() {
+            self.forget_listed(&record);
+        }
+    }
+
+    /// The job has ended.
+    pub(crate) fn pages_written(&mut self, job: PageJob, done: Vec<PageDone>) {
+        let Some(space) = self.space.slots_mut() else { return };
+        let written = job.writes.iter().zip(&done).filter(|(_, done)| done.whole);
+        let bytes: u64 = written.map(|(write, _)| write.bytes()).sum();
+        let lost = space.end_write(job, done);
+        self.counters.record_bytes_written += bytes;
+        for position in lost {
+            let Some(space) = self.space.slots() else { return };
+            let Some(record) = space.listed(position).copied() else { continue };
+            self.counters.lost_records += 1;
+            self.forget_listed(&record);
+            self.journal.note(Fact::Released { position, sequence: record.sequence });
+            if let Some(space) = self.space.slots_mut() {
+                space.condemn(position);
+            }
+        }
+        self.maintenance.unflushed = true;
+        self.wake();
+    }
+
+    /// A flush has ended: slots become free, superseded metadata die.
+    pub(super) fn slots_flushed(&mut self) {
+        let durable = self.journal.durable();
+        let Some(space) = self.space.slots_mut() else { return };
+        space.end_flush();
+        space.journal_durable(durable);
+        let dead = space.dead_metas();
+        self.maintenance.starved = false;
+        dead.into_iter().for_each(|position| self.kill_at(position));
+    }
+
+    /// Whether free slots are wanted and wait for nothing but the journal.
+    pub(super) fn slots_wait(&self) -> bool {
+        space_waits(self)
+            && (self.maintenance.starved || self.space.slots().is_some_and(SlotSpace::is_short))
+    }
+
+    /// Removes what leads to a record of `kind` at `position`.
+    pub(crate) fn forget_record(
+        &mut self,
+        kind: RecordKind,
+        digest: &crate::digest::Digest,
+        position: u32,
+    ) {
+        if kind != RecordKind::Piece {
+            // Recovery may not have met it yet: then what it has superseded, or the object whose
+            // metadata it replaces, may still turn up and would take its place.
+            self.note_touched(digest);
+        }
+        match kind {
+            RecordKind::Meta => self.evict_meta(digest, position),
+            RecordKind::Object | RecordKind::Piece => self.evict_object(digest, position),
+        }
+    }
+}
+
+fn space_waits(core: &Core) -> bool {
+    core.space.slots().is_some_and(|space| space.waits_for_journal())
+}

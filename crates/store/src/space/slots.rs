@@ -1,0 +1,597 @@
+//! The space of the layouts that reuse bytes record by record: `stream`, `unified`, `buddy`.
+//!
+//! The device is numbered in slots. The layout says which slots a record takes; they are free
+//! again once the record is dead, the journal has made that durable, and nobody reads or writes
+//! there any more. A record's checksum is bound to its position and its sequence number, so that
+//! what stood there before is never taken for it.
+//!
+//! Which record to give up for room is the eviction policy's to say (LRU as in the papers, or any
+//! other of [`crate::policy`]).
+
+pub(crate) mod batches;
+mod frontier;
+pub(crate) mod image;
+pub(crate) mod page_write;
+mod quarantine;
+pub(crate) mod record_table;
+pub(crate) mod run_header;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use device::{Extent, Nanos, WRITE_ALIGN};
+
+use super::{Location, Split};
+use crate::account::Account;
+use crate::areas::Areas;
+use crate::digest::Digest;
+use crate::index::Index;
+use crate::journal::Moment;
+use crate::layout::{AnyLayout, Layout, LayoutKind, Run};
+use crate::policy::{AnyPolicy, Parameters, Policy, PolicyName};
+use crate::record::{Place, Record, RecordKind};
+use crate::stats::SlotStats;
+use batches::{Batches, Unwritten};
+use frontier::Frontier;
+use image::SlotImage;
+use page_write::{Edge, PageDone, PageJob, PageWrite};
+use quarantine::Quarantine;
+use record_table::{Listed, RecordId, RecordTable};
+use run_header::RUN_HEADER_LEN;
+
+/// Bytes of a page: what is written alone.
+pub(crate) const PAGE: u64 = WRITE_ALIGN as u64;
+
+/// How a slot space works.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotOptions {
+    pub(crate) layout: LayoutKind,
+    pub(crate) policy: PolicyName,
+    /// Percent of the slots that may be taken before something is evicted.
+    pub(crate) fill_percent: u8,
+    /// Bytes of a packet; 0: none.
+    pub(crate) packet: u32,
+    /// Records that one insertion may cost others for want of a fitting place.
+    pub(crate) evict_max: u32,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlotCounters {
+    /// Records that lie in several runs, and all runs of those.
+    pub(crate) split_records: u64,
+    pub(crate) split_runs: u64,
+    /// Pages read because only a part of them was to be written.
+    pub(crate) page_reads: u64,
+}
+
+/// A place that was found for a record which has not come yet.
+struct Reserved {
+    bytes: usize,
+    runs: Vec<Run>,
+}
+
+/// See the module.
+pub(crate) struct SlotSpace {
+    layout: AnyLayout,
+    policy: AnyPolicy,
+    records: RecordTable,
+    batches: Batches,
+    quarantine: Quarantine,
+    frontier: Frontier,
+    /// Deaths of records that the next checkpoint must name: position and sequence number.
+    recent_deaths: Vec<(u32, u64)>,
+    /// Metadata records that die when a later one is on the device for good: that one's sequence
+    /// number, and their position.
+    superseded_metas: Vec<(u64, u32)>,
+    /// Positions of objects with replaced metadata, and the sequence number of the newest.
+    refreshed: BTreeMap<u32, u64>,
+    reserved: Option<Reserved>,
+    /// The last page that was written, when it was not full: its offset from slot 0.
+    last_page: Option<(u64, Vec<u8>)>,
+    slots: u32,
+    slot_bytes: u32,
+    /// Slots of live records, of bad ones.
+    live: u64,
+    bad: u64,
+    fill_max: u64,
+    evict_max: u32,
+    /// Records evicted for the insertion that waits.
+    evicted_for_room: u32,
+    /// While what lives is not known yet, what is known of it: nothing is placed, nothing found.
+    assembling: Option<Box<SlotImage>>,
+    pub(crate) counters: SlotCounters,
+}
+
+impl SlotSpace {
+    /// An empty space of `slots` slots; until [`SlotSpace::assembled`] what lives is what `assembling`
+    /// says.
+    pub(crate) fn new(
+        slots: u32,
+        slot_bytes: u32,
+        options: &SlotOptions,
+        assembling: Option<SlotImage>,
+    ) -> SlotSpace {
+        let space = crate::layout::Space { slots, slot_bytes, run_header: RUN_HEADER_LEN as u32 };
+        let fill_max = u64::from(slots) * u64::from(options.fill_percent) / 100;
+        SlotSpace {
+            layout: AnyLayout::new(options.layout, space),
+            policy: AnyPolicy::new(options.policy, &Parameters::new(fill_max)),
+            records: RecordTable::default(),
+            batches: Batches::new(slot_bytes, options.packet, PAGE as u32),
+            quarantine: Quarantine::default(),
+            frontier: Frontier::default(),
+            recent_deaths: Vec::new(),
+            superseded_metas: Vec::new(),
+            refreshed: BTreeMap::new(),
+            reserved: None,
+            last_page: None,
+            slots,
+            slot_bytes,
+            live: 0,
+            bad: 0,
+            fill_max,
+            evict_max: options.evict_max,
+            evicted_for_room: 0,
+            assembling: assembling.map(Box::new),
+            counters: SlotCounters::default(),
+        }
+    }
+
+    /// Whether what lives here is still being found out.
+    pub(crate) fn assembling(&self) -> bool {
+        self.assembling.is_some()
+    }
+
+    // ---- Places
+
+    /// Sets a place aside for a record of `bytes` bytes. False when there is none now.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
+        if self.reserved.as_ref().is_some_and(|reserved| reserved.bytes == bytes) {
+            return true;
+        }
+        self.give_back_reserved();
+        let mut runs = Vec::with_capacity(1);
+        if !self.layout.place(bytes as u64, &mut runs) {
+            return false;
+        }
+        self.evicted_for_room = 0;
+        self.reserved = Some(Reserved { bytes, runs });
+        true
+    }
+
+    fn give_back_reserved(&mut self) {
+        if let Some(reserved) = self.reserved.take() {
+            self.free(reserved.runs);
+        }
+    }
+
+    /// Puts a record into the place that was set aside for it; its header has its sequence number.
+    /// Returns its position.
+    pub(crate) fn add(&mut self, record: &Arc<Record>, now: Nanos) -> u32 {
+        let reserved = self.reserved.take().expect("room was made for the record");
+        assert_eq!(reserved.bytes, record.len(), "the room that was made is for this record");
+        let runs: Arc<[Run]> = reserved.runs.into();
+        let header = &record.header;
+        if runs.len() > 1 {
+            self.counters.split_records += 1;
+            self.counters.split_runs += runs.len() as u64;
+        }
+        let listed = Listed {
+            digest: header.digest,
+            sequence: header.sequence,
+            run: runs[0],
+            len: record.len() as u32,
+            kind: header.kind,
+        };
+        self.list(listed, &runs[1..]);
+        let place = Place { position: runs[0].first, incarnation: header.sequence };
+        self.frontier.placed(header.sequence);
+        self.quarantine.pin(place.position);
+        self.batches.add(Unwritten { record: Arc::clone(record), place, runs }, now);
+        place.position
+    }
+
+    fn list(&mut self, record: Listed, further: &[Run]) {
+        let runs = std::iter::once(&record.run).chain(further);
+        let slots: u64 = runs.map(|run| u64::from(run.len)).sum();
+        let id = self.records.add(record, further);
+        self.live += slots;
+        // Metadata go with their object.
+        if record.kind != RecordKind::Meta {
+            let entry = crate::policy::Entry { hash: record.digest.hash(), size: slots };
+            self.policy.insert(id, entry);
+        }
+    }
+
+    /// The place of the record at `position`; `None` when nothing lives there.
+    pub(crate) fn place_at(&self, position: u32) -> Option<Place> {
+        let record = self.records.at(position)?;
+        Some(Place { position, incarnation: record.sequence })
+    }
+
+    /// The record at `position`, when not all of it is on the device yet.
+    pub(crate) fn unwritten(&self, position: u32) -> Option<&Arc<Record>> {
+        self.batches.get(position).filter(|record| {
+            self.records.at(position).is_some_and(|at| at.sequence == record.header.sequence)
+        })
+    }
+
+    /// See [`super::Space::locate`].
+    pub(crate) fn locate(&self, areas: &Areas, position: u32) -> Location {
+        let id = self.records.id(position).expect("what is read lives");
+        let runs = self.records.runs(id);
+        let (first, further) = runs.split_first().expect("a record has a run");
+        let extent = self.extent(areas, *first);
+        let further: Vec<Extent> = further.iter().map(|run| self.extent(areas, *run)).collect();
+        let split = (!further.is_empty()).then(|| Box::new(Split { runs, further }));
+        Location { extent, split }
+    }
+
+    fn extent(&self, areas: &Areas, run: Run) -> Extent {
+        let len = u64::from(run.len) * u64::from(self.slot_bytes);
+        Extent { offset: areas.offset(run.first), len }
+    }
+
+    /// The record at `position` was asked for.
+    pub(crate) fn touch(&mut self, position: u32) {
+        if let Some(id) = self.records.id(position) {
+            self.policy.touch(id);
+        }
+    }
+
+    /// As [`SlotSpace::touch`], if that record is still there.
+    pub(crate) fn touch_place(&mut self, place: Place) {
+        if self.place_at(place.position) == Some(place) {
+            self.touch(place.position);
+        }
+    }
+
+    pub(crate) fn pin(&mut self, position: u32) {
+        self.quarantine.pin(position);
+    }
+
+    /// True when that made something free.
+    pub(crate) fn unpin(&mut self, position: u32) -> bool {
+        let runs = self.quarantine.unpin(position);
+        let freed = !runs.is_empty();
+        self.free(runs);
+        freed
+    }
+
+    fn free(&mut self, runs: Vec<Run>) {
+        runs.into_iter().for_each(|run| self.layout.release(run));
+    }
+
+    // ---- Death
+
+    /// The record at `position` is dead as of `moment`, the journal's after it was told: it gives
+    /// its slots back when they may be.
+    pub(crate) fn release(&mut self, position: u32, moment: Moment) {
+        let Some(id) = self.records.id(position) else { return };
+        let record = *self.records.get(id);
+        if self.policy.contains(id) {
+            self.policy.remove(id);
+        }
+        let runs = self.records.remove(id);
+        self.live -= runs.iter().map(|run| u64::from(run.len)).sum::<u64>();
+        // While the live records are being found, what is not listed is free when all are.
+        match &mut self.assembling {
+            None => self.quarantine.add(moment, runs),
+            Some(image) => image.apply_death(position, record.sequence),
+        }
+        self.recent_deaths.push((position, record.sequence));
+        self.refreshed.remove(&position);
+    }
+
+    /// The metadata record at `old` is out of date once the one with the sequence number `new` is
+    /// on the device for good: were it dead before, a crash could bring still older ones back.
+    pub(crate) fn supersede_meta(&mut self, new: u64, old: u32) {
+        self.superseded_metas.push((new, old));
+    }
+
+    /// The object at `position` has new metadata, in the record with this sequence number.
+    pub(crate) fn refreshed(&mut self, position: u32, sequence: u64) {
+        self.refreshed.insert(position, sequence);
+    }
+
+    /// The metadata records that may die now.
+    pub(crate) fn dead_metas(&mut self) -> Vec<u32> {
+        let frontier = &self.frontier;
+        let done = self.superseded_metas.extract_if(.., |(new, _)| frontier.is_flushed(*new));
+        done.map(|(_, old)| old).collect()
+    }
+
+    /// The record to give up next, and not for another reason than room: it is forgotten by the
+    /// policy. `None` when all are in use.
+    pub(crate) fn victim(&mut self) -> Option<Listed> {
+        let (records, quarantine) = (&self.records, &self.quarantine);
+        let pinned = |id| quarantine.pinned(records.get(id).run.first);
+        let id = self.policy.victim(pinned)?;
+        self.policy.evict(id);
+        Some(*self.records.get(id))
+    }
+
+    /// Slots to be given up so that no more are taken than may be.
+    pub(crate) fn overfull(&self) -> bool {
+        !self.assembling() && self.live > self.fill_max
+    }
+
+    /// Whether one more record may be given up for the insertion that waits; counts it.
+    pub(crate) fn may_evict_for_room(&mut self) -> bool {
+        self.evicted_for_room += 1;
+        if self.evicted_for_room > self.evict_max {
+            self.evicted_for_room = 0;
+            return false;
+        }
+        true
+    }
+
+    /// Whether so few slots are free that those which wait for the journal are wanted.
+    pub(crate) fn is_short(&self) -> bool {
+        let spare = u64::from(self.slots) - self.fill_max;
+        u64::from(self.layout.free_slots()) < spare / 2
+    }
+
+    /// Whether slots wait for the journal.
+    pub(crate) fn waits_for_journal(&self) -> bool {
+        self.quarantine.waits()
+    }
+
+    /// The journal is durable up to `moment`.
+    pub(crate) fn journal_durable(&mut self, moment: Moment) {
+        let runs = self.quarantine.journal_durable(moment);
+        self.free(runs);
+    }
+
+    // ---- Writing
+
+    pub(crate) fn batches(&self) -> &Batches {
+        &self.batches
+    }
+
+    pub(crate) fn batches_mut(&mut self) -> &mut Batches {
+        &mut self.batches
+    }
+
+    /// What is to be written now.
+    pub(crate) fn begin_write(&mut self) -> Option<PageJob> {
+        let batches = self.batches.begin_write();
+        let writes = batches.into_iter().map(|batch| {
+            let slot_bytes = u64::from(self.slot_bytes);
+            let first = u64::from(batch.slots.first) * slot_bytes;
+            let end = u64::from(batch.slots.end()) * slot_bytes;
+            let (from, to) = (first / PAGE * PAGE, end.next_multiple_of(PAGE));
+            let one_page = to - from == PAGE;
+            let other = |page: u64| self.others_in(page, batch.slots);
+            let head = from < first || one_page && end < to;
+            let head = if head && other(from) { self.edge(from) } else { Edge::Free };
+            let tail = end < to && !one_page && other(to - PAGE);
+            let tail = if tail { self.edge(to - PAGE) } else { Edge::Free };
+            PageWrite { batch, from, to, head, tail, slot_bytes }
+        });
+        let writes: Vec<PageWrite> = writes.collect();
+        (!writes.is_empty()).then_some(PageJob { writes })
+    }
+
+    /// Whether the page at `offset` holds something that is on the device, beside `ours`.
+    fn others_in(&self, offset: u64, ours: Run) -> bool {
+        let slot_bytes = u64::from(self.slot_bytes);
+        let first = (offset / slot_bytes) as u32;
+        let end = ((offset + PAGE).div_ceil(slot_bytes) as u32).min(self.slots);
+        (first..end).any(|slot| {
+            let is_ours = ours.first <= slot && slot < ours.end();
+            !is_ours && self.layout.is_used(slot) && !self.batches.covers(slot)
+        })
+    }
+
+    fn edge(&self, page: u64) -> Edge {
+        match &self.last_page {
+            Some((at, bytes)) if *at == page => Edge::Known(bytes.clone()),
+            _ => Edge::Read,
+        }
+    }
+
+    /// The job has ended. Returns the positions of the records that were lost.
+    pub(crate) fn end_write(&mut self, job: PageJob, done: Vec<PageDone>) -> Vec<u32> {
+        self.batches.end_write();
+        let mut lost = Vec::new();
+        for (write, done) in job.writes.into_iter().zip(done) {
+            self.counters.page_reads += done.reads;
+            let covers = |at: u64| write.from <= at && at < write.to;
+            if self.last_page.as_ref().is_some_and(|(at, _)| covers(*at)) {
+                self.last_page = None;
+            }
+            let end = u64::from(write.batch.slots.end()) * write.slot_bytes;
+            if done.whole && end < write.to {
+                self.last_page = Some((write.to - PAGE, done.last_page));
+            }
+            for part in &write.batch.parts {
+                if !done.whole {
+                    lost.push(part.of.place.position);
+                    self.frontier.lost(part.of.place.incarnation);
+                }
+                if self.batches.settle(part) {
+                    self.frontier.written(part.of.place.incarnation);
+                    self.unpin(part.of.place.position);
+                }
+            }
+        }
+        lost
+    }
+
+    /// The slots of the record at `position` could not be written: nobody gets them again.
+    pub(crate) fn condemn(&mut self, position: u32) {
+        let Some(id) = self.records.id(position) else { return };
+        if self.policy.contains(id) {
+            self.policy.remove(id);
+        }
+        let record = *self.records.get(id);
+        let slots: u64 = self.records.remove(id).iter().map(|run| u64::from(run.len)).sum();
+        self.live -= slots;
+        self.bad += slots;
+        self.recent_deaths.push((position, record.sequence));
+        self.refreshed.remove(&position);
+    }
+
+    /// A flush of the device begins.
+    pub(crate) fn begin_flush(&mut self) {
+        self.frontier.begin_flush();
+    }
+
+    /// The flush ended well.
+    pub(crate) fn end_flush(&mut self) {
+        self.frontier.end_flush();
+    }
+
+    // ---- Checkpoints and recovery
+
+    /// What a checkpoint must say; `sequence` is the last one given out.
+    pub(crate) fn image(&mut self, sequence: u64) -> SlotImage {
+        if let Some(image) = &self.assembling {
+            return (**image).clone();
+        }
+        let reached = self.frontier.reached(sequence);
+        self.recent_deaths.retain(|(_, sequence)| *sequence > reached);
+        let mut image = SlotImage::new(self.slots, reached, self.recent_deaths.clone());
+        self.refreshed.iter().for_each(|(at, sequence)| image.apply_refresh(*at, *sequence));
+        let old = self.records.iter().filter(|(_, record)| record.sequence <= reached);
+        old.for_each(|(_, record)| image.starts.set(record.run.first));
+        image
+    }
+
+    /// Lists a record that recovery found, in place of an older one at its position.
+    pub(crate) fn found(&mut self, record: Listed, further: &[Run]) {
+        assert!(self.assembling(), "recovery has ended");
+        self.list(record, further);
+    }
+
+    /// All records with their runs after the first: metadata, then the others in the order in which
+    /// the policy would give them up. It is empty afterwards.
+    pub(crate) fn in_order(&mut self) -> Vec<(Listed, Vec<Run>)> {
+        let is_meta = |record: &Listed| record.kind == RecordKind::Meta;
+        let metas = self.records.iter().filter(|(_, record)| is_meta(record));
+        let mut order: Vec<RecordId> = metas.map(|(id, _)| id).collect();
+        while let Some(id) = self.policy.victim(|_| false) {
+            self.policy.evict(id);
+            order.push(id);
+        }
+        let record = |id: RecordId| (*self.records.get(id), self.records.runs(id).split_off(1));
+        order.into_iter().map(record).collect()
+    }
+
+    /// All records of objects.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = Listed> {
+        let listed = self.records.iter().map(|(_, record)| *record);
+        listed.filter(|record| record.kind == RecordKind::Object)
+    }
+
+    /// What lies at `position`, while recovery looks.
+    pub(crate) fn listed(&self, position: u32) -> Option<&Listed> {
+        self.records.at(position)
+    }
+
+    /// A record that recovery found is not the one that lives.
+    pub(crate) fn unlist(&mut self, position: u32) {
+        let Some(id) = self.records.id(position) else { return };
+        if self.policy.contains(id) {
+            self.policy.remove(id);
+        }
+        let runs = self.records.remove(id);
+        self.live -= runs.iter().map(|run| u64::from(run.len)).sum::<u64>();
+    }
+
+    /// All live records are listed: from now on the rest is free. Returns those that cannot be where
+    /// they are said to be, and are not listed any more.
+    pub(crate) fn assembled(&mut self) -> Vec<Listed> {
+        let mut wrong = Vec::new();
+        let mut newest = (0, 0);
+        let ids: Vec<(u64, u32)> =
+            self.records.iter().map(|(id, record)| (record.sequence, id)).collect();
+        for (sequence, id) in ids {
+            let runs = self.records.runs(id);
+            let taken = runs.iter().take_while(|run| self.layout.occupy(**run)).count();
+            if taken < runs.len() {
+                runs[..taken].iter().for_each(|run| self.layout.release(*run));
+                wrong.push(*self.records.get(id));
+            } else {
+                newest = newest.max((sequence, runs[runs.len() - 1].end()));
+            }
+        }
+        wrong.iter().for_each(|record| self.unlist(record.run.first));
+        self.layout.resume_at(newest.1.min(self.slots - 1));
+        self.assembling = None;
+        wrong
+    }
+
+    // ---- Figures
+
+    pub(crate) fn stats(&self) -> SlotStats {
+        let reserved = self.reserved.iter().flat_map(|reserved| &reserved.runs);
+        let reserved: u64 = reserved.map(|run| u64::from(run.len)).sum();
+        SlotStats {
+            slots: u64::from(self.slots),
+            slot_bytes: self.slot_bytes,
+            free: u64::from(self.layout.free_slots()),
+            live: self.live,
+            waiting: self.quarantine.slots(),
+            bad: self.bad,
+            lost: u64::from(self.layout.lost_slots()) + reserved,
+            free_pieces: self.layout.free_pieces(),
+            records: self.records.len(),
+            split_records: self.counters.split_records,
+            split_runs: self.counters.split_runs,
+            page_reads: self.counters.page_reads,
+        }
+    }
+
+    /// See [`super::Space::account`].
+    pub(crate) fn account(&self, index: &Index) -> Result<Account, String> {
+        for slot in index.slots() {
+            if self.records.id(slot.position).is_none() && !self.assembling() {
+                return Err(format!(
+                    "an entry leads to slot {}, where nothing lives",
+                    slot.position
+                ));
+            }
+        }
+        let listed: u64 = self
+            .records
+            .iter()
+            .flat_map(|(id, _)| self.records.runs(id))
+            .map(|run| u64::from(run.len))
+            .sum();
+        let stats = self.stats();
+        if listed != stats.live {
+            return Err(format!("records take {listed} slots, {} count as live", stats.live));
+        }
+        let bytes = |slots: u64| slots * u64::from(self.slot_bytes);
+        // Until it is known what lives, all that is not listed may.
+        let used = if self.assembling() { stats.slots } else { stats.live + stats.lost };
+        let free = if self.assembling() { 0 } else { stats.free };
+        let pinned = self.quarantine.draining();
+        Ok(Account {
+            all: bytes(stats.slots),
+            used: bytes(used),
+            free: bytes(free),
+            quarantined: bytes(stats.waiting - pinned),
+            pinned: bytes(pinned),
+            bad: bytes(stats.bad),
+        })
+    }
+
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.layout.memory_bytes() + self.policy.memory_bytes() + self.records.memory_bytes()
+    }
+}
+
+impl Digest {
+    /// A number that is as uniform as the digest.
+    fn hash(&self) -> u64 {
+        u64::from_le_bytes(self.0[..8].try_into().expect("a digest is longer"))
+    }
+}

@@ -1,0 +1,164 @@
+//! Batches as requests to the device. What is written alone is whole pages; where a batch shares
+//! its first or last page with records that live beside it, the page is read first, or taken from
+//! memory when it was the last one written.
+
+use device::IoBuf;
+
+use super::batches::{Batch, Part};
+use super::run_header::{RUN_HEADER_LEN, RunHeader};
+use crate::layout::Run;
+use crate::record::{Chain, Place};
+use crate::secret::Secret;
+
+/// The page at an end of a batch that it does not fill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// Nothing else that lives is in it.
+    Free,
+    /// What else is in it is known.
+    Known(Vec<u8>),
+    /// It must be read.
+    Read,
+}
+
+/// One request: whole pages.
+pub(crate) struct PageWrite {
+    pub(crate) batch: Batch,
+    /// Bytes from the first slot of the space to the first page, and to the end of the last.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// The first page, when the batch does not begin with it.
+    pub(crate) head: Edge,
+    /// The last page, when the batch does not end with it and it is not the first one too.
+    pub(crate) tail: Edge,
+    /// Bytes of a slot.
+    pub(crate) slot_bytes: u64,
+}
+
+/// What the background writes next, side by side.
+pub(crate) struct PageJob {
+    pub(crate) writes: Vec<PageWrite>,
+}
+
+/// How one request ended.
+pub(crate) struct PageDone {
+    /// It reached the device.
+    pub(crate) whole: bool,
+    /// The last page as written.
+    pub(crate) last_page: Vec<u8>,
+    /// Pages that were read for it.
+    pub(crate) reads: u64,
+}
+
+impl PageWrite {
+    /// Bytes of records in it.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.batch.slots.len) * self.slot_bytes
+    }
+
+    /// Offsets from the first slot of the space of the pages to be read: first and last.
+    pub(crate) fn wanted(&self, page: u64) -> [Option<u64>; 2] {
+        let wants = |edge: &Edge| *edge == Edge::Read;
+        [wants(&self.head).then_some(self.from), wants(&self.tail).then(|| self.to - page)]
+    }
+
+    /// The bytes to be written; `pages` are those that were wanted.
+    pub(crate) fn build(&self, secret: &Secret, page: u64, pages: [Option<&[u8]>; 2]) -> IoBuf {
+        let mut buf = IoBuf::zeroed((self.to - self.from) as usize);
+        let ends = [0, buf.len() - page as usize];
+        for ((edge, read), at) in [&self.head, &self.tail].into_iter().zip(pages).zip(ends) {
+            let known = match edge {
+                Edge::Known(bytes) => Some(&bytes[..]),
+                Edge::Read => read,
+                Edge::Free => None,
+            };
+            if let Some(known) = known {
+                buf[at..at + known.len()].copy_from_slice(known);
+            }
+        }
+        for part in &self.batch.parts {
+            let at = u64::from(part.slots.first) * self.slot_bytes - self.from;
+            let len = u64::from(part.slots.len) * self.slot_bytes;
+            self.fill(secret, part, &mut buf[at as usize..(at + len) as usize]);
+        }
+        buf
+    }
+
+    /// Writes a part of a record into its slots.
+    fn fill(&self, secret: &Secret, part: &Part, out: &mut [u8]) {
+        let of = &part.of;
+        let run = of.runs[part.run];
+        let skip = u64::from(part.slots.first - run.first) * self.slot_bytes;
+        let len = of.record.len();
+        if of.runs.len() == 1 && skip == 0 && out.len() >= len {
+            of.record.write_to(secret, of.place, out);
+            out[len..].fill(0);
+            return;
+        }
+        let mut whole = vec![0; len];
+        of.record.write_chained(secret, of.place, chain(&of.runs), &mut whole);
+        let bytes = run_bytes(secret, of.place, &of.runs, part.run, self.slot_bytes, &whole);
+        let rest = bytes.get(skip as usize..).unwrap_or_default();
+        let taken = rest.len().min(out.len());
+        out[..taken].copy_from_slice(&rest[..taken]);
+        out[taken..].fill(0);
+    }
+}
+
+/// What a record's head says of its runs.
+fn chain(runs: &[Run]) -> Chain {
+    match runs {
+        [first, second, ..] => {
+            // A record is shorter than four MiB: some thousand slots.
+            let slots = u16::try_from(first.len).expect("a run is no longer than its record");
+            Chain { slots, next: second.first }
+        }
+        _ => Chain::default(),
+    }
+}
+
+/// What stands in one run of a record whose bytes are `whole`.
+fn run_bytes(
+    secret: &Secret,
+    place: Place,
+    runs: &[Run],
+    number: usize,
+    slot_bytes: u64,
+    whole: &[u8],
+) -> Vec<u8> {
+    let room = |number: usize| {
+        let header = if number == 0 { 0 } else { RUN_HEADER_LEN };
+        (u64::from(runs[number].len) * slot_bytes) as usize - header
+    };
+    let start: usize = (0..number).map(room).sum();
+    let end = (start + room(number)).min(whole.len());
+    let mut bytes = Vec::with_capacity(RUN_HEADER_LEN + end - start);
+    if number > 0 {
+        let next = runs.get(number + 1).map(|run| run.first);
+        let header = RunHeader { sequence: place.incarnation, run: runs[number], next };
+        bytes.extend_from_slice(&header.encode(secret));
+    }
+    bytes.extend_from_slice(&whole[start..end]);
+    bytes
+}
+
+/// The bytes of a record out of those of its runs, as read. `None` when a run is not where and
+/// what it should be.
+pub(crate) fn assemble(
+    secret: &Secret,
+    sequence: u64,
+    runs: &[Run],
+    parts: &[bytes::Bytes],
+) -> Option<bytes::Bytes> {
+    let (first, further) = parts.split_first()?;
+    let mut whole = first.to_vec();
+    for (number, part) in (1..).zip(further) {
+        let header = RunHeader::decode(secret, runs[number].first, part)?;
+        let next = runs.get(number + 1).map(|run| run.first);
+        if header != (RunHeader { sequence, run: runs[number], next }) {
+            return None;
+        }
+        whole.extend_from_slice(&part[RUN_HEADER_LEN..]);
+    }
+    Some(whole.into())
+}

@@ -1,0 +1,119 @@
+//! Slots between dead and free: they wait until the journal has made durable that their record is
+//! dead, and until whoever reads or writes there is done.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::journal::Moment;
+use crate::layout::Run;
+
+/// What waits to become free, and who uses what.
+#[derive(Default)]
+pub(crate) struct Quarantine {
+    /// In the order of the moments: up to where the journal must be durable, and what then becomes
+    /// free; the first run's first slot is the record's position.
+    waiting: VecDeque<(Moment, Vec<Run>)>,
+    /// By position: free but for those who use it.
+    draining: BTreeMap<u32, Vec<Run>>,
+    /// By position: how many readers and writers.
+    users: BTreeMap<u32, u32>,
+    /// Slots in `waiting` and `draining`.
+    slots: u64,
+}
+
+impl Quarantine {
+    /// The runs of a record that is dead as of `moment`.
+    pub(crate) fn add(&mut self, moment: Moment, runs: Vec<Run>) {
+        debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= moment));
+        self.slots += count(&runs);
+        self.waiting.push_back((moment, runs));
+    }
+
+    /// The journal is durable up to `moment`: returns what is free from now on.
+    pub(crate) fn journal_durable(&mut self, moment: Moment) -> Vec<Run> {
+        let mut free = Vec::new();
+        while let Some((_, runs)) = self.waiting.pop_front_if(|(at, _)| *at <= moment) {
+            let position = runs[0].first;
+            if self.users.contains_key(&position) {
+                self.draining.insert(position, runs);
+            } else {
+                self.slots -= count(&runs);
+                free.extend(runs);
+            }
+        }
+        free
+    }
+
+    /// The record at `position` must stay as it is.
+    pub(crate) fn pin(&mut self, position: u32) {
+        *self.users.entry(position).or_default() += 1;
+    }
+
+    /// One user less: returns what that made free.
+    pub(crate) fn unpin(&mut self, position: u32) -> Vec<Run> {
+        let users = self.users.get_mut(&position).expect("who unpins has pinned");
+        *users -= 1;
+        if *users > 0 {
+            return Vec::new();
+        }
+        self.users.remove(&position);
+        let runs = self.draining.remove(&position).unwrap_or_default();
+        self.slots -= count(&runs);
+        runs
+    }
+
+    pub(crate) fn pinned(&self, position: u32) -> bool {
+        self.users.contains_key(&position)
+    }
+
+    /// Slots that are free but for those who use them.
+    pub(crate) fn draining(&self) -> u64 {
+        self.draining.values().map(|runs| count(runs)).sum()
+    }
+
+    /// Slots that are dead and not free.
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Whether something waits for the journal.
+    pub(crate) fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+fn count(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| u64::from(run.len)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: Run = Run { first: 8, len: 3 };
+
+    #[test]
+    fn slots_are_free_after_the_journal_and_after_the_last_user() {
+        let mut quarantine = Quarantine::default();
+        quarantine.pin(8);
+        quarantine.pin(8);
+        quarantine.add(5, vec![RUN, Run { first: 90, len: 1 }]);
+        quarantine.add(6, vec![Run { first: 40, len: 2 }]);
+        assert!(quarantine.journal_durable(4).is_empty());
+        assert_eq!(quarantine.slots(), 6);
+        assert!(quarantine.journal_durable(5).is_empty(), "it is being read");
+        assert!(quarantine.unpin(8).is_empty());
+        assert_eq!(quarantine.unpin(8), [RUN, Run { first: 90, len: 1 }]);
+        assert_eq!((quarantine.slots(), quarantine.waits()), (2, true));
+        assert_eq!(quarantine.journal_durable(9), [Run { first: 40, len: 2 }]);
+        assert_eq!((quarantine.slots(), quarantine.waits()), (0, false));
+    }
+
+    #[test]
+    fn a_user_of_a_living_record_frees_nothing() {
+        let mut quarantine = Quarantine::default();
+        quarantine.pin(8);
+        assert!(quarantine.pinned(8));
+        assert!(quarantine.unpin(8).is_empty());
+        assert!(!quarantine.pinned(8));
+    }
+}
