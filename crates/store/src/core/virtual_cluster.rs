@@ -56,6 +56,9 @@ impl Core {
     /// The object of `slot`, which is in memory, changes. When it is a member of a virtual cluster
     /// it lives in memory only from now on, and the cluster is free: true.
     pub(super) fn leave_device(&mut self, slot: Slot) -> bool {
+        if !self.space.has_clusters() {
+            return false;
+        }
         let (cluster, _) = self.areas.locate(slot.position);
         let is_virtual = self.space.virtual_clusters().contains_key(&cluster);
         self.free_virtual(cluster);
