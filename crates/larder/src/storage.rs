@@ -82,6 +82,7 @@ pub fn format_options(config: &Config) -> FormatOptions {
         mean_object: ours.mean_object.unwrap_or(preset.mean_object),
         cluster_size: ours.cluster_size.or(preset.cluster_size),
         index: index_options(config),
+        ..preset
     }
 }
 

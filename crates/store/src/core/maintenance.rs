@@ -10,7 +10,6 @@ use crate::core::insertion::Now;
 use crate::digest::Digest;
 use crate::journal::{Fact, Moment};
 use crate::options::WritePolicy;
-use crate::record::RecordKind;
 use crate::space::Space;
 use crate::space::slots::page_write::PageJob;
 use crate::summary::Entry;
