@@ -135,6 +135,8 @@ pub fn metadata_superseded_then_evicted(arm: Arm) {
     let mut scene = scene(arm);
     for number in 0..20 {
         insert(&scene, number, 1_000);
+        // Each in a cluster of its own, their newer metadata in one.
+        insert(&scene, 100 + number, 25_000);
     }
     scene = scene.stop().unwrap();
     for number in 0..20 {
@@ -151,11 +153,13 @@ pub fn metadata_superseded_then_evicted(arm: Arm) {
         for number in 0..10 {
             scene.look(number).unwrap();
         }
-        if round % 6 == 5 {
+        if round % 30 == 29 {
             scene.settle_durably();
-            scene = scene.crash(round % 12 == 5, round).unwrap();
+            scene = scene.crash(round % 60 == 29, round).unwrap();
+        }
+        if round % 60 == 59 {
             found = (0..20).filter(|key| scene.look(*key).unwrap() != Seen::Nothing).count();
-            if round > 60 && found < 20 {
+            if found < 20 {
                 break;
             }
         }
