@@ -1,0 +1,57 @@
+//! A line that one transfer uses at a time: a channel, or the bus.
+//!
+//! The model decides about requests in the order in which they come, but their transfers become
+//! ready in another one: a transfer takes the first gap that is long enough, and no line stands
+//! idle for one that is ready much later.
+
+use std::collections::VecDeque;
+
+use device::Nanos;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Line {
+    /// Begin and end of what is booked, in order.
+    booked: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Line {
+    /// Books the first gap of `takes` nanoseconds from `ready` on; when the transfer ends. Nothing
+    /// will be booked for earlier than `now` any more.
+    pub(super) fn book(&mut self, now: Nanos, ready: Nanos, takes: Nanos) -> Nanos {
+        while self.booked.front().is_some_and(|(_, end)| *end <= now) {
+            self.booked.pop_front();
+        }
+        let mut begin = ready;
+        let mut place = self.booked.partition_point(|(_, end)| *end <= ready);
+        while let Some((other, end)) = self.booked.get(place) {
+            if begin + takes <= *other {
+                break;
+            }
+            begin = begin.max(*end);
+            place += 1;
+        }
+        let end = begin + takes;
+        // Neighbours without a gap are one booking.
+        match place.checked_sub(1).and_then(|before| self.booked.get_mut(before)) {
+            Some(before) if before.1 == begin => before.1 = end,
+            _ => self.booked.insert(place, (begin, end)),
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_filled_and_transfers_never_overlap() {
+        let mut line = Line::default();
+        assert_eq!(line.book(0, 100, 10), 110);
+        assert_eq!(line.book(0, 0, 50), 50);
+        assert_eq!(line.book(0, 45, 50), 100);
+        assert_eq!(line.book(0, 0, 5), 115);
+        assert_eq!(line.book(112, 112, 1), 116);
+    }
+}
