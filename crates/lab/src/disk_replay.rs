@@ -256,3 +256,93 @@ impl Distribution {
         (square / steps as f64).sqrt()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    fn why(text: &str) -> String {
+        read_stream(text.as_bytes(), 1_000).unwrap_err().to_string()
+    }
+
+    fn step(issue: Issue, operation: Operation, sector: u64, sectors: u64) -> Step {
+        Step { issue, request: Request { operation, sector, sectors } }
+    }
+
+    #[test]
+    fn both_forms_plain_and_packed() {
+        let csv = "op, lbn,blocks,x,start_ms\nR,10,8,y,0.5\n\nW,990,10,y,1.25\n";
+        let steps = [
+            step(Issue::At(500_000), Operation::Read, 10, 8),
+            step(Issue::At(1_250_000), Operation::Write, 990, 10),
+        ];
+        assert_eq!(read_stream(csv.as_bytes(), 1_000).unwrap(), steps);
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(csv.as_bytes()).unwrap();
+        let packed = packed.finish().unwrap();
+        assert_eq!(read_stream(packed.as_slice(), 1_000).unwrap(), steps);
+        let cut = &packed[..packed.len() - 12];
+        assert!(matches!(read_stream(cut, 1_000), Err(BadStream::Unreadable(_))));
+
+        let trace = "R Hit   10  8 6657.5 100.25\nW Miss 20 4 1.0 2.0\n";
+        let steps = [
+            step(Issue::At(0), Operation::Read, 10, 8),
+            step(Issue::After(100_250), Operation::Write, 20, 4),
+        ];
+        assert_eq!(read_stream(trace.as_bytes(), 1_000).unwrap(), steps);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        assert_eq!(why(""), "there are no requests in it");
+        assert_eq!(why("start_ms,op,lbn,blocks\n"), "there are no requests in it");
+        assert!(why("start_ms,op,blocks\n").starts_with("line 1: no column \"lbn\""));
+        let csv = |line: &str| why(&format!("start_ms,op,lbn,blocks\n0,R,1,1\n{line}\n"));
+        assert_eq!(csv("0,X,1,1"), "line 3: the operation is \"X\", not R or W");
+        assert_eq!(csv("-1,R,1,1"), "line 3: start_ms is \"-1\", not a time");
+        assert_eq!(csv("nan,R,1,1"), "line 3: start_ms is \"nan\", not a time");
+        assert_eq!(csv("0,R,1.5,1"), "line 3: the first sector is \"1.5\", not a whole number");
+        assert_eq!(csv("0,R,1"), "line 3: the number of sectors is \"\", not a whole number");
+        assert_eq!(csv("0,R,1,0"), "line 3: a request for no sectors");
+        let beyond = "line 3: the sectors 999 to 1000 do not exist, the drive has 1000";
+        assert_eq!(csv("0,R,999,2"), beyond);
+        assert!(csv("0,R,18446744073709551615,2").starts_with("line 3: the sectors 18446744"));
+        assert!(why("R Hit 1 1 5 6\nR Hit 1 1 5\n").starts_with("line 2: not \"R|W Hit|Miss"));
+        assert!(why("R Hit 1 1 5 x\n").starts_with("line 1: the interval is \"x\""));
+        let binary = read_stream([b'\n', 0xff].as_slice(), 1_000).unwrap_err().to_string();
+        assert_eq!(binary, "line 2: not text");
+    }
+
+    #[test]
+    fn figures_of_a_distribution() {
+        assert_eq!(Distribution::of([]), None);
+        let times = Distribution::of((1..=200).rev().map(f64::from)).unwrap();
+        assert_eq!((times.count(), times.mean), (200, 100.5));
+        assert!((times.deviation - 57.734).abs() < 0.001);
+        assert_eq!(
+            (times.percentile(1), times.percentile(50), times.percentile(99)),
+            (3.0, 101.0, 199.0)
+        );
+        let later = Distribution::of((1..=100).map(|time| f64::from(time) * 2.0 + 3.0)).unwrap();
+        assert_eq!(times.demerit(&times), 0.0);
+        // Alternately 3 and 4 later.
+        assert!((times.demerit(&later) - 12.5_f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn requests_wait_for_the_one_before() {
+        let mut drive = sim::Uniform { sectors: 100, depth: 1, request: 10, sector: 1, flush: 0 };
+        let steps = [
+            step(Issue::At(5), Operation::Read, 0, 10),
+            step(Issue::At(6), Operation::Read, 0, 5),
+            step(Issue::At(100), Operation::Write, 0, 1),
+            step(Issue::After(7), Operation::Write, 0, 1),
+        ];
+        let served: Vec<_> = replay(&mut drive, steps).map(|s| (s.start, s.response)).collect();
+        assert_eq!(served, [(5, 20), (25, 15), (100, 11), (118, 11)]);
+    }
+}

@@ -415,3 +415,67 @@ const MAX_CYLINDERS: u32 = 1 << 22;
 /// Milliseconds for a sector over the bus of the host, where the drive's file leaves it to that:
 /// 3.52 MB/s, what measurements of such drives show.
 const HOST_BUS: f64 = 0.1455;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drives;
+
+    /// The barracuda's file with one field changed, and why it is refused.
+    fn refused(path: &[&str], value: Value) -> String {
+        let text = drives::text("barracuda").unwrap();
+        let mut file: Value = serde_json::from_str(text).unwrap();
+        let mut field = &mut file["barracuda"];
+        for key in path {
+            field = match key.parse::<usize>() {
+                Ok(index) => &mut field[index],
+                Err(_) => &mut field[*key],
+            };
+        }
+        *field = value;
+        read(&file.to_string(), "barracuda").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let number = |number: f64| Value::from(number);
+        let why = refused(&["mechanics", "Head switch time"], number(-1.0));
+        assert_eq!(
+            why,
+            "drive \"barracuda\": \"Head switch time\" of \"mechanics\" is -1.0, not a number \
+             from 0 to 10000"
+        );
+        let why = refused(&["mechanics", "Rotation speed (in rpms)"], Value::Null);
+        assert!(why.contains("\"Rotation speed (in rpms)\""), "{why}");
+        let why = refused(&["zones", "1", "Blocks per track"], number(12.5));
+        assert!(why.contains("\"Blocks per track\" of zone 2 is 12.5, not a whole"), "{why}");
+        let why = refused(&["zones", "1", "First cylinder number"], number(3.0));
+        assert!(why.contains("zone 2 has the cylinders 3 to 2352, but 1128 is the first"), "{why}");
+        let why = refused(&["seek_curve_cyl_ms", "2"], Value::from(vec![2, 3]));
+        assert!(why.contains("point 3 of \"seek_curve_cyl_ms\" is [2,3]"), "{why}");
+        let why = refused(&["layout", "Sparing scheme used"], number(11.0));
+        assert!(why.contains("\"Sparing scheme used\""), "{why}");
+        let why = refused(&["cylinders"], number(5_000.0));
+        assert!(why.contains("5000 cylinders, but a zone ends at cylinder 5171"), "{why}");
+        assert!(refused(&["zones"], Value::from("none")).contains("\"zones\""));
+        assert!(refused(&["block_bytes"], number(520.0)).contains("512"));
+    }
+
+    #[test]
+    fn what_is_no_file_of_drives() {
+        assert!(read("{\n,", "x").unwrap_err().to_string().contains("line 2"));
+        assert!(read("[]", "x").unwrap_err().to_string().contains("not a JSON object"));
+        let text = drives::text("barracuda").unwrap();
+        let why = read(text, "x").unwrap_err().to_string();
+        assert_eq!(why, "no drive \"x\" in it, but barracuda");
+        assert_eq!(names(text).unwrap(), ["barracuda"]);
+    }
+
+    #[test]
+    fn a_bus_that_is_not_stated_is_an_assumption() {
+        let file = drives::named("hp_c3323a").unwrap().unwrap();
+        assert_eq!(file.controller.bus, HOST_BUS);
+        assert!(file.notes[0].contains("Bulk sector transfer time"), "{:?}", file.notes);
+        assert!(drives::named("barracuda").unwrap().unwrap().notes.is_empty());
+    }
+}

@@ -27,3 +27,22 @@ pub fn text(name: &str) -> Option<&'static str> {
 pub fn named(name: &str) -> Option<Result<DriveFile, Refused>> {
     text(name).map(|text| drive_file::read(text, name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Drive;
+    use crate::mechanical::{Config, MechanicalDrive};
+
+    #[test]
+    fn every_shipped_drive_works() {
+        for name in names() {
+            let file = named(name).unwrap().unwrap();
+            assert!(!file.label.is_empty());
+            let drive = MechanicalDrive::new(&file, Config::Shipped).unwrap();
+            assert!(drive.sectors() > 1_000_000, "{name}");
+            assert!(drive.capacity() >= drive.sectors(), "{name}");
+        }
+        assert!(named("none such").is_none());
+    }
+}

@@ -143,3 +143,126 @@ impl Drive for MechanicalDrive {
         ((done * 1e6).round() as Nanos).max(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drives;
+
+    fn drive(name: &str, config: Config) -> MechanicalDrive {
+        MechanicalDrive::new(&drives::named(name).unwrap().unwrap(), config).unwrap()
+    }
+
+    fn request(operation: Operation, sector: u64, sectors: u64) -> Request {
+        Request { operation, sector, sectors }
+    }
+
+    const MS: Nanos = 1_000_000;
+
+    #[test]
+    fn what_was_read_ahead_comes_from_the_buffer() {
+        let mut drive = drive("atlas10k", Config::Shipped);
+        let done = drive.serve(0, request(Operation::Read, 4_000_000, 8));
+        assert!(done > 2 * MS);
+        // The overhead of a hit and eight sectors over the bus.
+        let again = done + 5 * MS;
+        let hit = drive.serve(again, request(Operation::Read, 4_000_008, 8)) - again;
+        assert_eq!(hit, 184_000 + 8 * 99_000);
+        // Without a buffer it is a rotation or nearly one.
+        let mut bare = self::drive("atlas10k", Config::Mech);
+        let done = bare.serve(0, request(Operation::Read, 4_000_000, 8));
+        let missed = bare.serve(done, request(Operation::Read, 4_000_008, 8)) - done;
+        assert!((5 * MS..7 * MS).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn a_fast_write_is_acknowledged_early_and_a_flush_waits_for_it() {
+        let mut drive = drive("atlas10k", Config::Shipped);
+        let done = drive.serve(0, request(Operation::Write, 9_000_000, 8));
+        assert_eq!(done, 186_000 + 8 * 99_000);
+        let flushed = drive.serve(done, request(Operation::Flush, 0, 0));
+        assert!((3 * MS..20 * MS).contains(&flushed), "{flushed}");
+        assert_eq!(drive.serve(flushed + 1, request(Operation::Flush, 0, 0)), flushed + 1);
+        // Another write that comes while the first is on its way waits for the medium.
+        let mut drive = self::drive("atlas10k", Config::Shipped);
+        drive.serve(0, request(Operation::Write, 9_000_000, 8));
+        let second = drive.serve(done, request(Operation::Write, 1_000_000, 8));
+        assert_eq!(second, flushed + 8 * 99_000);
+        // What was written can be read from the buffer.
+        let read = drive.serve(second, request(Operation::Read, 1_000_000, 8)) - second;
+        assert_eq!(read, 184_000 + 8 * 99_000);
+    }
+
+    #[test]
+    fn a_write_through_is_done_when_it_is_on_the_medium() {
+        let mut drive = drive("hp_c3323a", Config::Shipped);
+        let done = drive.serve(0, request(Operation::Write, 700_000, 8));
+        assert!(done > 5 * MS);
+        assert_eq!(drive.serve(done, request(Operation::Flush, 0, 0)), done);
+    }
+
+    #[test]
+    fn sequential_writes_share_the_buffer_until_it_is_full() {
+        let mut drive = drive("atlas10k", Config::FastBus);
+        let mut now = 0;
+        let mut times = Vec::new();
+        for index in 0..4 {
+            let done = drive.serve(now, request(Operation::Write, index * 128, 128));
+            times.push(done - now);
+            now = done;
+        }
+        // 128 sectors at 0.0032 ms; 374 sectors fit in a segment, so the third has to wait.
+        assert_eq!(times[0], 186_000 + 128 * 3_200);
+        assert_eq!(times[1], 189_000 + 128 * 3_200);
+        assert!(times[2] > 9 * MS, "{times:?}");
+        assert_eq!(times[3], 189_000 + 128 * 3_200);
+    }
+
+    /// Any requests at any times: an answer is never earlier than its bus time, and later requests
+    /// are never answered before earlier ones.
+    #[test]
+    fn answers_come_in_order_on_every_drive() {
+        for (number, name) in drives::names().enumerate() {
+            for config in [Config::Shipped, Config::FastBus, Config::Mech] {
+                let seed = number as u64;
+                let mut random = fastrand::Rng::with_seed(seed);
+                let mut drive = drive(name, config);
+                let all = drive.capacity();
+                let (mut now, mut at) = (0, 0);
+                for step in 0..3_000 {
+                    let sectors = random.u64(1..=700);
+                    // Near, far, next, or the same again.
+                    at = match random.u32(..4) {
+                        0 => random.u64(..all),
+                        1 => at + sectors,
+                        2 => at.saturating_sub(random.u64(..2_000)),
+                        _ => at,
+                    };
+                    at = at.min(all - sectors);
+                    let operation = match random.u32(..20) {
+                        0 => Operation::Flush,
+                        even if even % 2 == 0 => Operation::Write,
+                        _ => Operation::Read,
+                    };
+                    let done = drive.serve(now, request(operation, at, sectors));
+                    let title = format!("{name} {config:?} seed {seed} step {step}");
+                    assert!(done >= now, "{title}");
+                    assert!(done < now + 2_000 * MS, "{title}: {}", done - now);
+                    if operation != Operation::Flush {
+                        let least = sectors as f64 * drive.controller.bus.min(0.003) * 1e6;
+                        assert!((done - now) as f64 >= least.floor(), "{title}");
+                    }
+                    now = done + random.u64(..15 * MS);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn configurations_have_names() {
+        for name in Config::NAMES {
+            assert!(Config::named(name).is_some(), "{name}");
+        }
+        assert_eq!(Config::named("slow"), None);
+    }
+}

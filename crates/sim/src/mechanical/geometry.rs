@@ -178,6 +178,11 @@ impl Mapped {
         let data = region.checked_sub(spare).filter(|data| *data > 0).ok_or_else(|| {
             format!("{spare} spare sectors leave nothing of the {region} that share them")
         })?;
+        // A region with more of them than spare sectors pushes on what lies behind it.
+        let region_of = |slip: &u64| slip.saturating_sub(zone.kept) / region;
+        let mut by_region = zone.slips.chunk_by(|one, other| region_of(one) == region_of(other));
+        let slips_use_spares =
+            slips_use_spares && by_region.all(|slips| slips.len() as u64 <= spare);
         let share = f64::from(zone.sectors);
         // Where they push on for good, they count in data sectors.
         let counted = |slip: &u64| match slips_use_spares {
@@ -267,4 +272,134 @@ fn pushed(mut place: u64, slips: &[u64]) -> u64 {
         place += 1;
     }
     place
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::drives;
+
+    fn shipped(name: &str) -> DriveFile {
+        drives::named(name).unwrap().unwrap()
+    }
+
+    fn run_of(geometry: &Geometry, sector: u64) -> Run {
+        geometry.runs(sector, 1).next().unwrap()
+    }
+
+    /// A drive of two small zones under `sparing`.
+    fn small(sparing: Sparing, order: SurfaceOrder) -> DriveFile {
+        let mut file = shipped("atlas10k");
+        let zone = |first, last, sectors, slips: &[u64]| Zone {
+            first,
+            last,
+            sectors,
+            offset: 3.0,
+            kept: 0,
+            track_skew: 2.0,
+            cylinder_skew: 5.0,
+            spares: 2,
+            slips: slips.to_vec(),
+        };
+        file.surfaces = 3;
+        file.zones = vec![zone(0, 6, 20, &[4, 5, 77, 201]), zone(8, 11, 16, &[])];
+        file.layout.sparing = sparing;
+        file.layout.order = order;
+        file.layout.range = 3;
+        file.blocks = 1;
+        file
+    }
+
+    const SPARINGS: [Sparing; 10] = [
+        Sparing::None,
+        Sparing::TracksOfZone,
+        Sparing::EndOfCylinder { slips_use_spares: true },
+        Sparing::EndOfCylinder { slips_use_spares: false },
+        Sparing::EndOfTrack,
+        Sparing::FrontOfCylinder { slips_use_spares: true },
+        Sparing::FrontOfCylinder { slips_use_spares: false },
+        Sparing::EndOfRange,
+        Sparing::EndOfZone { slips_use_spares: true },
+        Sparing::EndOfZone { slips_use_spares: false },
+    ];
+
+    #[test]
+    fn every_sector_has_its_own_place() {
+        for sparing in SPARINGS {
+            for order in
+                [SurfaceOrder::Same, SurfaceOrder::AlternatingInZone, SurfaceOrder::Alternating]
+            {
+                let geometry = Geometry::new(&small(sparing, order)).unwrap();
+                let mut places = BTreeSet::new();
+                for sector in 0..geometry.sectors() {
+                    let run = run_of(&geometry, sector);
+                    assert!((0.0..1.0).contains(&run.angle));
+                    let slot = (run.angle / run.sector).round() as u64;
+                    let place = (run.cylinder, run.head, slot);
+                    assert!(places.insert(place), "{sparing:?} {order:?} {sector} at {place:?}");
+                }
+                // 420 and 192 sectors in all, at most 3 tracks' worth of spare ones and 4 slips.
+                assert!((450..=612).contains(&geometry.sectors()), "{sparing:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_say_the_same_as_single_sectors() {
+        for sparing in SPARINGS {
+            let file = small(sparing, SurfaceOrder::AlternatingInZone);
+            let geometry = Geometry::new(&file).unwrap();
+            let all = geometry.sectors();
+            for (begin, count) in [(0, all), (1, all - 1), (37, 90), (all - 70, 70), (199, 1)] {
+                let mut sector = begin;
+                for run in geometry.runs(begin, count) {
+                    assert!(run.sectors > 0 && run.span >= run.sectors);
+                    for index in 0..run.sectors {
+                        let single = run_of(&geometry, sector + index);
+                        assert_eq!((single.cylinder, single.head), (run.cylinder, run.head));
+                        let ahead = (single.angle - run.angle).rem_euclid(1.0) / run.sector;
+                        let ahead = ahead.round() as u64;
+                        assert!((index..run.span).contains(&ahead), "{sparing:?} {sector}");
+                        assert!(index + 1 < run.sectors || ahead + 1 == run.span);
+                    }
+                    sector += run.sectors;
+                }
+                assert_eq!(sector, begin + count, "{sparing:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_tracks_of_a_validated_drive() {
+        let geometry = Geometry::new(&shipped("atlas10k")).unwrap();
+        let place = |sector| {
+            let run = run_of(&geometry, sector);
+            (run.cylinder, run.head, (run.angle * 334.0).round() as u64)
+        };
+        assert_eq!(place(0), (0, 0, 0));
+        assert_eq!(place(333), (0, 0, 333));
+        assert_eq!(place(334), (0, 1, 63));
+        // The next cylinder begins on the surface on which this one ends.
+        assert_eq!(place(6 * 334 - 1), (0, 5, (5 * 63 + 333) % 334));
+        assert_eq!(place(6 * 334), (1, 5, (5 * 63 + 113) % 334));
+        // Sector 55,017 of the zone is skipped.
+        let spans = |sector: u64| geometry.runs(sector, 2).map(|run| run.span).sum::<u64>();
+        assert_eq!((spans(55_015), spans(55_016), spans(55_017)), (2, 3, 2));
+        assert!(geometry.sectors() >= 17_938_986);
+    }
+
+    #[test]
+    fn zones_that_make_no_drive() {
+        let refused = |change: fn(&mut DriveFile)| {
+            let mut file = shipped("barracuda");
+            change(&mut file);
+            Geometry::new(&file).unwrap_err().to_string()
+        };
+        assert!(refused(|file| file.blocks = 5_000_000).contains("\"block_count\""));
+        assert!(refused(|file| file.zones[2].spares = 10_000).starts_with("zone 3: 10000 spare"));
+        assert!(refused(|file| file.layout.range = 0).contains("\"Rangesize for sparing\""));
+        assert!(refused(|file| file.zones[0].kept = 1 << 40).contains("sectors kept"));
+    }
 }

@@ -165,3 +165,42 @@ fn seek_table(points: &[(u32, f64)], cylinders: usize) -> Vec<f64> {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drives;
+
+    #[test]
+    fn seek_times_lie_on_lines_between_the_points() {
+        let table = seek_table(&[(1, 1.0), (2, 2.0), (6, 4.0)], 9);
+        assert_eq!(table, [0.0, 1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.0, 4.0]);
+        assert_eq!(seek_table(&[(3, 2.0)], 5), [0.0, 2.0, 2.0, 2.0, 2.0]);
+        assert_eq!(seek_table(&[], 2), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_pass_waits_for_its_sector() {
+        let file = drives::named("barracuda").unwrap().unwrap();
+        let media = Media::new(&file, Geometry::new(&file).unwrap());
+        let mut arm = Arm { cylinder: 0, head: 0 };
+        let run = |sector, count| media.geometry.runs(sector, count).next().unwrap();
+        let rotation = 60_000.0 / 7_200.0;
+        // Sector 93 is half a rotation behind the index, where the angle is zero at time zero.
+        let passed = media.pass(0.0, &mut arm, run(93, 31), Pass::Read);
+        assert!((passed.begin - rotation / 2.0).abs() < 1e-9);
+        assert!((passed.end - rotation / 2.0 - rotation / 6.0).abs() < 1e-9);
+        // What follows comes at once, what was passed a rotation later.
+        let next = media.pass(passed.end, &mut arm, run(124, 1), Pass::Read);
+        assert!((next.begin - passed.end).abs() < 1e-9);
+        let late = media.pass(passed.end + media.just_missed(), &mut arm, run(124, 1), Pass::Read);
+        assert!((late.begin - passed.end - rotation).abs() < 1e-9);
+        // To another cylinder the arm takes its time first.
+        let before = arm;
+        let far = media.pass(late.end, &mut arm, run(4_000_000, 1), Pass::Read);
+        let seek = media.positioning(before, &far.run, Pass::Read);
+        assert!(seek > 10.0 && far.begin >= late.end + seek);
+        assert!(far.begin < late.end + seek + rotation);
+        assert_eq!(arm, far.run.arm());
+    }
+}
