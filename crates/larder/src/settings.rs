@@ -319,7 +319,7 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Time(ms(0), Duration::from_secs(10)),
         &["20ms"],
         |c, v| c.store.read_batch_timeout = Take::take(v),
-        "The longest that a read waits for others.",
+        "The longest that a read waits for others while none is under way.",
     ),
     Setting::new(
         "store.read-batch-split",

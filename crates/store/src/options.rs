@@ -63,7 +63,7 @@ pub struct Options {
     /// Reads collect until there are so many, then go out by position (LAZY-READS, M8); 1: each
     /// goes out at once.
     pub read_batch: usize,
-    /// The longest that a read waits for others.
+    /// The longest that a read waits for others while none is under way.
     pub read_batch_timeout: Duration,
     /// Batches are broken into runs of so many, each begun when the one before it has ended, as
     /// the paper's file system did (3 to 5); 0: not.

@@ -7,9 +7,13 @@
 //! handed to the device. On one worker that chain runs down within one turn of the event loop, and
 //! the batch is one system call; across workers each link costs one wake-up.
 //!
-//! It promises: a read waits for company no longer than the time-out; order is a wish, never a
-//! condition: a link that does not move for the time-out is stepped over; a read whose task was
-//! dropped leaves the queue and lets the others pass. Writes do not come here: they go on.
+//! The time-out is for idle times: while reads of an earlier batch are under way, waiting for
+//! company costs nothing, for the device would be no sooner at the next one.
+//!
+//! It promises: a read waits for company no longer than the time-out, or until the device has
+//! nothing else to read; order is a wish, never a condition: a link that does not move for the
+//! time-out is stepped over; a read whose task was dropped leaves the queue and lets the others
+//! pass. Writes do not come here: they go on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::Waker;
@@ -21,7 +25,7 @@ use device::Nanos;
 pub(crate) struct QueueOptions {
     /// So many reads go out together; 1: each at once.
     pub(crate) batch: usize,
-    /// The longest that a read waits for others.
+    /// The longest that a read waits for others while none is under way.
     pub(crate) timeout: Nanos,
     /// A batch is broken into runs of so many, each begun when the one before it has ended; 0: it
     /// is not broken.
@@ -78,7 +82,7 @@ pub(crate) struct ReadQueue {
     /// The run of the reads in `running`.
     run: u64,
     next_run: u64,
-    /// Reads of that run that have begun and not ended; kept when batches are broken.
+    /// Reads that have begun and not ended.
     running: BTreeSet<Ticket>,
 }
 
@@ -118,13 +122,15 @@ impl ReadQueue {
 
     /// Whether the read may begin. `waker` is woken when that may have changed.
     pub(crate) fn poll(&mut self, ticket: Ticket, now: Nanos, waker: &Waker) -> Turn {
-        if self.waiting.get(&ticket).is_some_and(|waiting| waiting.deadline <= now) {
+        let late = |waiting: &Waiting| waiting.deadline <= now;
+        if self.idle() && self.waiting.get(&ticket).is_some_and(late) {
             self.counters.timeouts += 1;
             self.release(now);
         }
         if let Some(waiting) = self.waiting.get_mut(&ticket) {
             waiting.waker = Some(waker.clone());
-            return Turn::Wait(waiting.deadline);
+            let again = if late(waiting) { now + self.options.timeout } else { waiting.deadline };
+            return Turn::Wait(again);
         }
         let Some(at) = self.released.iter().position(|read| read.ticket == ticket) else {
             return Turn::Begin;
@@ -154,6 +160,17 @@ impl ReadQueue {
         }
         self.first_since = now;
         self.wake_first();
+        if self.idle()
+            && let Some((_, oldest)) = self.waiting.first_key_value()
+            && let Some(waker) = &oldest.waker
+        {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// No read is under way or about to be.
+    fn idle(&self) -> bool {
+        self.running.is_empty() && self.released.is_empty()
     }
 
     /// What waits goes out, by position. Reads of an earlier batch that have not begun stay before
@@ -186,10 +203,8 @@ impl ReadQueue {
 
     fn begin(&mut self, at: usize, now: Nanos) {
         let Some(read) = self.released.remove(at) else { return };
-        if self.options.split > 0 {
-            self.run = read.run;
-            self.running.insert(read.ticket);
-        }
+        self.run = read.run;
+        self.running.insert(read.ticket);
         self.first_since = now;
     }
 
@@ -263,6 +278,18 @@ mod tests {
         assert_eq!(drain(&mut queue, &mut tickets, 99), []);
         assert_eq!(drain(&mut queue, &mut tickets, 100), [1, 0]);
         assert_eq!(queue.counters(), QueueCounters { batches: 1, reads: 2, timeouts: 1 });
+    }
+
+    #[test]
+    fn while_reads_are_under_way_the_others_wait_for_company() {
+        let mut queue = ReadQueue::new(OPTIONS);
+        let mut tickets = join(&mut queue, &[1, 2, 3, 4], 0);
+        assert_eq!(drain(&mut queue, &mut tickets, 0), [0, 1, 2, 3]);
+        let mut tickets = join(&mut queue, &[6, 5], 10);
+        assert_eq!(drain(&mut queue, &mut tickets, 500), []);
+        (0..4).for_each(|ticket| queue.ended(ticket, 600));
+        assert_eq!(drain(&mut queue, &mut tickets, 600), [5, 4]);
+        assert_eq!(queue.counters(), QueueCounters { batches: 2, reads: 6, timeouts: 1 });
     }
 
     #[test]

@@ -1,0 +1,243 @@
+//! How the engine reads, on simulated drives in virtual time: the read units, and the read queue
+//! (LAZY-READS, systems M8).
+//!
+//! `cargo test --release -p lab --test reading -- --nocapture` prints the figures of
+//! docs/decisions/0005. Time here is the drives': the same for a seed on every machine.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use device::Clock;
+use sim::mechanical::{Config, MechanicalDrive};
+use sim::{Executor, Handle, SimDisk, Uniform};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit, Stats, Store};
+
+type Engine = Store<SimDisk, Handle>;
+
+const CACHE: u64 = 256 << 20;
+const PAGES: usize = 1_500;
+const PARTS: usize = 10;
+/// Pages that arrive at a time when the cache is filled.
+const ARRIVING: usize = 4;
+const SECOND: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy)]
+enum DriveName {
+    Atlas,
+    Flash,
+}
+
+impl DriveName {
+    fn drive(self) -> Box<dyn sim::drive::Drive> {
+        match self {
+            // The bus as it was fast enough not to matter, as in the UCFS paper's figures.
+            DriveName::Atlas => {
+                let file = sim::drives::named("atlas10k").unwrap().unwrap();
+                Box::new(MechanicalDrive::new(&file, Config::FastBus).unwrap())
+            }
+            DriveName::Flash => Box::new(Uniform::fast(CACHE)),
+        }
+    }
+}
+
+fn key(page: usize, part: usize) -> Key {
+    let url = format!("f http://site{}.example/page-{page}/part-{part}", page % 100);
+    Key::new(url.into(), Locality { site: page as u64 % 100, group: page as u64 }).unwrap()
+}
+
+/// Bytes of a body: median 3 KB, always the same for the same object.
+fn body_len(page: usize, part: usize) -> usize {
+    let mut random = fastrand::Rng::with_seed((page * PARTS + part) as u64);
+    let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+    (3000.0 * normal.exp()).clamp(100.0, 60_000.0) as usize
+}
+
+async fn insert(store: &Engine, page: usize, part: usize, bytes: &Bytes) {
+    let key = key(page, part);
+    let token = store.begin_fetch(&key);
+    let body = bytes.slice(..body_len(page, part));
+    let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
+    let mut writer = store.insert(&token, &key, Bytes::from_static(&[7; 300]), hint).await.unwrap();
+    writer.write(body).await.unwrap();
+    writer.commit().await.unwrap();
+}
+
+async fn fill(store: &Engine) {
+    let bytes = Bytes::from(vec![42; 60_000]);
+    for pages in (0..PAGES).step_by(ARRIVING) {
+        for part in 0..PARTS {
+            for page in pages..(pages + ARRIVING).min(PAGES) {
+                insert(store, page, part, &bytes).await;
+            }
+        }
+    }
+}
+
+async fn open(disk: &SimDisk, handle: &Handle, options: Options) -> Engine {
+    let store = Store::open(vec![Rc::new(disk.clone())], handle.clone(), options).await.unwrap();
+    let background = store.clone();
+    drop(handle.spawn(async move { background.run_background().await }));
+    store
+}
+
+#[derive(Clone, Copy)]
+struct Load {
+    clients: usize,
+    /// Whole pages in order of their parts, or single objects.
+    pages: bool,
+    time: u64,
+}
+
+async fn client(store: Engine, clock: Handle, load: Load, seed: u64, done: Rc<Cell<u64>>) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let until = clock.now() + load.time;
+    while clock.now() < until {
+        let page = random.usize(..PAGES);
+        let first = if load.pages { 0 } else { random.usize(..PARTS) };
+        let parts = if load.pages { first..PARTS } else { first..first + 1 };
+        for part in parts {
+            let Lookup::Hit(entry) = store.lookup(&key(page, part)).await else {
+                panic!("page {page}, part {part} is lost");
+            };
+            assert_eq!(entry.whole().unwrap().len(), body_len(page, part));
+            done.set(done.get() + 1);
+            // What a client and a network need; virtual time must pass on memory hits, too.
+            clock.sleep_until(clock.now() + 20_000).await;
+        }
+    }
+}
+
+async fn run(store: &Engine, handle: &Handle, load: Load, phase: u64) -> u64 {
+    let done = Rc::new(Cell::new(0));
+    let clients: Vec<_> = (0..load.clients as u64)
+        .map(|number| {
+            let client =
+                client(store.clone(), handle.clone(), load, phase << 32 | number, Rc::clone(&done));
+            handle.spawn(client)
+        })
+        .collect();
+    for client in clients {
+        client.await;
+    }
+    done.get()
+}
+
+struct Figures {
+    hits_per_second: f64,
+    reads_each: f64,
+    before: Stats,
+    after: Stats,
+}
+
+/// Fills a cache on the drive, starts anew, and measures after as long a time of warming up.
+fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures {
+    let executor = Executor::new(Some(seed), 1_000_000_000);
+    let handle = executor.handle();
+    let sim_options = sim::Options { len: Some(CACHE), power_loss: false, ..Default::default() };
+    let disk = SimDisk::new(handle.clone(), drive.drive(), sim_options);
+    executor.run(async move {
+        let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
+        let format = FormatOptions { mean_object: 4096, ..format };
+        store::format(&disk, &format, [7; 48], 0).await.unwrap();
+        let memory = 8 << 20;
+        let store = open(&disk, &handle, Options { memory: 64 << 20, ..Options::default() }).await;
+        fill(&store).await;
+        assert!(store.shutdown().await, "the cache is written");
+        let store = open(&disk, &handle, Options { memory, ..options }).await;
+        run(&store, &handle, load, 0).await;
+        let (before, reads) = (store.stats()[0], disk.counts().reads);
+        let done = run(&store, &handle, load, 1).await as f64;
+        Figures {
+            hits_per_second: done / (load.time as f64 / SECOND as f64),
+            reads_each: (disk.counts().reads - reads) as f64 / done,
+            before,
+            after: store.stats()[0],
+        }
+    })
+}
+
+fn with_unit(drive: DriveName, load: Load, read_unit: ReadUnit) -> f64 {
+    let figures = measure(drive, 1, load, Options { read_unit, ..Options::default() });
+    let (before, after) = (figures.before, figures.after);
+    let reads = |of: fn(&store::ReadCounters) -> u64| (of(&after.reads) - of(&before.reads)) as f64;
+    let count = reads(|reads| reads.exact + reads.windows + reads.clusters);
+    println!(
+        "  {:8} {:9.0} hits/s, {:.3} reads each of {:5.1} KiB, prefetched {:4.1}% used; a read \
+         costs {:.0} µs + {:.1} ns/B",
+        format!("{read_unit:?}").to_lowercase(),
+        figures.hits_per_second,
+        figures.reads_each,
+        reads(|reads| reads.bytes) / count / 1024.0,
+        100.0 * (after.counters.prefetch_hits - before.counters.prefetch_hits) as f64
+            / (after.counters.prefetched - before.counters.prefetched).max(1) as f64,
+        after.read_cost.0.per_operation / 1e3,
+        after.read_cost.0.per_byte,
+    );
+    figures.hits_per_second
+}
+
+fn all_units(drive: DriveName, load: Load) -> [f64; 3] {
+    [ReadUnit::Object, ReadUnit::Cluster, ReadUnit::Auto].map(|unit| with_unit(drive, load, unit))
+}
+
+const PAGES_OF_A_DISK: Load = Load { clients: 8, pages: true, time: 60 * SECOND };
+const SINGLES_OF_A_DISK: Load = Load { clients: 8, pages: false, time: 60 * SECOND };
+
+#[test]
+fn a_disk_reads_what_surrounds_an_object_where_pages_are_asked_for() {
+    println!("Atlas 10K, pages:");
+    let [object, cluster, auto] = all_units(DriveName::Atlas, PAGES_OF_A_DISK);
+    assert!(auto > 2.0 * object, "{auto} hits a second, {object} with objects alone");
+    assert!(auto > 0.9 * cluster, "{auto} hits a second, {cluster} with whole clusters");
+}
+
+#[test]
+fn a_disk_reads_little_more_than_the_object_where_single_objects_are_asked_for() {
+    println!("Atlas 10K, single objects:");
+    let [object, cluster, auto] = all_units(DriveName::Atlas, SINGLES_OF_A_DISK);
+    assert!(auto > 0.9 * object, "{auto} hits a second, {object} with objects alone");
+    assert!(auto > cluster, "{auto} hits a second, {cluster} with whole clusters");
+}
+
+#[test]
+fn flash_reads_exactly_where_single_objects_are_asked_for() {
+    println!("flash, single objects:");
+    let load = Load { clients: 16, pages: false, time: SECOND / 4 };
+    let [object, cluster, auto] = all_units(DriveName::Flash, load);
+    assert!(auto > 0.9 * object, "{auto} hits a second, {object} with objects alone");
+    assert!(auto > cluster, "{auto} hits a second, {cluster} with whole clusters");
+    println!("flash, pages:");
+    let [object, _, auto] = all_units(DriveName::Flash, Load { pages: true, ..load });
+    assert!(auto > 0.9 * object, "{auto} hits a second, {object} with objects alone");
+}
+
+#[test]
+fn reads_that_go_out_together_by_position_cost_the_arm_less() {
+    println!("Atlas 10K, single objects, 24 clients:");
+    let load = Load { clients: 24, ..SINGLES_OF_A_DISK };
+    let rate = |read_batch: usize, read_batch_split: usize| {
+        let options = Options {
+            read_unit: ReadUnit::Object,
+            read_batch,
+            read_batch_split,
+            ..Options::default()
+        };
+        let figures = measure(DriveName::Atlas, 1, load, options);
+        let reads = figures.after.reads;
+        println!(
+            "  batch {read_batch:2}, runs of {read_batch_split}: {:4.0} hits/s, {:.1} reads a \
+             batch, {:.1}% of batches by time-out",
+            figures.hits_per_second,
+            reads.batched as f64 / reads.batches.max(1) as f64,
+            100.0 * reads.batch_timeouts as f64 / reads.batches.max(1) as f64,
+        );
+        figures.hits_per_second
+    };
+    let (at_once, lazy, split) = (rate(1, 0), rate(10, 0), rate(10, 4));
+    // All of the cache is near the rim here: what is left to save is little but the order.
+    assert!(lazy > 1.03 * at_once, "{lazy} hits a second, {at_once} without a queue");
+    assert!(split > 1.03 * at_once, "{split} hits a second in runs, {at_once} without a queue");
+}
