@@ -68,6 +68,8 @@ pub struct StoreConfig {
     pub flush_interval: Duration,
     pub stall_bound: Duration,
     pub max_object: Option<u64>,
+    pub admission: Option<String>,
+    pub admission_keys: u64,
     pub one_timer_hours: Option<u64>,
     pub aging_mean: Option<u16>,
     pub young_percent: Option<u8>,

@@ -86,6 +86,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Bytes of objects stored: key, metadata and body.";
     counter("larder_store_inserted_bytes", help, counters.inserted_bytes);
     counter("larder_store_refusals", "Objects that were not taken.", counters.refusals);
+    let help = "Fetches whose objects the admission policy did not take.";
+    counter("larder_store_not_admitted", help, counters.not_admitted);
     let help = "Objects removed, purged or superseded.";
     counter("larder_store_removals", help, counters.removals);
     let help = "Objects refreshed without a write of their body.";

@@ -116,6 +116,7 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("read-batch", |p| p.options.read_batch.to_string()),
     ("read-batch-split", |p| p.options.read_batch_split.to_string()),
     ("max-object", |p| or(p.options.object_max, "a quarter", units::size)),
+    ("admission", |p| p.options.admission.to_string()),
     ("one-timer-hours", |p| {
         or(p.options.one_timer_age, "never", |age| (age.as_secs() / 3600).to_string())
     }),

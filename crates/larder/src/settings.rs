@@ -42,6 +42,7 @@ choice!(WRITE_POLICY for WritePolicy {
     "on-evict" => WritePolicy::OnEvict,
 });
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
+const ADMISSION: Kind = Kind::OneOf(store::policy::AdmissionName::NAMES);
 const INDEX: Kind = Kind::OneOf(store::IndexKind::NAMES);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
 choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
@@ -364,6 +365,25 @@ pub const SETTINGS: &[Setting] = &[
          up to a quarter of the device that they would be on.",
     )
     .word("auto"),
+    Setting::new(
+        "store.admission",
+        ADMISSION,
+        &["auto"],
+        |c, v| c.store.admission = Take::take(v),
+        "Which objects are stored: \"all\", or, with \"second-hit\", those that are fetched for the \
+         second time within the last `admission-keys` URLs; the others are passed on without \
+         taking memory or room. What takes the place of a stored object always is. \"auto\" is the \
+         preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.admission-keys",
+        Kind::Int(1_000, 1 << 32),
+        &["1000000"],
+        |c, v| c.store.admission_keys = Take::take(v),
+        "URLs that \"second-hit\" remembers for each cache at least, and at most twice as many; they \
+         take 2.5 bytes each.",
+    ),
     Setting::new(
         "store.one-timer-hours",
         Kind::Int(0, 100_000),

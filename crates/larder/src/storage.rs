@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
+use store::policy::AdmissionName;
 use store::{
     FormatOptions, IndexKind, IndexOptions, LayoutName, Options, Preset, StoreShare, TierShares,
 };
@@ -86,6 +87,11 @@ pub fn format_options(config: &Config) -> FormatOptions {
     }
 }
 
+fn admission(name: Option<&str>) -> Option<AdmissionName> {
+    // The declaration of the setting lists the names, so a configuration has one of them.
+    name.map(|name| name.parse().unwrap_or_else(|error| panic!("{error}")))
+}
+
 /// The store's options.
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let ours = &config.store;
@@ -111,6 +117,8 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         flush_interval: ours.flush_interval,
         stall_bound: ours.stall_bound,
         object_max: ours.max_object.or(preset.object_max),
+        admission: admission(ours.admission.as_deref()).unwrap_or(preset.admission),
+        admission_keys: ours.admission_keys,
         one_timer_age: match ours.one_timer_hours {
             Some(0) => None,
             Some(hours) => Some(Duration::from_secs(hours * 3600)),
@@ -185,7 +193,8 @@ mod tests {
                     young-percent = 7\nindex = 'compact'\nindex-entries = 4000\n\
                     tier-hot = 10\ntier-medium = 60\ngroup-share = 25\ngroup-batch = 2\n\
                     group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
-                    read-batch-split = 4";
+                    read-batch-split = 4\nadmission = 'second-hit'\n\
+                    admission-keys = 2000";
         let expected = Options {
             read_unit: store::ReadUnit::Object,
             one_timer_age: None,
@@ -201,6 +210,8 @@ mod tests {
             group_slack: 200,
             read_batch: 8,
             read_batch_split: 4,
+            admission: AdmissionName::SecondHit,
+            admission_keys: 2000,
             ..Options::ucfs()
         };
         assert_eq!(words(&options_of(text)), words(&expected));

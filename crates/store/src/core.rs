@@ -32,6 +32,7 @@ use crate::index::Index;
 use crate::journal::Journal;
 use crate::object::Object;
 use crate::options::Options;
+use crate::policy::Admission;
 use crate::record::Place;
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
@@ -101,6 +102,7 @@ pub(crate) struct Core {
     pub(crate) space: Space,
     pub(crate) journal: Journal,
     pub(crate) fetches: Fetches,
+    pub(crate) admission: Admission,
     pub(crate) counters: Counters,
     pub(crate) recovering: Option<Recovering>,
     pub(crate) health: Health,
@@ -170,7 +172,9 @@ pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Core {
+        let admission = Admission::new(parts.options.admission, parts.options.admission_keys);
         let tables = parts.index.memory_bytes() + parts.space.memory_bytes();
+        let tables = tables + admission.memory_bytes();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
         let secret = Arc::new(parts.superblock.secret.clone());
         Core {
@@ -179,6 +183,7 @@ impl Core {
             unwritten_max: memory.unwritten_max,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
+            admission,
             counters: Counters::default(),
             health: Health::Online,
             // Sequence numbers of different openings never meet: 2^40 each.

@@ -21,6 +21,9 @@ pub struct Counters {
     pub inserted_bytes: u64,
     /// Insertions refused, by whatever name.
     pub refusals: u64,
+    /// Fetches whose objects the admission policy refused: each is among `refusals` as well, a
+    /// variant with its marker twice.
+    pub not_admitted: u64,
     /// Objects removed, purged or superseded.
     pub removals: u64,
     /// Metadata replaced without touching the body.

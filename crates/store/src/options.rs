@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::index::IndexOptions;
 use crate::layout::LayoutKind;
 use crate::layout_name::LayoutName;
-use crate::policy::PolicyName;
+use crate::policy::{AdmissionName, PolicyName};
 use crate::space::slots::SlotOptions;
 
 /// When an object is written to the device.
@@ -78,6 +78,11 @@ pub struct Options {
     pub stall_bound: Duration,
     /// Bytes of the largest object; `None`: a quarter of the device that it would be on.
     pub object_max: Option<u64>,
+    /// What is stored at all; see [`crate::policy::Admission`].
+    pub admission: AdmissionName,
+    /// Keys that [`AdmissionName::SecondHit`] remembers on each device, 1,000 to 2^32, in up to
+    /// 2.5 bytes each.
+    pub admission_keys: u64,
     /// A cluster none of whose objects was touched for this long is dropped (UCFS, C9: 115 hours).
     pub one_timer_age: Option<Duration>,
     /// Reference counts of clusters are halved when their mean passes this (C9).
@@ -129,6 +134,8 @@ impl fmt::Debug for Options {
             flush_interval,
             stall_bound,
             object_max,
+            admission,
+            admission_keys,
             one_timer_age,
             aging_mean,
             young_percent,
@@ -157,6 +164,8 @@ impl fmt::Debug for Options {
             .field("flush_interval", flush_interval)
             .field("stall_bound", stall_bound)
             .field("object_max", object_max)
+            .field("admission", admission)
+            .field("admission_keys", admission_keys)
             .field("one_timer_age", one_timer_age)
             .field("aging_mean", aging_mean)
             .field("young_percent", young_percent)
@@ -189,6 +198,8 @@ impl Default for Options {
             flush_interval: Duration::from_secs(5),
             stall_bound: Duration::from_secs(5),
             object_max: None,
+            admission: AdmissionName::All,
+            admission_keys: 1_000_000,
             one_timer_age: None,
             aging_mean: 10,
             young_percent: 10,

@@ -10,6 +10,7 @@
 //! allocates more than amortised growth of its columns, every id that was inserted and neither
 //! evicted nor removed is named as a victim sooner or later, unless it is spared.
 
+mod admission;
 mod cache;
 mod clock;
 mod fifo;
@@ -25,6 +26,7 @@ mod sieve;
 mod sketch;
 mod w_tinylfu;
 
+pub use admission::{Admission, AdmissionName, UnknownAdmission};
 pub use cache::{PolicyCache, Unit};
 pub use clock::Clock;
 pub use fifo::Fifo;

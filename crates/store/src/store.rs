@@ -1,8 +1,8 @@
 //! The store as its users see it: lookups, insertions, removals over any number of devices.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use device::{Clock, Device};
@@ -152,7 +152,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub fn begin_fetch(&self, key: &Key) -> FetchToken {
         let (volume, digest) = self.place(key);
         let flag = volume.shared.lock().fetches.begin(digest);
-        FetchToken { shared: Arc::clone(&volume.shared), digest, flag }
+        FetchToken { shared: Arc::clone(&volume.shared), digest, flag, admitted: OnceLock::new() }
     }
 
     /// Starts storing an object under `key`, which may differ from the token's key (a variant).
@@ -168,7 +168,11 @@ impl<D: Device, C: Clock> Store<D, C> {
         hint: Hint,
     ) -> Result<Writer<D, C>, Refusal> {
         let (volume, digest) = self.place(key);
-        let result = Writer::new(Rc::clone(volume), digest, key.clone(), meta, hint, token);
+        let result = if token.admitted() {
+            Writer::new(Rc::clone(volume), digest, key.clone(), meta, hint, token)
+        } else {
+            Err(Refusal::NotAdmitted)
+        };
         if result.is_err() {
             volume.shared.lock().counters.refusals += 1;
         }
@@ -303,12 +307,18 @@ pub struct FetchToken {
     pub(crate) shared: Arc<Shared>,
     pub(crate) digest: Digest,
     pub(crate) flag: Overtaken,
+    /// What the admission policy said of the token's key: one fetch, one question.
+    admitted: OnceLock<bool>,
 }
 
 impl FetchToken {
     /// True when the key was removed or purged since.
     pub fn overtaken(&self) -> bool {
         self.flag.load(Ordering::Acquire)
+    }
+
+    fn admitted(&self) -> bool {
+        *self.admitted.get_or_init(|| self.shared.lock().admits(&self.digest))
     }
 }
 

@@ -13,6 +13,7 @@ mod origin;
 mod runner;
 mod skip;
 
+mod admission;
 mod broken_origins;
 mod cache_file;
 mod fronts;

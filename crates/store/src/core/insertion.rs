@@ -59,6 +59,18 @@ pub(crate) struct Now {
 }
 
 impl Core {
+    /// Whether what was fetched for the key of `digest` is to be stored (asked once per fetch).
+    /// What takes the place of something stored always is: else the old version would stay.
+    pub(crate) fn admits(&mut self, digest: &Digest) -> bool {
+        if self.admission.admits_all() {
+            return true;
+        }
+        let seen = self.admission.admits(digest.halves().0);
+        let stored = self.index.get(digest).is_some() || self.tier.peek(digest).is_some();
+        self.counters.not_admitted += u64::from(!seen && !stored);
+        seen || stored
+    }
+
     /// Makes `new` visible, in place of what was under its digest.
     pub(crate) fn try_insert(&mut self, new: NewObject, now: Now) -> TryInsert {
         if !self.online() {

@@ -37,6 +37,10 @@ impl PolicyName {
         PolicyName::WTinyLfu,
     ];
 
+    /// Their names in the same order.
+    pub const NAMES: &[&str] =
+        &["lru", "fifo", "clock", "sieve", "s3-fifo", "lfu-aging", "gdsf", "w-tinylfu"];
+
     /// As it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -94,6 +98,7 @@ mod tests {
         for name in PolicyName::ALL {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
+        assert_eq!(PolicyName::ALL.map(PolicyName::as_str), PolicyName::NAMES);
     }
 
     #[test]

@@ -1,0 +1,210 @@
+//! Admission: what is stored at all. Most objects are never asked for again (70% in the papers), so
+//! that storing them costs writes, and room for what is.
+//!
+//! It promises: bounded memory, no clock, no randomness; a key that was asked about twice within so
+//! many keys is admitted the second time.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which objects are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdmissionName {
+    /// All.
+    #[default]
+    All,
+    /// Those that were fetched before, not too long ago.
+    SecondHit,
+}
+
+impl AdmissionName {
+    /// All of them, in the order in which they are documented.
+    pub const ALL: [AdmissionName; 2] = [AdmissionName::All, AdmissionName::SecondHit];
+
+    /// Their names in the same order.
+    pub const NAMES: &[&str] = &["all", "second-hit"];
+
+    /// As it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AdmissionName::All => "all",
+            AdmissionName::SecondHit => "second-hit",
+        }
+    }
+}
+
+impl fmt::Display for AdmissionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that no admission policy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownAdmission(pub String);
+
+impl fmt::Display for UnknownAdmission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = AdmissionName::ALL.map(AdmissionName::as_str).join(", ");
+        write!(f, "no admission policy is called {:?}: choose one of {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownAdmission {}
+
+impl FromStr for AdmissionName {
+    type Err = UnknownAdmission;
+
+    fn from_str(text: &str) -> Result<AdmissionName, UnknownAdmission> {
+        AdmissionName::ALL
+            .into_iter()
+            .find(|name| name.as_str() == text)
+            .ok_or_else(|| UnknownAdmission(text.to_owned()))
+    }
+}
+
+/// An admission policy at work.
+pub struct Admission(Option<SeenKeys>);
+
+impl Admission {
+    /// The policy of this name; `second-hit` remembers the last `keys` keys, and up to as many
+    /// more, in 2.5 bytes each.
+    pub fn new(name: AdmissionName, keys: u64) -> Admission {
+        Admission(match name {
+            AdmissionName::All => None,
+            AdmissionName::SecondHit => Some(SeenKeys::new(keys)),
+        })
+    }
+
+    /// Whether everything is admitted, without asking.
+    pub fn admits_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether an object that was fetched now, and is not stored yet, is to be stored. `hash` is
+    /// uniform, and equal for equal keys.
+    pub fn admits(&mut self, hash: u64) -> bool {
+        self.0.as_mut().is_none_or(|seen| seen.see(hash))
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, SeenKeys::memory_bytes)
+    }
+}
+
+/// Bits of a Bloom filter's block: a cache line, so that a key costs one access to memory.
+const BLOCK_BITS: usize = 512;
+/// Keys of a block when its filter is full: ten bits each.
+const KEYS_PER_BLOCK: u64 = 51;
+/// Bits set for a key.
+const PROBES: u32 = 6;
+
+type Block = [u64; BLOCK_BITS / 64];
+
+/// The keys that were seen lately: two Bloom filters. Keys enter the younger; when it has its
+/// number of them, the older one is emptied and becomes the younger. About one key in a hundred
+/// counts as seen though it was not.
+struct SeenKeys {
+    younger: Vec<Block>,
+    older: Vec<Block>,
+    /// Keys in the younger.
+    entered: u64,
+    /// Keys that a filter takes.
+    keys: u64,
+}
+
+impl SeenKeys {
+    fn new(keys: u64) -> SeenKeys {
+        let blocks = usize::try_from(keys.div_ceil(KEYS_PER_BLOCK)).unwrap_or(usize::MAX).max(1);
+        let empty = vec![[0; BLOCK_BITS / 64]; blocks];
+        SeenKeys { younger: empty.clone(), older: empty, entered: 0, keys: keys.max(1) }
+    }
+
+    /// True when the key was seen lately. It is from now on.
+    fn see(&mut self, hash: u64) -> bool {
+        let at = (u128::from(hash) * self.younger.len() as u128 >> 64) as usize;
+        let mask = mask(hash);
+        if contains(&self.younger[at], &mask) {
+            return true;
+        }
+        let seen = contains(&self.older[at], &mask);
+        if self.entered == self.keys {
+            std::mem::swap(&mut self.younger, &mut self.older);
+            self.younger.fill([0; BLOCK_BITS / 64]);
+            self.entered = 0;
+        }
+        self.younger[at].iter_mut().zip(mask).for_each(|(word, bits)| *word |= bits);
+        self.entered += 1;
+        seen
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (self.younger.capacity() + self.older.capacity()) * size_of::<Block>()
+    }
+}
+
+/// The bits of a key in its block.
+fn mask(hash: u64) -> Block {
+    // The block was chosen by the upper bits: the choice within it must not depend on them.
+    let mut choices = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32) ^ hash;
+    let mut mask = [0; BLOCK_BITS / 64];
+    for _ in 0..PROBES {
+        let bit = choices as usize % BLOCK_BITS;
+        mask[bit / 64] |= 1 << (bit % 64);
+        choices >>= BLOCK_BITS.ilog2();
+    }
+    mask
+}
+
+fn contains(block: &Block, mask: &Block) -> bool {
+    block.iter().zip(mask).all(|(word, bits)| word & bits == *bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_seed::seeds;
+
+    #[test]
+    fn names_read_back() {
+        for name in AdmissionName::ALL {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert_eq!(AdmissionName::ALL.map(AdmissionName::as_str), AdmissionName::NAMES);
+        let error = "never".parse::<AdmissionName>().unwrap_err().to_string();
+        assert_eq!(error, "no admission policy is called \"never\": choose one of all, second-hit");
+    }
+
+    #[test]
+    fn all_are_admitted_without_memory() {
+        let mut all = Admission::new(AdmissionName::All, 1_000_000);
+        assert!(all.admits(1) && all.admits_all());
+        assert_eq!(all.memory_bytes(), 0);
+    }
+
+    #[test]
+    fn keys_are_admitted_the_second_time() {
+        for seed in seeds("admission", 10) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut admission = Admission::new(AdmissionName::SecondHit, 10_000);
+            let keys: Vec<u64> = (0..10_000).map(|_| random.u64(..)).collect();
+            let wrongly = keys.iter().filter(|key| admission.admits(**key)).count();
+            assert!(wrongly < 300, "{wrongly} of 10,000 first-timers admitted");
+            // As many keys later, every one is still known.
+            assert!(keys.iter().all(|key| admission.admits(*key)));
+            assert!(!admission.admits_all() && admission.memory_bytes() < 26_000);
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut admission = Admission::new(AdmissionName::SecondHit, 1_000);
+        let early: Vec<u64> = (0..1_000).map(|_| random.u64(..)).collect();
+        early.iter().for_each(|key| drop(admission.admits(*key)));
+        (0..2_100).for_each(|_| drop(admission.admits(random.u64(..))));
+        let known = early.iter().filter(|key| admission.admits(**key)).count();
+        assert!(known < 100, "{known} of 1,000 still known");
+    }
+}
