@@ -46,6 +46,8 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
         sizes.push(size);
     }
     sizing::check_index(index, config.memory)?;
+    let admission = storage::admission_bytes(config) * config.cache.len() as u64;
+    sizing::check_admission(admission, config.memory)?;
     for (path, size) in config.cache.iter().zip(&sizes) {
         size.map_or(Ok(()), |size| check_room(path, size))?;
     }

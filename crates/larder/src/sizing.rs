@@ -41,6 +41,20 @@ pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
     ))
 }
 
+/// Refuses an admission policy that would take more than a quarter of `memory`, in words.
+pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
+    if bytes <= memory / 4 {
+        return Ok(());
+    }
+    Err(format!(
+        "what store.admission remembers takes {}, more than a quarter of the {} of memory: give \
+         at least --memory {}M, or make store.admission-keys fewer",
+        about(bytes),
+        about(memory),
+        (bytes * 4).div_ceil(M),
+    ))
+}
+
 /// Most client connections, where a process may hold `descriptors` open files: a client costs up
 /// to two, its own and one to an origin server.
 pub fn connections(asked: Option<usize>, descriptors: u64) -> usize {
@@ -66,6 +80,13 @@ mod tests {
     use super::*;
 
     const G: u64 = 1 << 30;
+
+    #[test]
+    fn what_admission_remembers_must_fit() {
+        assert_eq!(check_admission(64 * M, 256 * M), Ok(()));
+        let error = check_admission(64 * M + 1, 256 * M).unwrap_err();
+        assert!(error.contains("--memory 257M"), "{error}");
+    }
 
     #[test]
     fn the_default_is_ten_gigabytes_or_a_tenth_of_the_free_space() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
-use store::policy::AdmissionName;
+use store::policy::{Admission, AdmissionName};
 use store::{
     FormatOptions, IndexKind, IndexOptions, LayoutName, Options, Preset, StoreShare, TierShares,
 };
@@ -90,6 +90,13 @@ pub fn format_options(config: &Config) -> FormatOptions {
 fn admission(name: Option<&str>) -> Option<AdmissionName> {
     // The declaration of the setting lists the names, so a configuration has one of them.
     name.map(|name| name.parse().unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Bytes of memory that the admission policy takes for each cache.
+pub fn admission_bytes(config: &Config) -> u64 {
+    let name = admission(config.store.admission.as_deref());
+    let name = name.unwrap_or(preset(config).options.admission);
+    Admission::bytes(name, config.store.admission_keys)
 }
 
 /// The store's options.

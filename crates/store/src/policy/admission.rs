@@ -87,6 +87,16 @@ impl Admission {
         self.0.as_mut().is_none_or(|seen| seen.see(hash))
     }
 
+    /// Bytes of memory that [`Admission::new`] would take.
+    pub fn bytes(name: AdmissionName, keys: u64) -> u64 {
+        match name {
+            AdmissionName::All => 0,
+            AdmissionName::SecondHit => {
+                2 * size_of::<Block>() as u64 * keys.div_ceil(KEYS_PER_BLOCK).max(1)
+            }
+        }
+    }
+
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, SeenKeys::memory_bytes)
@@ -194,6 +204,8 @@ mod tests {
             // As many keys later, every one is still known.
             assert!(keys.iter().all(|key| admission.admits(*key)));
             assert!(!admission.admits_all() && admission.memory_bytes() < 26_000);
+            let announced = Admission::bytes(AdmissionName::SecondHit, 10_000);
+            assert_eq!(admission.memory_bytes() as u64, announced);
         }
     }
 
