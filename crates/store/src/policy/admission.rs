@@ -133,7 +133,7 @@ impl SeenKeys {
 
     /// True when the key was seen lately. It is from now on.
     fn see(&mut self, hash: u64) -> bool {
-        let at = (u128::from(hash) * self.younger.len() as u128 >> 64) as usize;
+        let at = ((u128::from(hash) * self.younger.len() as u128) >> 64) as usize;
         let mask = mask(hash);
         if contains(&self.younger[at], &mask) {
             return true;

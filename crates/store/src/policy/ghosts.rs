@@ -1,7 +1,7 @@
 //! A ghost queue: hashes of what was given up lately, oldest forgotten first.
 //!
-//! It promises: the sizes of what it remembers sum up to its capacity at most, so that it is as long
-//! as the part of the cache that it shadows; and memory for twice as many ghosts as there are.
+//! It promises: the sizes of what it remembers sum up to its capacity at most, so that it is as
+//! long as the part of the cache that it shadows; and memory for twice as many ghosts as there are.
 
 use std::collections::VecDeque;
 

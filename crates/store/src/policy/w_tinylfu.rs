@@ -1,11 +1,11 @@
 //! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part that an
 //! object enters only when it was asked for more often than what it takes the place of.
 //!
-//! The window, a hundredth of the cache, is LRU. When room is needed, the oldest of the window meets
-//! the next victim of the main part: a sketch of the accesses, those of objects that are not inside
-//! too, says which of the two goes. The main part is a segmented LRU: what was asked for again while
-//! on probation is protected, four fifths of it at most; what is protected no more is on probation
-//! again. What the probation has too much then goes without a contest.
+//! The window, a hundredth of the cache, is LRU. When room is needed, the oldest of the window
+//! meets the next victim of the main part: a sketch of the accesses, those of objects that are not
+//! inside too, says which of the two goes. The main part is a segmented LRU: what was asked for
+//! again while on probation is protected, four fifths of it at most; what is protected no more is
+//! on probation again. What the probation has too much then goes without a contest.
 //!
 //! What is larger than the window is not taken. The sketch fades after twelve accesses per object
 //! inside, but not before 16,384.
