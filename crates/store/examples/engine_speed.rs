@@ -1,10 +1,10 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [UNIT]]`
+//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [PRESET [UNIT]]]`
 //!
-//! The read unit is object, cluster or auto. Lookups come at random, or page by page: 100 objects of one
-//! group, which were stored together, one after another.
+//! The read unit is object, cluster or auto, or the preset's. Lookups come at random, or page by
+//! page: 100 objects of one group, which were stored together, one after another.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{Hint, Key, Locality, Lookup, Options, ReadUnit};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, PRESETS, Preset, ReadUnit};
 use support::Engine;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -88,11 +88,12 @@ fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
     );
 }
 
-async fn run(directory: &Path, body_len: usize, read_unit: ReadUnit) {
+async fn run(directory: &Path, body_len: usize, preset: Preset) {
     let path = directory.join("engine_speed.larder");
     let _ = std::fs::remove_file(&path);
-    let options = Options { memory: 64 << 20, read_unit, ..Options::default() };
-    let (store, device) = support::open(&path, 10 << 30, 3000, options).await;
+    let options = Options { memory: 256 << 20, ..preset.options };
+    let format = FormatOptions { mean_object: 3000, ..preset.format };
+    let (store, device) = support::open(&path, 10 << 30, &format, options).await;
 
     let count = 100_000;
     let body = Bytes::from(vec![42; body_len]);
@@ -114,7 +115,14 @@ async fn run(directory: &Path, body_len: usize, read_unit: ReadUnit) {
         let reads = device.counters().snapshot().reads - reads.reads;
         println!("{:32} {hits} hits, {:.2} reads each", "", reads as f64 / count as f64);
     }
-    println!("{:#?}", store.stats()[0].counters);
+    let stats = store.stats()[0];
+    let places = stats.index_entries as f64 / stats.index_load;
+    println!(
+        "index: {:.2} bytes per object at 90% load, {:.2} at 95%",
+        stats.index_bytes as f64 / (0.9 * places),
+        stats.index_bytes as f64 / (0.95 * places)
+    );
+    println!("{:#?}", stats.counters);
     println!("{:?} {:?}", store.stats()[0].reads, store.stats()[0].read_cost);
     println!("{:?}", device.counters());
     store.shutdown().await;
@@ -125,12 +133,17 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("usage: engine_speed DIRECTORY [BODY_BYTES]");
     let body_len = arguments.next().map_or(3000, |bytes| bytes.parse().expect("a number"));
-    let read_unit = match arguments.next().as_deref() {
-        None | Some("auto") => ReadUnit::Auto,
+    let name = arguments.next();
+    let name = name.as_deref().unwrap_or("larder");
+    let mut preset =
+        store::preset(name).unwrap_or_else(|| panic!("expected one of {PRESETS:?}, got {name}"));
+    preset.options.read_unit = match arguments.next().as_deref() {
+        None => preset.options.read_unit,
+        Some("auto") => ReadUnit::Auto,
         Some("object") => ReadUnit::Object,
         Some("cluster") => ReadUnit::Cluster,
         Some(other) => panic!("expected object, cluster or auto, got {other}"),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, read_unit));
+    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, preset));
 }

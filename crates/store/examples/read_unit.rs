@@ -23,11 +23,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::AnyDevice;
-use store::{Hint, Key, Locality, Lookup, Options, ReadUnit};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit};
 use support::Engine;
 use tokio::task::{JoinSet, LocalSet};
 
 const CACHE: u64 = 2 << 30;
+
+fn format() -> FormatOptions {
+    FormatOptions { mean_object: 8192, ..FormatOptions::default() }
+}
+
 const PAGES: usize = 12_000;
 const PARTS: usize = 10;
 const CLIENTS: usize = 32;
@@ -222,7 +227,8 @@ fn cpu() -> f64 {
 
 async fn measure(path: &Path, unit: ReadUnit, load: Load, time: Duration) {
     let options = Options { memory: 64 << 20, read_unit: unit, ..Options::default() };
-    let (store, device): (Engine, Rc<AnyDevice>) = support::open(path, CACHE, 8192, options).await;
+    let (store, device): (Engine, Rc<AnyDevice>) =
+        support::open(path, CACHE, &format(), options).await;
     // Memory fills, the engine learns.
     run(&store, load, time, 0).await;
     let counts = || device.counters().snapshot();
@@ -282,7 +288,7 @@ fn main() {
     };
     on_runtime(async {
         let options = Options { memory: 64 << 20, ..Options::default() };
-        let (store, _device) = support::open(&disk.device, CACHE, 8192, options).await;
+        let (store, _device) = support::open(&disk.device, CACHE, &format(), options).await;
         fill(&store).await;
         assert!(store.shutdown().await, "the cache is written");
     });

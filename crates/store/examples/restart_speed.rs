@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{Hint, Key, Locality, Lookup, Options};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options};
 use support::Engine;
 use tokio::task::LocalSet;
 
@@ -41,7 +41,8 @@ fn life<T>(plan: &Plan, orderly: bool, body: impl AsyncFnOnce(&Engine, Instant) 
         let size = (plan.objects * (plan.body_len + 500)) as u64 * 5 / 4 + (64 << 20);
         let options = Options { memory: 512 << 20, ..Options::default() };
         let mean_object = (plan.body_len + 400) as u32;
-        let (store, _) = support::open(Path::new(&plan.path), size, mean_object, options).await;
+        let format = FormatOptions { mean_object, ..FormatOptions::default() };
+        let (store, _) = support::open(Path::new(&plan.path), size, &format, options).await;
         let value = body(&store, started).await;
         if orderly {
             assert!(store.shutdown().await, "the cache stopped in order");

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worked_example() {
+    fn figure_5_a_worked_example() {
         // The page 2 (10 KB) comes first. Its directory 11 adds 1 (20) and 5 (25): 9 KB are free,
         // so 8 (10) does not fit. Then 3 (small), 7 (as often asked for as the page), 9 (small)
         // and 10, after which 224 bytes are free; 4 was too large, 0 and 6 differ.
@@ -155,7 +155,43 @@ mod tests {
     }
 
     #[test]
-    fn without_a_page_the_oldest_comes_first_in_as_many_clusters_as_it_needs() {
+    fn figure_4_the_first_victim_is_the_first_page_else_the_oldest_object() {
+        let pages = |html: [bool; 4]| -> Vec<Candidate> {
+            let of = |(html, number)| Candidate { html, ..candidate(number, KB, number, 1) };
+            html.into_iter().zip(0..).map(of).collect()
+        };
+        let first = |html| numbers(&choose(&pages(html), SIZES).unwrap())[0];
+        assert_eq!(first([false, false, true, true]), 2);
+        assert_eq!(first([false, false, false, true]), 3);
+        assert_eq!(first([false; 4]), 0);
+    }
+
+    #[test]
+    fn figure_5_the_second_pass_ends_when_no_more_than_the_slack_is_free() {
+        // 63 KB and a byte: 1,023 bytes are free, so not even an equal of 10 bytes is looked for.
+        let seed = candidate(0, 63 * KB + 1, 1, 1);
+        let group = choose(&[seed, candidate(1, 10, 2, 1)], SIZES).unwrap();
+        assert_eq!(numbers(&group), [0]);
+        // The first pass takes whatever of the same directory fits.
+        let group = choose(&[seed, candidate(1, 1_000, 1, 9)], SIZES).unwrap();
+        assert_eq!((numbers(&group), group.free), (vec![0, 1], 23));
+        // One byte less, and more than 1 KB is free: 1,023 bytes are small, 1,024 are not.
+        let seed = candidate(0, 62 * KB, 1, 1);
+        let fillers = [candidate(1, 1_024, 2, 2), candidate(2, 1_023, 2, 2)];
+        let group = choose(&[seed, fillers[0], fillers[1]], SIZES).unwrap();
+        assert_eq!(numbers(&group), [0, 2]);
+    }
+
+    #[test]
+    fn what_describes_an_object_in_its_cluster_counts() {
+        let sizes = Sizes { each: 48, ..SIZES };
+        let candidates = [candidate(0, 32 * KB, 1, 1), candidate(1, 32 * KB, 1, 1)];
+        let group = choose(&candidates, sizes).unwrap();
+        assert_eq!((numbers(&group), group.free), (vec![0], u64::from(32 * KB) - 48));
+    }
+
+    #[test]
+    fn figure_4_the_buffer_has_as_many_clusters_as_the_first_victim_needs() {
         let candidates = [
             candidate(0, 64 * KB, 1, 1),
             candidate(1, 63 * KB, 2, 5),

@@ -25,12 +25,12 @@ impl Clock for TokioClock {
 
 pub type Engine = Store<AnyDevice, TokioClock>;
 
-/// Opens the cache on `path`, creating one of `size` bytes for objects of `mean_object` bytes where
+/// Opens the cache on `path`, creating one of `size` bytes as `format` says where
 /// there is none, with its background running.
 pub async fn open(
     path: &Path,
     size: u64,
-    mean_object: u32,
+    format: &FormatOptions,
     options: Options,
 ) -> (Engine, Rc<AnyDevice>) {
     let create = device::OpenOptions { create: Some(size), ..device::OpenOptions::default() };
@@ -39,8 +39,7 @@ pub async fn open(
     tokio::task::spawn_local(device::drive(ring.clone()));
     let device = Rc::new(file.attach(Some(&ring)).unwrap());
     if file.was_created() || matches!(file.contents(), Ok(Contents::Blank)) {
-        let format = FormatOptions { mean_object, ..FormatOptions::default() };
-        store::format(&*device, &format, [7; 48], 0).await.unwrap();
+        store::format(&*device, format, [7; 48], 0).await.unwrap();
     }
     let clock = TokioClock(Instant::now());
     let engine = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();
