@@ -372,7 +372,7 @@ fn compare_requests(folder: &Path, comparison: &mut Comparison) -> Result<(), St
                 .count()
         };
         comparison.line(format_args!(
-            "{title:26} mean {:.4} ({:.4}) RMS {:.4}; off by more than 0.05 ms {}, 0.5 ms {} of {}{}",
+            "{title:26} mean {:.4} ({:.4}) RMS {:.4}; off by over 0.05 ms {}, 0.5 ms {} of {}{}",
             ours.mean,
             reference.mean,
             ours.demerit(&reference),

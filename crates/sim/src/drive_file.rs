@@ -12,6 +12,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::mechanical::Geometry;
 use crate::mechanical::controller::{Controller, FastWrite, Overheads, ReadAhead};
 
 /// A drive as its data file describes it.
@@ -214,8 +215,9 @@ impl<'a> Fields<'a> {
         self.number(key, 0.0, 10_000.0)
     }
 
+    /// Zero is no, anything else is yes: some have levels where the model knows two.
     fn flag(&self, key: &str) -> Result<bool, String> {
-        Ok(self.whole(key, 0, 1)? == 1)
+        Ok(self.whole(key, 0, 9)? > 0)
     }
 
     fn drive(&self) -> Result<DriveFile, String> {
@@ -228,10 +230,13 @@ impl<'a> Fields<'a> {
         let last = zones.last().map_or(0, |zone| zone.last);
         let cylinders = self.whole("cylinders", 1, MAX_CYLINDERS)?;
         if cylinders <= last {
-            return Err(format!("{cylinders} cylinders, but a zone ends at cylinder {last}"));
+            notes.push(format!(
+                "\"cylinders\" is {cylinders}, but a zone ends at cylinder {last}: taken from the \
+                 zones"
+            ));
         }
-        let mechanics = self.fields("mechanics")?.mechanics(self, cylinders)?;
-        let drive = DriveFile {
+        let mechanics = self.fields("mechanics")?.mechanics(self, last + 1)?;
+        let mut drive = DriveFile {
             label,
             blocks: u64::from(self.whole("block_count", 1, u32::MAX)?),
             surfaces: self.whole("surfaces", 1, 256)?,
@@ -241,6 +246,19 @@ impl<'a> Fields<'a> {
             controller: self.fields("controller_and_cache")?.controller(&mut notes)?,
             notes,
         };
+        let room = Geometry::room(&drive).map_err(|why| why.to_string())?;
+        if room < drive.blocks {
+            drive.notes.push(format!(
+                "beside spare and skipped sectors the zones have room for {room} sectors, fewer \
+                 than the {} of \"block_count\": taken as if there were none of either",
+                drive.blocks
+            ));
+            for zone in &mut drive.zones {
+                (zone.spares, zone.slips) = (0, Vec::new());
+            }
+            // Without room even so it is refused here.
+            Geometry::new(&drive).map_err(|why| why.to_string())?;
+        }
         Ok(drive)
     }
 
@@ -343,7 +361,7 @@ impl<'a> Fields<'a> {
         }
         skipped.sort_unstable();
         skipped.dedup();
-        let skew = |key| self.number(key, 0.0, 1_000_000.0);
+        let skew = |key| self.number(key, -1_000_000.0, 1_000_000.0);
         Ok(Zone {
             first: self.whole("First cylinder number", 0, MAX_CYLINDERS)?,
             last: self.whole("Last cylinder number", 0, MAX_CYLINDERS)?,
@@ -373,7 +391,7 @@ impl<'a> Fields<'a> {
             ));
         }
         let segment = self.whole("Segment size (in blks)", 1, 1 << 30)?;
-        let read_ahead = match self.whole("Buffer continuous read", 0, 4)? {
+        let read_ahead = match self.whole("Buffer continuous read", 0, 9)? {
             0 => ReadAhead::None,
             2 | 4 => ReadAhead::Track,
             _ => ReadAhead::Segment,
@@ -399,7 +417,7 @@ impl<'a> Fields<'a> {
             read_ahead_over_requested: self.flag("Read-ahead over requested")?,
             read_ahead_on_hit: self.flag("Read-ahead on idle hit")?,
             stop_in_sector: self.flag("Stop prefetch in sector")?,
-            fast_write: match self.whole("Fast write level", 0, 2)? {
+            fast_write: match self.whole("Fast write level", 0, 9)? {
                 0 => FastWrite::Never,
                 _ => FastWrite::Always,
             },
@@ -421,8 +439,12 @@ mod tests {
     use super::*;
     use crate::drives;
 
-    /// The barracuda's file with one field changed, and why it is refused.
+    /// Why the barracuda's file with one field changed is refused.
     fn refused(path: &[&str], value: Value) -> String {
+        changed(path, value).unwrap_err().to_string()
+    }
+
+    fn changed(path: &[&str], value: Value) -> Result<DriveFile, Refused> {
         let text = drives::text("barracuda").unwrap();
         let mut file: Value = serde_json::from_str(text).unwrap();
         let mut field = &mut file["barracuda"];
@@ -433,7 +455,17 @@ mod tests {
             };
         }
         *field = value;
-        read(&file.to_string(), "barracuda").unwrap_err().to_string()
+        read(&file.to_string(), "barracuda")
+    }
+
+    #[test]
+    fn contradictions_that_can_be_resolved_are_noted() {
+        let file = changed(&["cylinders"], Value::from(5_000)).unwrap();
+        assert!(file.notes[0].contains("a zone ends at cylinder 5171"), "{:?}", file.notes);
+        // More than beside the spare sectors, fewer than there are at all.
+        let file = changed(&["block_count"], Value::from(4_250_000)).unwrap();
+        assert!(file.notes[0].contains("room for 4217582 sectors"), "{:?}", file.notes);
+        assert!(Geometry::room(&file).unwrap() >= 4_250_000);
     }
 
     #[test]
@@ -455,8 +487,8 @@ mod tests {
         assert!(why.contains("point 3 of \"seek_curve_cyl_ms\" is [2,3]"), "{why}");
         let why = refused(&["layout", "Sparing scheme used"], number(11.0));
         assert!(why.contains("\"Sparing scheme used\""), "{why}");
-        let why = refused(&["cylinders"], number(5_000.0));
-        assert!(why.contains("5000 cylinders, but a zone ends at cylinder 5171"), "{why}");
+        let why = refused(&["block_count"], number(4_300_000.0));
+        assert!(why.contains("\"block_count\""), "{why}");
         assert!(refused(&["zones"], Value::from("none")).contains("\"zones\""));
         assert!(refused(&["block_bytes"], number(520.0)).contains("512"));
     }

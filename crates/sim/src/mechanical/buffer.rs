@@ -70,8 +70,8 @@ impl Buffer {
         Some(ahead.arm)
     }
 
-    /// Ends reading ahead at `now`, after [`Buffer::advance`]: with `in_sector` at once, else at the
-    /// end of the sector under the heads. Once they have been switched to the next track, they stay
+    /// Ends reading ahead at `now`, after [`Buffer::advance`]: with `in_sector` at once, else at
+    /// the end of the sector under the heads. Once they have been switched to the next track, they stay
     /// until its sectors come. Returns when and where the heads are free.
     pub(crate) fn stop(&mut self, now: f64, in_sector: bool, media: &Media) -> Option<(f64, Arm)> {
         let mut ahead = self.ahead.take()?;

@@ -63,26 +63,20 @@ pub struct Run {
 impl Geometry {
     /// The map of `drive`, or why its zones make none.
     pub fn new(drive: &DriveFile) -> Result<Geometry, Refused> {
-        let mut zones: Vec<Mapped> = Vec::with_capacity(drive.zones.len());
-        let mut begin = 0;
-        for (index, zone) in drive.zones.iter().enumerate() {
-            let (mapped, len) = Mapped::new(drive, zone, begin)
-                .map_err(|why| Refused::new(format!("zone {}: {why}", index + 1)))?;
-            zones.push(mapped);
-            begin += len;
-        }
-        if begin < drive.blocks {
+        let (zones, sectors) = map(drive)?;
+        if sectors < drive.blocks {
             return Err(Refused::new(format!(
-                "the zones have room for {begin} sectors, fewer than the {} of \"block_count\"",
+                "the zones have room for {sectors} sectors, fewer than the {} of \"block_count\"",
                 drive.blocks
             )));
         }
-        Ok(Geometry {
-            zones,
-            sectors: begin,
-            surfaces: u64::from(drive.surfaces),
-            order: drive.layout.order,
-        })
+        let surfaces = u64::from(drive.surfaces);
+        Ok(Geometry { zones, sectors, surfaces, order: drive.layout.order })
+    }
+
+    /// Sectors that the zones of `drive` carry, or why they make no map.
+    pub fn room(drive: &DriveFile) -> Result<u64, Refused> {
+        Ok(map(drive)?.1)
     }
 
     /// Sectors that the zones carry, a few more than the drive's nominal ones.
@@ -127,6 +121,18 @@ impl Geometry {
             sector: zone.sector,
         }
     }
+}
+
+fn map(drive: &DriveFile) -> Result<(Vec<Mapped>, u64), Refused> {
+    let mut zones: Vec<Mapped> = Vec::with_capacity(drive.zones.len());
+    let mut begin = 0;
+    for (index, zone) in drive.zones.iter().enumerate() {
+        let (mapped, len) = Mapped::new(drive, zone, begin)
+            .map_err(|why| Refused::new(format!("zone {}: {why}", index + 1)))?;
+        zones.push(mapped);
+        begin += len;
+    }
+    Ok((zones, begin))
 }
 
 /// See [`Geometry::runs`].
@@ -220,7 +226,8 @@ impl Mapped {
     fn angle(&self, index: u64, track: u64, cylinder: u64) -> f64 {
         let skew =
             cylinder as f64 * self.cylinder_skew + (track - cylinder) as f64 * self.track_skew;
-        (self.offset + index as f64 * self.sector + skew).fract()
+        let angle = self.offset + index as f64 * self.sector + skew;
+        angle - angle.floor()
     }
 
     /// The physical sector of the zone that carries `sector`.
