@@ -258,6 +258,47 @@ mod tests {
         }
     }
 
+    /// Whatever a data file says of the controller, the drive answers.
+    #[test]
+    fn any_controller_answers() {
+        for seed in 0..150 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let names: Vec<&str> = drives::names().collect();
+            let mut file = drives::named(random.choice(names).unwrap()).unwrap().unwrap();
+            let controller = &mut file.controller;
+            controller.bus = random.f64() * 0.3;
+            controller.segments = random.u32(1..4);
+            controller.segment = random.u64(1..600);
+            controller.read_watermark = random.f64();
+            controller.watermark_of_request = random.bool();
+            let ends = [ReadAhead::None, ReadAhead::Track, ReadAhead::Segment];
+            controller.read_ahead = *random.choice(&ends).unwrap();
+            controller.read_ahead_most = random.u64(..600);
+            controller.read_ahead_over_requested = random.bool();
+            controller.read_ahead_on_hit = random.bool();
+            controller.stop_in_sector = random.bool();
+            controller.caching = random.bool();
+            controller.combine_writes = random.bool();
+            controller.read_written = random.bool();
+            let whens = [FastWrite::Never, FastWrite::Always];
+            controller.fast_write = *random.choice(&whens).unwrap();
+            let mut drive = MechanicalDrive::new(&file, Config::Shipped).unwrap();
+            let (mut now, mut at) = (0, 0);
+            for step in 0..200 {
+                let sectors = random.u64(1..300);
+                if random.bool() {
+                    at = random.u64(..drive.capacity());
+                }
+                at = at.min(drive.capacity() - sectors);
+                let operation = if random.bool() { Operation::Read } else { Operation::Write };
+                let done = drive.serve(now, request(operation, at, sectors));
+                assert!(done >= now && done < now + 2_000 * MS, "seed {seed} step {step}");
+                at += sectors;
+                now = done + random.u64(..10 * MS) * random.u64(..2);
+            }
+        }
+    }
+
     #[test]
     fn configurations_have_names() {
         for name in Config::NAMES {

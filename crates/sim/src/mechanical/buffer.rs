@@ -71,8 +71,8 @@ impl Buffer {
     }
 
     /// Ends reading ahead at `now`, after [`Buffer::advance`]: with `in_sector` at once, else at
-    /// the end of the sector under the heads. Once they have been switched to the next track, they stay
-    /// until its sectors come. Returns when and where the heads are free.
+    /// the end of the sector under the heads. Once they have been switched to the next track, they
+    /// stay until its sectors come. Returns when and where the heads are free.
     pub(crate) fn stop(&mut self, now: f64, in_sector: bool, media: &Media) -> Option<(f64, Arm)> {
         let mut ahead = self.ahead.take()?;
         if in_sector {
@@ -214,9 +214,6 @@ impl Ahead {
             return false;
         }
         let next = media.geometry.runs(self.next, 1).next();
-        next.is_none_or(|run| match self.bound {
-            ReadAhead::Cylinder => run.cylinder != self.arm.cylinder,
-            _ => run.cylinder != self.arm.cylinder || run.head != self.arm.head,
-        })
+        next.is_none_or(|run| run.arm() != self.arm)
     }
 }

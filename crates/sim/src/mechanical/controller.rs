@@ -62,8 +62,6 @@ pub enum ReadAhead {
     None,
     /// To the end of the track.
     Track,
-    /// To the end of the cylinder.
-    Cylinder,
     /// Until the segment is full.
     Segment,
 }
