@@ -8,6 +8,7 @@
 //! that was given up, and the journal says so. Hence what is not found today is not found after a
 //! restart either.
 
+mod gathering;
 mod insertion;
 mod lookup;
 mod maintenance;
@@ -41,6 +42,7 @@ use crate::superblock::{Condition, Superblock};
 use crate::tier::Tier;
 use crate::volume::PIECE_MAX;
 
+use gathering::Gathering;
 pub(crate) use insertion::{NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
@@ -103,6 +105,8 @@ pub(crate) struct Core {
     pub(crate) journal: Journal,
     pub(crate) fetches: Fetches,
     pub(crate) admission: Admission,
+    /// What waits in locality buffers, when there are any.
+    pub(crate) gathering: Option<Gathering>,
     pub(crate) counters: Counters,
     pub(crate) recovering: Option<Recovering>,
     pub(crate) health: Health,
@@ -184,6 +188,7 @@ impl Core {
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             admission,
+            gathering: parts.options.locality.map(Gathering::new),
             counters: Counters::default(),
             health: Health::Online,
             // Sequence numbers of different openings never meet: 2^40 each.

@@ -83,7 +83,9 @@ pub use inspect::{ClusterReport, Inspector, ObjectReport, SuperblockReport, Veri
 pub use key::{Key, Locality};
 pub use layout_name::LayoutName;
 pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
-pub use options::{FormatOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy};
+pub use options::{
+    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy,
+};
 pub use preset::{PRESETS, Preset, preset};
 pub use stats::{SlotStats, Stats};
 pub use store::{FetchToken, Lookup, Store, StoreShare};

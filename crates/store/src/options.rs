@@ -49,6 +49,15 @@ impl Default for TierShares {
     }
 }
 
+/// Locality buffers (LAZY-READS-LOC, M9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalityOptions {
+    /// How many there are: 8 to 128 in the paper, at least 1.
+    pub buffers: u16,
+    /// Bytes of each, 64 KiB by default (unstated in the paper), at least 4 KiB.
+    pub bytes: u32,
+}
+
 /// Parameters of an open store; [`Options::default`] is the product's choice.
 #[derive(Clone)]
 pub struct Options {
@@ -111,6 +120,9 @@ pub struct Options {
     /// Bytes of a packet: neighbouring records are collected up to a multiple of it and written
     /// together (STREAM-PACKETIZER, M7). A multiple of the slot; 0: every record is written alone.
     pub packet: u32,
+    /// Objects of one site wait for one another in memory and are written side by side, at the
+    /// latest after the durability bound (M9); `None`: they are written as they come.
+    pub locality: Option<LocalityOptions>,
     /// Records that one insertion may cost others when no free piece is large enough (U3).
     pub evict_max: u32,
     /// How long opening may wait for recovery before it goes on beside service.
@@ -148,6 +160,7 @@ impl fmt::Debug for Options {
             policy,
             fill_percent,
             packet,
+            locality,
             evict_max,
             recovery_wait,
             on_event: _,
@@ -178,6 +191,7 @@ impl fmt::Debug for Options {
             .field("policy", policy)
             .field("fill_percent", fill_percent)
             .field("packet", packet)
+            .field("locality", locality)
             .field("evict_max", evict_max)
             .field("recovery_wait", recovery_wait)
             .finish_non_exhaustive()
@@ -212,6 +226,7 @@ impl Default for Options {
             policy: PolicyName::Lru,
             fill_percent: None,
             packet: 256 << 10,
+            locality: None,
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
             on_event: Arc::new(|_| {}),

@@ -74,7 +74,7 @@ pub(crate) fn decode(bytes: &[u8], space: &mut SlotSpace, index: &mut Index) -> 
             space.refreshed(run.first, sequence);
         }
     }
-    space.assembled().is_empty().then_some(())
+    space.assembled(false).is_empty().then_some(())
 }
 
 fn run(from: &mut Decoder<'_>, space: &SlotSpace) -> Option<Run> {

@@ -85,6 +85,15 @@ impl Space {
         }
     }
 
+    /// Somebody waits for memory that unwritten records hold: a packet is not filled up first. A
+    /// cluster is: it takes less than half of that memory.
+    pub(crate) fn hurry(&mut self) {
+        match self {
+            Space::Clusters(_) => {}
+            Space::Slots(space) => space.batches_mut().seal(),
+        }
+    }
+
     /// Nothing more is added to what is being filled: it is to be written as it is.
     pub(crate) fn seal(&mut self) {
         match self {

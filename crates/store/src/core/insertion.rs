@@ -83,12 +83,14 @@ impl Core {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
-        if self.written_late(&new.record) {
+        let gathers = self.gathers(&new.record.header);
+        if gathers || self.written_late(&new.record) {
             let object = Arc::new(Object::from_record(&new.record, None));
             if self.worth_keeping(&object) {
                 // Memory gives up no faster than the device takes. Half of the room is more than
                 // the open cluster, so something waits that is about to be written.
                 if self.space.unwritten_bytes() > self.unwritten_max / 2 {
+                    self.space.hurry();
                     self.kick();
                     return TryInsert::Wait(new);
                 }
@@ -96,6 +98,10 @@ impl Core {
                 let done = self.journal.unwritten_death();
                 self.admit(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
+                if gathers {
+                    self.gather(digest, new.record.header.site, new.record.len(), now);
+                    self.kick();
+                }
                 return TryInsert::Done(done);
             }
         }
@@ -141,6 +147,7 @@ impl Core {
     pub(super) fn make_room(&mut self, len: usize, now: Now) -> Room {
         let unwritten = self.space.unwritten_bytes();
         if unwritten > 0 && unwritten + len > self.unwritten_max {
+            self.space.hurry();
             self.kick();
             return Room::Wait;
         }
@@ -382,7 +389,7 @@ impl Core {
 
     /// Moves a dirty object out of memory into the open cluster. False when it has no place: it
     /// stays.
-    fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
+    pub(super) fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
         let Some(resident) = self.tier.peek(digest) else { return true };
         if self.make_room(resident.object.record_len(), now) != Room::Ready {
             return false;

@@ -136,7 +136,10 @@ impl Core {
         }
         let Some(slot) = self.index.get(&digest) else { return Finding::Nothing };
         match self.unwritten(&digest, slot) {
-            Some(object) if expected.is(&object) => Finding::Object(object, Source::Ram),
+            Some(object) if expected.is(&object) => {
+                self.space.touch(&self.areas, slot.position, now);
+                Finding::Object(object, Source::Ram)
+            }
             Some(_) => Finding::Nothing,
             None => {
                 let under_way = match company {

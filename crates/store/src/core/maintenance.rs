@@ -89,7 +89,7 @@ impl Core {
             self.maintenance.synced = true;
             return sync;
         }
-        if let Some(task) = self.next_write(now.monotonic) {
+        if let Some(task) = self.next_write(now) {
             return task;
         }
         let more = match &self.space {
@@ -131,14 +131,15 @@ impl Core {
         wanted.then_some(Task::Sync { durable })
     }
 
-    fn next_write(&mut self, now: Nanos) -> Option<Task> {
+    fn next_write(&mut self, now: Now) -> Option<Task> {
         let overdue = if self.maintenance.draining {
-            Some(now)
+            Some(now.monotonic)
         } else if self.options.write_policy == WritePolicy::OnInsert {
-            now.checked_sub(self.bound())
+            now.monotonic.checked_sub(self.bound())
         } else {
             None
         };
+        self.send_gathered(overdue, now);
         let written = self.journal.written();
         match &mut self.space {
             Space::Clusters(space) => {
@@ -172,7 +173,10 @@ impl Core {
             return Task::Sync { durable: true };
         }
         let write_due = (self.options.write_policy == WritePolicy::OnInsert)
-            .then(|| self.space.deadline(self.bound()))
+            .then(|| {
+                let gathered = self.gathering.as_ref().and_then(|g| g.deadline(self.bound()));
+                [self.space.deadline(self.bound()), gathered].into_iter().flatten().min()
+            })
             .flatten();
         // Hours are counted: looking every hour is enough.
         let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);

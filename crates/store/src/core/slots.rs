@@ -93,7 +93,7 @@ impl Core {
     /// All that lives is listed: the rest is free from now on.
     pub(crate) fn assembled(&mut self) {
         let Some(space) = self.space.slots_mut() else { return };
-        for record in space.assembled() {
+        for record in space.assembled(true) {
             self.forget_listed(&record);
         }
     }

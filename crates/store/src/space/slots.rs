@@ -197,8 +197,17 @@ impl SlotSpace {
         let slots: u64 = runs.map(|run| u64::from(run.len)).sum();
         let id = self.records.add(record, further);
         self.live += slots;
-        // Metadata go with their object.
+        // While the live records are being found, their order is not known.
+        if !self.assembling() {
+            self.enter_policy(id);
+        }
+    }
+
+    /// From now on the policy may name the record. Metadata go with their object.
+    fn enter_policy(&mut self, id: RecordId) {
+        let record = self.records.get(id);
         if record.kind != RecordKind::Meta {
+            let slots = self.records.runs(id).iter().map(|run| u64::from(run.len)).sum();
             let entry = crate::policy::Entry { hash: record.digest.hash(), size: slots };
             self.policy.insert(id, entry);
         }
@@ -501,13 +510,17 @@ impl SlotSpace {
         self.live -= runs.iter().map(|run| u64::from(run.len)).sum::<u64>();
     }
 
-    /// All live records are listed: from now on the rest is free. Returns those that cannot be where
+    /// All live records are listed, in the order in which they are to be given up or, `by_age`, in
+    /// any: then the oldest goes first. From now on the rest is free. Returns those that cannot be where
     /// they are said to be, and are not listed any more.
-    pub(crate) fn assembled(&mut self) -> Vec<Listed> {
+    pub(crate) fn assembled(&mut self, by_age: bool) -> Vec<Listed> {
         let mut wrong = Vec::new();
         let mut newest = (0, 0);
-        let ids: Vec<(u64, u32)> =
+        let mut ids: Vec<(u64, RecordId)> =
             self.records.iter().map(|(id, record)| (record.sequence, id)).collect();
+        if by_age {
+            ids.sort_unstable();
+        }
         for (sequence, id) in ids {
             let runs = self.records.runs(id);
             let taken = runs.iter().take_while(|run| self.layout.occupy(**run)).count();
@@ -516,6 +529,7 @@ impl SlotSpace {
                 wrong.push(*self.records.get(id));
             } else {
                 newest = newest.max((sequence, runs[runs.len() - 1].end()));
+                self.enter_policy(id);
             }
         }
         wrong.iter().for_each(|record| self.unlist(record.run.first));

@@ -91,7 +91,7 @@ fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: 
     for seed in seeds(name, count) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(64 * MIB, 32 << 10), options());
-        let wrecks = collect_wrecks(&rig, seed, 1);
+        let wrecks = collect_wrecks(&rig, seed, crate::rig::rarity());
         small_history(&mut rig, &mut random, 20);
         rig = rig.reopen();
         small_history(&mut rig, &mut random, 20);

@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use device::{ManualClock, MemoryDevice};
 use store::{
-    Entry, FetchToken, FormatOptions, Hint, LayoutName, Lookup, OpenError, Options, ReadError,
-    Refusal, Store, WritePolicy,
+    Entry, FetchToken, FormatOptions, Hint, LayoutName, LocalityOptions, Lookup, OpenError,
+    Options, ReadError, Refusal, Store, WritePolicy,
 };
 
 use crate::content::{State, key};
@@ -62,11 +62,24 @@ pub struct Rig {
 thread_local! {
     /// The layout and packet that this test's caches have.
     static LAYOUT: Cell<(LayoutName, u32)> = const { Cell::new((LayoutName::Cluster, 0)) };
+    /// Its locality buffers.
+    static LOCALITY: Cell<Option<LocalityOptions>> = const { Cell::new(None) };
 }
 
 /// From here on this test's caches have this layout, and packets of so many bytes.
 pub fn use_layout(layout: LayoutName, packet: u32) {
     LAYOUT.set((layout, packet));
+}
+
+/// From here on this test's caches have locality buffers.
+pub fn use_locality() {
+    LOCALITY.set(Some(LocalityOptions { buffers: 8, bytes: 16 << 10 }));
+}
+
+/// Of so many points at which it may crash, a cache crashes at one: a slot space writes more often,
+/// and takes longer to look through.
+pub fn rarity() -> u32 {
+    if LAYOUT.get().0 == LayoutName::Cluster { 1 } else { 8 }
 }
 
 /// A memory device with a new cache on it.
@@ -86,7 +99,8 @@ pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
 
 /// The product's options with the memory of a small machine.
 pub fn product() -> Options {
-    Options { memory: 2 << 20, packet: LAYOUT.get().1, ..Options::default() }
+    let (packet, locality) = (LAYOUT.get().1, LOCALITY.get());
+    Options { memory: 2 << 20, packet, locality, ..Options::default() }
 }
 
 /// The paper's, but with objects of any size.

@@ -80,3 +80,28 @@ kept_by!(stream_in_packets, Stream, 8 << 10);
 kept_by!(unified, Unified, 0);
 kept_by!(unified_in_packets, Unified, 256 << 10);
 kept_by!(buddy, Buddy, 0);
+
+mod gathered {
+    //! Objects of one site wait for one another, in every layout.
+
+    use super::*;
+    use crate::rig::use_locality;
+
+    #[test]
+    fn a_tight_store_equals_a_map_that_forgets() {
+        for (layout, packet) in [(LayoutName::Stream, 8 << 10), (LayoutName::Cluster, 0)] {
+            use_layout(layout, packet);
+            use_locality();
+            any_sequence::a_tight_store_equals_a_map_that_forgets();
+        }
+    }
+
+    #[test]
+    fn crash_after_crash_after_crash() {
+        for (layout, packet) in [(LayoutName::Stream, 8 << 10), (LayoutName::Cluster, 0)] {
+            use_layout(layout, packet);
+            use_locality();
+            crash::crash_after_crash_after_crash();
+        }
+    }
+}
