@@ -64,7 +64,7 @@ pub struct StoreConfig {
     pub read_batch: Option<usize>,
     pub read_batch_timeout: Duration,
     pub read_batch_split: Option<usize>,
-    pub durability_bound: Duration,
+    pub durability_bound: Option<Duration>,
     pub flush_interval: Duration,
     pub stall_bound: Duration,
     pub max_object: Option<u64>,
@@ -81,6 +81,13 @@ pub struct StoreConfig {
     pub group_batch: Option<u8>,
     pub group_small: Option<u32>,
     pub group_slack: Option<u32>,
+    pub slot_size: Option<u32>,
+    pub buddy_threshold: Option<u32>,
+    pub stream_runs: Option<u32>,
+    pub policy: Option<String>,
+    pub fill_percent: Option<u8>,
+    pub packet: Option<u32>,
+    pub evict_max: Option<u32>,
 }
 
 /// The keys of `[caching]`.
@@ -389,6 +396,7 @@ impl Checker<'_> {
         {
             self.complain("store.cluster-size", "expected a power of two such as 64K".to_owned());
         }
+        self.slots();
         let shares = storage::tier_shares(self.config);
         let sum = u32::from(shares.hot) + u32::from(shares.medium);
         if sum > 100 {
@@ -396,6 +404,31 @@ impl Checker<'_> {
             let text = format!(
                 "expected tier-hot and tier-medium to be 100 at most together, got {} + {}",
                 shares.hot, shares.medium
+            );
+            self.complain(&format!("store.{key}"), text);
+        }
+    }
+
+    /// What must fit together in the layouts that have slots.
+    fn slots(&mut self) {
+        let (ours, format) = (&self.config.store, storage::format_options(self.config));
+        if let Some(size) = ours.slot_size
+            && !size.is_power_of_two()
+        {
+            let text = "expected 512, 1K, 2K or 4K".to_owned();
+            return self.complain("store.slot-size", text);
+        }
+        if ours.packet.is_some_and(|packet| !packet.is_multiple_of(4096)) {
+            let text = "expected a multiple of 4K such as 8K, or 0".to_owned();
+            self.complain("store.packet", text);
+        }
+        let (threshold, slot) = (format.buddy_threshold, format.slot_size);
+        if !threshold.is_multiple_of(slot) {
+            let threshold_given = self.given("store.buddy-threshold");
+            let key = if threshold_given { "buddy-threshold" } else { "slot-size" };
+            let text = format!(
+                "expected buddy-threshold ({threshold} bytes) to be a multiple of slot-size \
+                 ({slot} bytes)"
             );
             self.complain(&format!("store.{key}"), text);
         }

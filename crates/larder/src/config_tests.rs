@@ -28,7 +28,7 @@ fn the_defaults() {
     assert_eq!((config.access_log, config.workers), (None, None));
     assert_eq!((config.preset.as_str(), config.layout), ("larder", None));
     assert_eq!(config.store.mean_object, None);
-    assert_eq!(config.store.durability_bound, Duration::from_secs(1));
+    assert_eq!(config.store.durability_bound, None);
     assert_eq!(config.store.one_timer_hours, None);
     assert_eq!(
         (config.connect_ports, config.drain),
@@ -51,7 +51,7 @@ fn flags_override_the_file_and_the_file_the_defaults() {
     assert_eq!(config.listen, ["[::1]:3".parse().unwrap()]);
     assert_eq!((config.memory, config.cache_size), (32 << 20, Some(1 << 30)));
     assert_eq!(config.connect_ports, ["443", "8000-8999"]);
-    assert_eq!(config.store.durability_bound, Duration::from_millis(250));
+    assert_eq!(config.store.durability_bound, Some(Duration::from_millis(250)));
     assert_eq!(config.store.one_timer_hours, Some(115));
     assert_eq!(config.store.mean_object, None);
 }
@@ -115,8 +115,9 @@ larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
 larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
 larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
 got \"localhost\"
-larder.toml:5: preset: expected larder, ucfs or tfs, got \"cfs\"
-larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 1h, got \
+larder.toml:5: preset: expected larder, ucfs, tfs, unified, markatos-buddy, \
+         markatos-stream, markatos-stream-pack or markatos-lazy-reads, got \"cfs\"
+larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 365d, or \"auto\", got \
 the number 1
 larder.toml:8: clients: there is no such key; did you mean client?"
     );
@@ -236,4 +237,22 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
     assert_eq!(running.config.access.len(), 1);
     // What waits for a restart is said again at the next reload; what was applied is not.
     assert_eq!(running.reload(&new), Changes { applied: vec![], waiting: vec!["memory"] });
+}
+
+#[test]
+fn what_does_not_fit_into_slots_is_named() {
+    assert_eq!(
+        problems("[store]\nslot-size = 600\npacket = '6K'"),
+        "larder.toml:2: store.slot-size: expected 512, 1K, 2K or 4K"
+    );
+    assert_eq!(
+        problems("[store]\npacket = '6K'"),
+        "larder.toml:2: store.packet: expected a multiple of 4K such as 8K, or 0"
+    );
+    assert_eq!(
+        problems("[store]\nslot-size = '4K'\nbuddy-threshold = '6K'"),
+        "larder.toml:3: store.buddy-threshold: expected buddy-threshold (6144 bytes) to be a \
+         multiple of slot-size (4096 bytes)"
+    );
+    load("[store]\nslot-size = '2K'\nbuddy-threshold = '6K'\npacket = 0", &[]);
 }

@@ -115,6 +115,7 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     }),
     ("read-batch", |p| p.options.read_batch.to_string()),
     ("read-batch-split", |p| p.options.read_batch_split.to_string()),
+    ("durability-bound", |p| units::duration(p.options.durability_bound)),
     ("max-object", |p| or(p.options.object_max, "a quarter", units::size)),
     ("admission", |p| p.options.admission.to_string()),
     ("one-timer-hours", |p| {
@@ -129,6 +130,13 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("group-batch", |p| p.options.group_batch.to_string()),
     ("group-small", |p| units::size(p.options.group_small.into())),
     ("group-slack", |p| units::size(p.options.group_slack.into())),
+    ("slot-size", |p| units::size(p.format.slot_size.into())),
+    ("buddy-threshold", |p| units::size(p.format.buddy_threshold.into())),
+    ("stream-runs", |p| p.format.stream_runs.to_string()),
+    ("policy", |p| p.options.policy.to_string()),
+    ("fill-percent", |p| or(p.options.fill_percent, "by layout", |percent| percent.to_string())),
+    ("packet", |p| units::size(p.options.packet.into())),
+    ("evict-max", |p| p.options.evict_max.to_string()),
 ];
 
 fn or<T>(value: Option<T>, none: &str, show: impl Fn(T) -> String) -> String {

@@ -45,6 +45,8 @@ const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const ADMISSION: Kind = Kind::OneOf(store::policy::AdmissionName::NAMES);
 const INDEX: Kind = Kind::OneOf(store::IndexKind::NAMES);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
+const POLICY: Kind =
+    Kind::OneOf(&["lru", "fifo", "clock", "sieve", "s3-fifo", "lfu-aging", "gdsf", "w-tinylfu"]);
 choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
 choice!(HOST_HEADER for HostHeader {
     "client" => HostHeader::Client,
@@ -65,6 +67,10 @@ const fn hours(hours: u64) -> Duration {
 const YEARS: Duration = Duration::from_secs(1 << 31);
 /// A time-out: never zero, which would refuse everything.
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
+
+mod tables;
+
+pub use tables::{ACCESS, SITE};
 
 /// Every setting outside the repeated tables, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &[
@@ -136,7 +142,10 @@ pub const SETTINGS: &[Setting] = &[
         LAYOUT,
         &["auto"],
         |c, v| c.layout = Take::take(v),
-        "How objects are laid out on the device. \"auto\" is the preset's.",
+        "How objects are laid out on the device (docs/layouts.md): in clusters that are reclaimed \
+         whole, or in slots that are reclaimed object by object, round and round (\"stream\"), in \
+         the largest free piece (\"unified\") or by size (\"buddy\"). \"auto\" is the preset's for \
+         a new cache, and for an existing one what it was created with.",
     )
     .word("auto")
     .flag()
@@ -333,12 +342,14 @@ pub const SETTINGS: &[Setting] = &[
     .word("auto"),
     Setting::new(
         "store.durability-bound",
-        Kind::Time(ms(10), hours(1)),
-        &["1s"],
+        Kind::Time(ms(10), hours(365 * 24)),
+        &["auto"],
         |c, v| c.store.durability_bound = Take::take(v),
         "A stored object is handed to the device at most this long after it is complete: what a \
-         killed process can lose. Of no effect with the write policy \"on-evict\".",
-    ),
+         killed process can lose. Of no effect with the write policy \"on-evict\". \"auto\" is \
+         the preset's; the presets of papers on slots have none, which is a year here.",
+    )
+    .word("auto"),
     Setting::new(
         "store.flush-interval",
         Kind::Time(ms(10), hours(24)),
@@ -483,6 +494,72 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| c.store.group_slack = Take::take(v),
         "A group is full when no more than this is free in its clusters. \"auto\" is the \
          preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.slot-size",
+        Kind::Size(512, 4 * K),
+        &["auto"],
+        |c, v| c.store.slot_size = Take::take(v),
+        "Size of a slot, a power of two, in the layouts \"stream\", \"unified\" and \"buddy\": \
+         every object takes whole slots. \"auto\" is the preset's.",
+    )
+    .word("auto")
+    .at_creation(),
+    Setting::new(
+        "store.buddy-threshold",
+        Kind::Size(512, 4 * M),
+        &["auto"],
+        |c, v| c.store.buddy_threshold = Take::take(v),
+        "Size of the largest size class of the layout \"buddy\", a multiple of the slot; a larger \
+         object gets a place made for it. \"auto\" is the preset's.",
+    )
+    .word("auto")
+    .at_creation(),
+    Setting::new(
+        "store.stream-runs",
+        Kind::Int(1, 65_536),
+        &["auto"],
+        |c, v| c.store.stream_runs = Take::take(v),
+        "Free pieces that one object may be spread over in the layout \"stream\"; each costs a \
+         read when the object is read. \"auto\" is the preset's.",
+    )
+    .word("auto")
+    .at_creation(),
+    Setting::new(
+        "store.policy",
+        POLICY,
+        &["auto"],
+        |c, v| c.store.policy = Take::take(v),
+        "Which object goes when room is needed, in the layouts that have slots; clusters go by \
+         their references (`aging-mean`). \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.fill-percent",
+        Kind::Int(1, 99),
+        &["auto"],
+        |c, v| c.store.fill_percent = Take::take(v),
+        "Percent of the slots that objects may take; the rest keeps free pieces large. \"auto\" is \
+         the preset's, which may choose it by the layout: 75 for \"stream\", else 90.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.packet",
+        Kind::Size(0, M),
+        &["auto"],
+        |c, v| c.store.packet = Take::take(v),
+        "Objects that lie side by side in slots are written together up to this size, a multiple \
+         of 4K; 0: each is written alone. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.evict-max",
+        Kind::Int(1, 65_536),
+        &["auto"],
+        |c, v| c.store.evict_max = Take::take(v),
+        "Objects that may go for one new object when no free piece is large enough for it, in the \
+         layouts that have slots; then the new one is not stored. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(
@@ -754,170 +831,11 @@ pub const SETTINGS: &[Setting] = &[
     .live(),
 ];
 
-/// The keys of a `[[site]]` table: one origin server of a reverse proxy.
-pub const SITE: &[Field<Site>] = &[
-    SiteField::new(
-        "hosts",
-        Kind::List(&Kind::Host),
-        &[],
-        |s, v| s.hosts = Take::take(v),
-        "Hosts that this site answers for.",
-    )
-    .required(),
-    SiteField::new(
-        "upstream",
-        Kind::Origin,
-        &[],
-        |s, v| s.upstream = Take::take(v),
-        "The site's origin server.",
-    )
-    .required(),
-    SiteField::new(
-        "host-header",
-        HOST_HEADER,
-        &["client"],
-        |s, v| s.host_header = Take::take(v),
-        "The Host that the origin server is sent: the client's, or that of `upstream`.",
-    ),
-    SiteField::new(
-        "name",
-        Kind::Text("a name"),
-        &["none"],
-        |s, v| s.name = Take::take(v),
-        "Name of the site, part of the key of everything stored for it. \"none\" takes the first \
-         of `hosts`.",
-    )
-    .word("none"),
-];
-
-/// The keys of an `[[access]]` table: one rule; the first rule that matches decides.
-pub const ACCESS: &[Field<Rule>] = &[
-    RuleField::new(
-        "action",
-        ACTION,
-        &[],
-        |r, v| r.action = Take::take(v),
-        "What happens to a request that matches.",
-    )
-    .required()
-    .live(),
-    RuleField::new(
-        "clients",
-        Kind::List(&Kind::Network),
-        &[],
-        |r, v| r.clients = Take::take(v),
-        "Networks of the client; none: any client.",
-    )
-    .live(),
-    RuleField::new(
-        "methods",
-        Kind::List(&Kind::Method),
-        &[],
-        |r, v| r.methods = Take::take(v),
-        "Request methods; none: any method.",
-    )
-    .live(),
-    RuleField::new(
-        "hosts",
-        Kind::List(&Kind::HostPattern),
-        &[],
-        |r, v| r.hosts = Take::take(v),
-        "Destination as the request names it; a leading dot includes all names below; none: any.",
-    )
-    .live(),
-    RuleField::new(
-        "destinations",
-        Kind::List(&Kind::Network),
-        &[],
-        |r, v| r.destinations = Take::take(v),
-        "Networks of the address that is connected to; none: any address. An allowing rule that \
-         names a private network here opens it to clients from elsewhere.",
-    )
-    .live(),
-    RuleField::new(
-        "ports",
-        Kind::List(&Kind::Ports),
-        &[],
-        |r, v| r.ports = Take::take(v),
-        "Destination ports; none: any port.",
-    )
-    .live(),
-];
-
 /// The setting of this name.
 pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn example(kind: Kind) -> Value {
-        let text = match kind {
-            Kind::Bool => "true".to_owned(),
-            Kind::Int(min, _) | Kind::Size(min, _) => min.to_string(),
-            Kind::Time(min, _) => crate::units::duration(min),
-            Kind::Addr => "[::1]:1".to_owned(),
-            Kind::Network => "10.0.0.0/8".to_owned(),
-            Kind::Origin => "http://a".to_owned(),
-            Kind::Host | Kind::HostPattern => "a".to_owned(),
-            Kind::Method | Kind::Token | Kind::Header => "GET".to_owned(),
-            Kind::Ports => "80-81".to_owned(),
-            Kind::Path | Kind::Text(_) => "x".to_owned(),
-            Kind::OneOf(words) => words[words.len() - 1].to_owned(),
-            Kind::List(item) => return Value::List(vec![example(*item)]),
-        };
-        kind.parse(&text).unwrap()
-    }
-
-    /// Every declaration agrees with itself: default, example and word fit kind and field.
-    fn check<T: Default>(fields: &[Field<T>]) {
-        for field in fields {
-            let mut target = T::default();
-            if let Some(value) = field.default_value() {
-                field.apply(&mut target, value);
-            }
-            field.apply(&mut target, example(field.kind));
-            if let Kind::OneOf(words) = field.kind {
-                for word in words {
-                    field.apply(&mut target, field.parse(word).unwrap());
-                }
-            }
-            if let Some(word) = field.word {
-                field.apply(&mut target, field.parse(word).unwrap());
-            }
-            assert!(field.text.ends_with('.'), "{}", field.key);
-            let same = fields.iter().filter(|other| other.key == field.key).count();
-            assert_eq!(same, 1, "{} is declared {same} times", field.key);
-        }
-    }
-
-    #[test]
-    fn declarations_agree_with_themselves() {
-        check(SETTINGS);
-        check(SITE);
-        check(ACCESS);
-    }
-
-    #[test]
-    fn every_flag_of_the_manual_is_a_setting() {
-        let flags = [
-            "listen",
-            "reverse",
-            "cache",
-            "cache-size",
-            "memory",
-            "preset",
-            "layout",
-            "admin",
-            "access-log",
-            "log-format",
-            "workers",
-            "allow",
-            "user",
-        ];
-        let declared: Vec<_> = SETTINGS.iter().filter(|s| s.flag).map(|s| s.key).collect();
-        assert_eq!(declared, flags);
-    }
-}
+#[path = "settings_tests.rs"]
+mod tests;

@@ -83,7 +83,9 @@ pub fn format_options(config: &Config) -> FormatOptions {
         mean_object: ours.mean_object.unwrap_or(preset.mean_object),
         cluster_size: ours.cluster_size.or(preset.cluster_size),
         index: index_options(config),
-        ..preset
+        slot_size: ours.slot_size.unwrap_or(preset.slot_size),
+        buddy_threshold: ours.buddy_threshold.unwrap_or(preset.buddy_threshold),
+        stream_runs: ours.stream_runs.unwrap_or(preset.stream_runs),
     }
 }
 
@@ -120,7 +122,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         read_batch: ours.read_batch.unwrap_or(preset.read_batch),
         read_batch_timeout: ours.read_batch_timeout,
         read_batch_split: ours.read_batch_split.unwrap_or(preset.read_batch_split),
-        durability_bound: ours.durability_bound,
+        durability_bound: ours.durability_bound.unwrap_or(preset.durability_bound),
         flush_interval: ours.flush_interval,
         stall_bound: ours.stall_bound,
         object_max: ours.max_object.or(preset.object_max),
@@ -139,6 +141,10 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         group_batch: ours.group_batch.unwrap_or(preset.group_batch),
         group_small: ours.group_small.unwrap_or(preset.group_small),
         group_slack: ours.group_slack.unwrap_or(preset.group_slack),
+        policy: ours.policy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(preset.policy),
+        fill_percent: ours.fill_percent.or(preset.fill_percent),
+        packet: ours.packet.unwrap_or(preset.packet),
+        evict_max: ours.evict_max.unwrap_or(preset.evict_max),
         on_event: Arc::new(progress::listener(paths)),
         ..preset
     }
@@ -201,7 +207,9 @@ mod tests {
                     tier-hot = 10\ntier-medium = 60\ngroup-share = 25\ngroup-batch = 2\n\
                     group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
                     read-batch-split = 4\nadmission = 'second-hit'\n\
-                    admission-keys = 2000";
+                    admission-keys = 2000\n\
+                    durability-bound = '2s'\npolicy = 's3-fifo'\n\
+                    fill-percent = 80\npacket = '16K'\nevict-max = 9";
         let expected = Options {
             read_unit: store::ReadUnit::Object,
             one_timer_age: None,
@@ -219,6 +227,11 @@ mod tests {
             read_batch_split: 4,
             admission: AdmissionName::SecondHit,
             admission_keys: 2000,
+            durability_bound: Duration::from_secs(2),
+            policy: store::policy::PolicyName::S3Fifo,
+            fill_percent: Some(80),
+            packet: 16 << 10,
+            evict_max: 9,
             ..Options::ucfs()
         };
         assert_eq!(words(&options_of(text)), words(&expected));
@@ -227,5 +240,11 @@ mod tests {
         let text = "preset = 'tfs'\n[store]\ncluster-size = '128K'\nmean-object = '5K'";
         let format = format_options(&config_of(text));
         assert_eq!((format.cluster_size, format.mean_object), (Some(128 << 10), 5 << 10));
+        let text = "layout = 'buddy'\n[store]\nslot-size = '1K'\nbuddy-threshold = '64K'\n\
+                    stream-runs = 5";
+        let format = format_options(&config_of(text));
+        assert_eq!(format.layout, LayoutName::Buddy);
+        assert_eq!((format.slot_size, format.buddy_threshold), (1 << 10, 64 << 10));
+        assert_eq!(format.stream_runs, 5);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::index::{IndexKind, IndexOptions};
 use crate::layout_name::LayoutName;
 use crate::options::{FormatOptions, Options, ReadUnit, TierShares, WritePolicy};
+use crate::policy::PolicyName;
 
 /// A named set of parameters.
 #[derive(Clone)]
@@ -23,7 +24,16 @@ pub struct Preset {
 }
 
 /// The names of all presets, the product's own first.
-pub const PRESETS: &[&str] = &["larder", "ucfs", "tfs"];
+pub const PRESETS: &[&str] = &[
+    "larder",
+    "ucfs",
+    "tfs",
+    "unified",
+    "markatos-buddy",
+    "markatos-stream",
+    "markatos-stream-pack",
+    "markatos-lazy-reads",
+];
 
 /// The preset of this name, one of [`PRESETS`].
 pub fn preset(name: &str) -> Option<Preset> {
@@ -47,6 +57,37 @@ pub fn preset(name: &str) -> Option<Preset> {
             Options::tfs(),
             clusters_of_64_kb(),
         ),
+        "unified" => (
+            "unified",
+            "UNIFIED: one read per hit, one write per object, into the largest free piece",
+            Options::unified(),
+            slots_of_512_bytes(LayoutName::Unified),
+        ),
+        "markatos-buddy" => (
+            "markatos-buddy",
+            "BUDDY of Markatos and others: each object in the first free place of its size class",
+            Options::markatos_buddy(),
+            slots_of_512_bytes(LayoutName::Buddy),
+        ),
+        "markatos-stream" => (
+            "markatos-stream",
+            "STREAM of Markatos and others: writes go round the device over what is free",
+            Options::markatos_stream(),
+            slots_of_512_bytes(LayoutName::Stream),
+        ),
+        "markatos-stream-pack" => (
+            "markatos-stream-pack",
+            "STREAM-PACKETIZER: as STREAM, with neighbouring writes collected up to a page of 8 KiB",
+            Options::markatos_stream_pack(),
+            slots_of_512_bytes(LayoutName::Stream),
+        ),
+        "markatos-lazy-reads" => (
+            "markatos-lazy-reads",
+            "LAZY-READS: as STREAM-PACKETIZER, with reads collected ten at a time and sorted by \
+             position",
+            Options::markatos_lazy_reads(),
+            slots_of_512_bytes(LayoutName::Stream),
+        ),
         _ => return None,
     };
     Some(Preset { name, text, options, format })
@@ -63,6 +104,15 @@ fn clusters_of_64_kb() -> FormatOptions {
         ..FormatOptions::default()
     }
 }
+
+/// Slots as large as the blocks of BUDDY and STREAM (Markatos and others, "File Management", with
+/// the threshold of figure 5); UNIFIED gives its chunk no size (4.1).
+fn slots_of_512_bytes(layout: LayoutName) -> FormatOptions {
+    FormatOptions { layout, slot_size: 512, buddy_threshold: 128 << 10, ..FormatOptions::default() }
+}
+
+/// No bound on how long what was stored may stay unwritten: so long that it never comes.
+const UNBOUNDED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Options {
     /// UCFS as its paper has it: whole-cluster reads (section 2.4.3), writes from the cold end of
@@ -94,6 +144,54 @@ impl Options {
             tier_shares: TierShares { hot: 0, medium: 90 },
             group_share: 100,
             ..Options::ucfs()
+        }
+    }
+
+    /// What the papers on slots have in common: an object is written when it has arrived, each in a
+    /// write of its own, and read alone; LRU says what goes. Without a bound on how long what is
+    /// collected may stay unwritten.
+    fn slots() -> Options {
+        Options {
+            write_policy: WritePolicy::OnInsert,
+            read_unit: ReadUnit::Object,
+            policy: PolicyName::Lru,
+            packet: 0,
+            durability_bound: UNBOUNDED,
+            ..Options::default()
+        }
+    }
+
+    /// UNIFIED as its paper has it: one read, one write (section 4.2), Squid's LRU (5). The paper
+    /// does not say how full its file was; 90% leaves worst fit (4.3) pieces to choose from.
+    pub fn unified() -> Options {
+        Options { fill_percent: Some(90), ..Options::slots() }
+    }
+
+    /// BUDDY as its paper has it (Markatos and others, "File Management"), with LRU as in its
+    /// evaluation ("Methodology"). It works at any utilization (figure 6); what empty regions of other classes take away is
+    /// left to it.
+    pub fn markatos_buddy() -> Options {
+        Options { fill_percent: Some(90), ..Options::slots() }
+    }
+
+    /// STREAM as its paper has it ("Optimizing Write throughput"), at the utilization of 70% from which it is ahead (figure 6).
+    pub fn markatos_stream() -> Options {
+        Options { fill_percent: Some(70), ..Options::slots() }
+    }
+
+    /// STREAM-PACKETIZER: a buffer of one page collects writes as long as they are contiguous. A
+    /// page was 8 KiB on the paper's machine, an UltraSPARC.
+    pub fn markatos_stream_pack() -> Options {
+        Options { packet: 8 << 10, ..Options::markatos_stream() }
+    }
+
+    /// LAZY-READS ("Improving Read Requests"): reads go out ten at a time, sorted (figure 7). The
+    /// paper has a time-out for an unloaded system and gives it no length.
+    pub fn markatos_lazy_reads() -> Options {
+        Options {
+            read_batch: 10,
+            read_batch_timeout: Duration::from_millis(20),
+            ..Options::markatos_stream_pack()
         }
     }
 }

@@ -1,0 +1,96 @@
+//! The keys of the tables that may be repeated: the sites of a reverse proxy, the access rules.
+
+use super::{ACTION, HOST_HEADER, RuleField, SiteField};
+use crate::config::{Rule, Site};
+use crate::field::{Field, Take};
+use crate::value::Kind;
+
+/// The keys of a `[[site]]` table: one origin server of a reverse proxy.
+pub const SITE: &[Field<Site>] = &[
+    SiteField::new(
+        "hosts",
+        Kind::List(&Kind::Host),
+        &[],
+        |s, v| s.hosts = Take::take(v),
+        "Hosts that this site answers for.",
+    )
+    .required(),
+    SiteField::new(
+        "upstream",
+        Kind::Origin,
+        &[],
+        |s, v| s.upstream = Take::take(v),
+        "The site's origin server.",
+    )
+    .required(),
+    SiteField::new(
+        "host-header",
+        HOST_HEADER,
+        &["client"],
+        |s, v| s.host_header = Take::take(v),
+        "The Host that the origin server is sent: the client's, or that of `upstream`.",
+    ),
+    SiteField::new(
+        "name",
+        Kind::Text("a name"),
+        &["none"],
+        |s, v| s.name = Take::take(v),
+        "Name of the site, part of the key of everything stored for it. \"none\" takes the first \
+         of `hosts`.",
+    )
+    .word("none"),
+];
+
+/// The keys of an `[[access]]` table: one rule; the first rule that matches decides.
+pub const ACCESS: &[Field<Rule>] = &[
+    RuleField::new(
+        "action",
+        ACTION,
+        &[],
+        |r, v| r.action = Take::take(v),
+        "What happens to a request that matches.",
+    )
+    .required()
+    .live(),
+    RuleField::new(
+        "clients",
+        Kind::List(&Kind::Network),
+        &[],
+        |r, v| r.clients = Take::take(v),
+        "Networks of the client; none: any client.",
+    )
+    .live(),
+    RuleField::new(
+        "methods",
+        Kind::List(&Kind::Method),
+        &[],
+        |r, v| r.methods = Take::take(v),
+        "Request methods; none: any method.",
+    )
+    .live(),
+    RuleField::new(
+        "hosts",
+        Kind::List(&Kind::HostPattern),
+        &[],
+        |r, v| r.hosts = Take::take(v),
+        "Destination as the request names it; a leading dot includes all names below; none: any.",
+    )
+    .live(),
+    RuleField::new(
+        "destinations",
+        Kind::List(&Kind::Network),
+        &[],
+        |r, v| r.destinations = Take::take(v),
+        "Networks of the address that is connected to; none: any address. An allowing rule that \
+         names a private network here opens it to clients from elsewhere.",
+    )
+    .live(),
+    RuleField::new(
+        "ports",
+        Kind::List(&Kind::Ports),
+        &[],
+        |r, v| r.ports = Take::take(v),
+        "Destination ports; none: any port.",
+    )
+    .live(),
+];
