@@ -223,7 +223,7 @@ impl Flash {
         self.controller_free
     }
 
-    fn to_host(&mut self, now: Nanos, ready: Nanos, bytes: u64) -> Nanos {
+    fn over_the_bus(&mut self, now: Nanos, ready: Nanos, bytes: u64) -> Nanos {
         self.bus.book(now, ready, duration(bytes, self.parameters.bus_rate))
     }
 
@@ -240,7 +240,7 @@ impl Flash {
             let takes = duration(bytes, self.parameters.channel_rate);
             let moved = self.channels[channel].book(now, in_register, takes);
             self.dies[die].free_at = self.dies[die].free_at.max(moved);
-            done = done.max(self.to_host(now, moved, bytes));
+            done = done.max(self.over_the_bus(now, moved, bytes));
             at += bytes;
         }
         done
@@ -290,7 +290,7 @@ impl Flash {
         self.win_back(now);
         let begin = self.command(now, self.parameters.command_write);
         let sent = begin + self.parameters.write_overhead;
-        let mut acknowledged = self.to_host(now, sent, bytes);
+        let mut acknowledged = self.over_the_bus(now, sent, bytes);
         self.release(begin);
         // A request larger than the buffer goes through it in parts.
         let most = self.parameters.buffer.saturating_sub(bytes.min(self.parameters.buffer));
