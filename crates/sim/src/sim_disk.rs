@@ -82,6 +82,8 @@ struct State {
     seen: Seen,
     /// Writes that landed elsewhere.
     astray: u64,
+    /// Where bytes at rest were changed by a fault.
+    damage: Vec<Extent>,
     counts: Counts,
     /// Nanoseconds that requests spent in the drive, in all.
     service: u64,
@@ -149,6 +151,7 @@ impl SimDisk {
             plan: FaultPlan::none(),
             seen: Seen::default(),
             astray: 0,
+            damage: Vec::new(),
             counts: Counts::default(),
             service: 0,
         };
@@ -229,6 +232,11 @@ impl SimDisk {
     /// Writes that landed elsewhere so far.
     pub fn astray(&self) -> u64 {
         self.inner.state.borrow().astray
+    }
+
+    /// Where bytes at rest were changed so far: by rot, and by writes that landed there.
+    pub fn damage(&self) -> Vec<Extent> {
+        self.inner.state.borrow().damage.clone()
     }
 
     /// Requests that wait for the drive.
@@ -473,7 +481,9 @@ impl State {
                     0 => offset,
                     by => {
                         self.astray += 1;
-                        (offset + by) % room
+                        let offset = (offset + by) % room;
+                        self.damage.push(Extent { offset, len });
+                        offset
                     }
                 };
                 self.live.write(offset, data);
@@ -506,6 +516,7 @@ impl State {
 
     /// Changes bytes at rest in what is live and in what will be durable.
     fn rot(&mut self, extent: Extent, mask: u8) {
+        self.damage.push(extent);
         for contents in std::iter::once(&mut self.live).chain(self.durable.as_mut()) {
             let mut bytes = vec![0; extent.len as usize];
             contents.read(extent.offset, &mut bytes);

@@ -74,6 +74,8 @@ pub struct History {
     flushes: Vec<(Stamp, Stamp)>,
     /// The first error of the device, and the last.
     trouble: Option<(Stamp, Stamp)>,
+    /// When its life began.
+    start: Stamp,
     /// When a write went astray that the device acknowledged.
     astray: Option<Stamp>,
     /// What was done before need not be found any more.
@@ -151,6 +153,12 @@ impl History {
     pub fn goes_astray(&mut self) {
         let now = self.stamp();
         self.astray = self.astray.or(Some(now));
+    }
+
+    /// Damage hit the journal. When it hit the last block before a crash, that block is taken for
+    /// one that was never written whole: what was said in this life may be forgotten, purges too.
+    pub fn journal_damaged(&mut self) {
+        self.astray = Some(self.start);
     }
 
     fn told(&self, at: Stamp) -> bool {
@@ -316,6 +324,7 @@ impl History {
         after.settle();
         let flush = after.stamp();
         after.flushed(flush);
+        after.start = after.stamp();
         after
     }
 

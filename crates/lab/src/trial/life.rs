@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use device::{Clock, Nanos};
 use fastrand::Rng;
 use sim::{Contents, Executor, FaultPlan, Promise, SimDisk, Stop, Uniform};
-use store::{Event, FormatOptions, OpenError, Options, Store};
+use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
 
 use super::Report;
 use super::arm::Arm;
@@ -219,6 +219,9 @@ impl<'a> Life<'a> {
             false => running.disk.disk.crash_process(tear),
         };
         let mut before = running.history.take();
+        if running.journal_damaged() {
+            before.journal_damaged();
+        }
         let leaves = !Arm::bounded(&self.options) && !running.stopped;
         if leaves || running.given_up() {
             // Written on eviction, an object that is read leaves its cluster, which may be used
@@ -369,6 +372,24 @@ impl Running {
             own,
             all,
         }
+    }
+
+    /// Whether a fault changed bytes of the journal.
+    fn journal_damaged(&self) -> bool {
+        let disk = &self.disk.disk;
+        let damage = disk.damage();
+        if damage.is_empty() {
+            return false;
+        }
+        disk.set_plan(FaultPlan::none());
+        self.executor.kill();
+        // Without superblocks nothing is found anyway.
+        let Ok(inspector) = self.executor.run(Inspector::open(disk)) else { return false };
+        let areas = inspector.superblock().areas.clone();
+        let journal = areas.into_iter().find(|(name, _)| *name == "journal");
+        journal.is_some_and(|(_, journal)| {
+            damage.iter().any(|hit| hit.offset < journal.end() && journal.offset < hit.end())
+        })
     }
 
     /// What the life before knew of a key.

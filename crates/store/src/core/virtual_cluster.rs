@@ -17,9 +17,10 @@ use crate::tier::Level;
 
 impl Core {
     /// All of `members`, which are what lives in the cluster, are in memory now. Without
-    /// write-on-evict they stay ordinary copies that may be dropped one by one.
+    /// write-on-evict they stay ordinary copies that may be dropped one by one. So they do during
+    /// recovery, too: a metadata record in the cluster is not known before its object is found.
     pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
-        if self.options.write_policy != WritePolicy::OnEvict {
+        if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
             return;
         }
         if self.space.table().state(cluster) != State::OnDisk || members.is_empty() {
