@@ -1,4 +1,10 @@
-//! What the benchmarks of the engine share: a clock, and the engine on a real file.
+//! What the benchmarks of the engine share: a clock, the engine on a real file, and a device that
+//! takes little memory.
+
+// No benchmark uses all of it.
+#![allow(dead_code)]
+
+pub mod elided;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -23,11 +29,35 @@ impl Clock for TokioClock {
     }
 }
 
+impl TokioClock {
+    /// A clock that starts now.
+    pub fn new() -> TokioClock {
+        TokioClock(Instant::now())
+    }
+}
+
+/// Processor seconds of this thread so far.
+pub fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 pub type Engine = Store<AnyDevice, TokioClock>;
 
 /// Opens the cache on `path`, creating one of `size` bytes as `format` says where
 /// there is none, with its background running.
 pub async fn open(
+    path: &Path,
+    size: u64,
+    format: &FormatOptions,
+    options: Options,
+) -> (Engine, Rc<AnyDevice>) {
+    let format = FormatOptions { mean_object, ..FormatOptions::default() };
+    open_as(path, size, &format, options).await
+}
+
+/// As [`open`], with all parameters of a new cache.
+pub async fn open_as(
     path: &Path,
     size: u64,
     format: &FormatOptions,
@@ -41,7 +71,7 @@ pub async fn open(
     if file.was_created() || matches!(file.contents(), Ok(Contents::Blank)) {
         store::format(&*device, format, [7; 48], 0).await.unwrap();
     }
-    let clock = TokioClock(Instant::now());
+    let clock = TokioClock::new();
     let engine = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();
     let background = engine.clone();
     tokio::task::spawn_local(async move { background.run_background().await });
