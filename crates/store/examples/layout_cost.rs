@@ -382,7 +382,7 @@ async fn web(path: &Path, arm: Arm, objects: usize) {
     let size = objects as u64 * u64::from(MEAN_OBJECT) / 10;
     let records = objects / 5;
     let options = Options { memory: 64 << 20, ..arm.options(records) };
-    let (cache, device) = support::open_as(path, size, &arm.format(records), options).await;
+    let (cache, device) = support::open(path, size, &arm.format(records), options).await;
     let (filler, mut zipf) = (filler(), Zipf::new(objects));
     let [mut hits, mut stores, mut bytes, mut hit_bytes, mut refused] = [0_usize; 5];
     let mut before = (processor_seconds(), Instant::now(), device.counters().snapshot());
@@ -393,7 +393,6 @@ async fn web(path: &Path, arm: Arm, objects: usize) {
             counters = cache.stats()[0].counters;
             [hits, stores, bytes, hit_bytes, refused] = [0; 5];
         }
-        // Spread, so that popularity has nothing to do with the order of numbers.
         let number = zipf.draw();
         bytes += body_len(number);
         if look_up(&cache, number).await {

@@ -52,17 +52,6 @@ pub async fn open(
     format: &FormatOptions,
     options: Options,
 ) -> (Engine, Rc<AnyDevice>) {
-    let format = FormatOptions { mean_object, ..FormatOptions::default() };
-    open_as(path, size, &format, options).await
-}
-
-/// As [`open`], with all parameters of a new cache.
-pub async fn open_as(
-    path: &Path,
-    size: u64,
-    format: &FormatOptions,
-    options: Options,
-) -> (Engine, Rc<AnyDevice>) {
     let create = device::OpenOptions { create: Some(size), ..device::OpenOptions::default() };
     let file = CacheFile::open(path, &create).unwrap();
     let ring = Ring::new(256).unwrap();
