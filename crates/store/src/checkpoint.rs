@@ -1,5 +1,5 @@
-//! A checkpoint: what is where at one moment of the journal, the cluster table with its dead records
-//! or the image of the slots.
+//! A checkpoint: what is where at one moment of the journal, the cluster table with its dead
+//! records or the image of the slots.
 //!
 //! Two slots are written in turn, so that one whole checkpoint is always there. A checkpoint says
 //! where in the journal recovery goes on from it. It holds no index: that is found by reading the

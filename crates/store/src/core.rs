@@ -177,7 +177,9 @@ pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
 impl Core {
     pub(crate) fn new(parts: Parts) -> Core {
         let admission = Admission::new(parts.options.admission, parts.options.admission_keys);
-        let tables = parts.index.memory_bytes() + parts.space.memory_bytes();
+        let expected =
+            parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
+        let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
         let tables = tables + admission.memory_bytes();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
         let secret = Arc::new(parts.superblock.secret.clone());

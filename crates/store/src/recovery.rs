@@ -37,6 +37,7 @@ const BATCH: usize = 32;
 const READ_ATTEMPTS: u32 = 4;
 
 /// What is where, as checkpoint and journal say.
+#[expect(clippy::large_enum_variant, reason = "there is one, while a cache is opened")]
 pub(crate) enum SpaceTables {
     Clusters(ClusterTable),
     Slots(SlotImage),

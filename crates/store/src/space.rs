@@ -29,6 +29,7 @@ use clusters::ClusterSpace;
 use slots::SlotSpace;
 
 /// The space of one device.
+#[expect(clippy::large_enum_variant, reason = "there is one per device, and it never moves")]
 pub(crate) enum Space {
     /// Reclaimed cluster by cluster.
     Clusters(ClusterSpace),
@@ -209,6 +210,15 @@ impl Space {
         match self {
             Space::Clusters(space) => space.account(areas, index),
             Space::Slots(space) => space.account(index),
+        }
+    }
+
+    /// Bytes of memory of its tables once they hold so many objects.
+    pub(crate) fn expected_memory(&self, objects: u64) -> usize {
+        let records = usize::try_from(objects).unwrap_or(usize::MAX);
+        match self {
+            Space::Clusters(space) => space.table.memory_bytes(),
+            Space::Slots(_) => records.saturating_mul(slots::RECORD_MEMORY),
         }
     }
 

@@ -125,8 +125,12 @@ impl Core {
         let Some(space) = self.space.slots_mut() else { return };
         space.end_flush();
         space.journal_durable(durable);
-        let dead = space.dead_metas();
         self.maintenance.starved = false;
+        // Once offline nothing is noted down any more: they die after the next start.
+        if !self.online() {
+            return;
+        }
+        let dead = self.space.slots_mut().map(SlotSpace::dead_metas).unwrap_or_default();
         dead.into_iter().for_each(|position| self.kill_at(position));
     }
 

@@ -42,6 +42,10 @@ use run_header::RUN_HEADER_LEN;
 /// Bytes of a page: what is written alone.
 pub(crate) const PAGE: u64 = WRITE_ALIGN as u64;
 
+/// Bytes of memory that a record takes in all tables together, some more than it does: the record
+/// table, the policy's columns, its share of the layout's.
+pub(crate) const RECORD_MEMORY: usize = 80;
+
 /// How a slot space works.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotOptions {
@@ -104,8 +108,8 @@ pub(crate) struct SlotSpace {
 }
 
 impl SlotSpace {
-    /// An empty space of `slots` slots; until [`SlotSpace::assembled`] what lives is what `assembling`
-    /// says.
+    /// An empty space of `slots` slots; until [`SlotSpace::assembled`] what lives is what
+    /// `assembling` says.
     pub(crate) fn new(
         slots: u32,
         slot_bytes: u32,
@@ -511,8 +515,8 @@ impl SlotSpace {
     }
 
     /// All live records are listed, in the order in which they are to be given up or, `by_age`, in
-    /// any: then the oldest goes first. From now on the rest is free. Returns those that cannot be where
-    /// they are said to be, and are not listed any more.
+    /// any: then the oldest goes first. From now on the rest is free. Returns those that cannot be
+    /// where they are said to be, and are not listed any more.
     pub(crate) fn assembled(&mut self, by_age: bool) -> Vec<Listed> {
         let mut wrong = Vec::new();
         let mut newest = (0, 0);

@@ -88,7 +88,7 @@ pub fn history_of(rig: &Rig) -> History {
 
 /// Every crash point of a history on a device with room for everything.
 fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: bool) {
-    for seed in seeds(name, count) {
+    for seed in seeds(name, crate::rig::fewer(count)) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(64 * MIB, 32 << 10), options());
         let wrecks = collect_wrecks(&rig, seed, crate::rig::rarity());
@@ -116,7 +116,9 @@ pub fn every_crash_point_with_write_on_evict() {
 
 #[test]
 pub fn crashes_while_clusters_are_evicted_and_used_again() {
-    for seed in seeds("crash::crashes_while_clusters_are_evicted_and_used_again", 4) {
+    for seed in
+        seeds("crash::crashes_while_clusters_are_evicted_and_used_again", crate::rig::fewer(4))
+    {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
         let wrecks = collect_wrecks(&rig, seed, 120);
@@ -142,7 +144,7 @@ pub fn crashes_while_clusters_are_evicted_and_used_again() {
 #[test]
 pub fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
     let name = "crash::power_is_lost_while_the_journal_goes_round_without_a_flush";
-    for seed in seeds(name, 2) {
+    for seed in seeds(name, crate::rig::fewer(2)) {
         let mut random = fastrand::Rng::with_seed(seed);
         let options = || Options { flush_interval: Duration::from_secs(86_400), ..product() };
         let mut rig = Rig::open(formatted(64 * MIB, 32 << 10), options());
@@ -213,7 +215,7 @@ pub fn power_is_lost_again_and_again_with_records_of_one_size() {
 
 #[test]
 pub fn a_crash_during_recovery() {
-    for seed in seeds("crash::a_crash_during_recovery", 6) {
+    for seed in seeds("crash::a_crash_during_recovery", crate::rig::fewer(6)) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
         small_history(&mut rig, &mut random, 60);

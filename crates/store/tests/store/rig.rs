@@ -82,6 +82,11 @@ pub fn rarity() -> u32 {
     if LAYOUT.get().0 == LayoutName::Cluster { 1 } else { 8 }
 }
 
+/// So many seeds of a long test, or some of them where it takes longer, for the same reason.
+pub fn fewer(seeds: usize) -> usize {
+    if LAYOUT.get().0 == LayoutName::Cluster { seeds } else { seeds.div_ceil(4) }
+}
+
 /// A memory device with a new cache on it.
 pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
     // A slot space is read whole after a crash: a smaller one tells as much in less time.
