@@ -338,7 +338,9 @@ impl Core {
     /// Writes a group from the old end of memory, into clusters of its own. Without a place for
     /// it `victim`, the least recently used object, is given up.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) {
-        self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+        if self.space.has_clusters() {
+            self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+        }
         let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
         if !self.write_members(&group, now) && self.expel(&victim).is_some() {
             self.counters.dropped_unwritten += 1;

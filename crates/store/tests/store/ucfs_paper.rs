@@ -488,3 +488,23 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
     let mut paper = paper.restart();
     assert!(page(1).into_iter().all(|file| paper.get(file).is_some()));
 }
+
+#[test]
+fn what_leaves_memory_late_does_so_on_every_layout() {
+    for layout in store::LayoutName::ALL {
+        let preset = store::preset("ucfs").unwrap();
+        let memory = device::MemoryDevice::new(64 * MB, 512);
+        let format = FormatOptions { layout, ..preset.format };
+        now_or_never(store::format(&memory, &format, [7; 48], 1_700_000_000)).unwrap();
+        let options = Options { memory: 4 * MB, ..preset.options };
+        let mut paper = Paper(Rig::open(memory, options));
+        paper.push_out(1);
+        paper.push_out(2);
+        paper.update(file(1, 3, 4));
+        assert!(paper.counters().groups > 0 && paper.counters().dropped_unwritten == 0, "{layout}");
+        let mut paper = paper.restart();
+        for number in 0..1_000 {
+            assert!(paper.get(file(1, number, 4)).is_some(), "{layout}: {number}");
+        }
+    }
+}
