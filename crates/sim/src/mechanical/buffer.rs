@@ -59,7 +59,7 @@ impl Buffer {
                 break;
             }
             ahead.take(&passed, passed.run.sectors);
-            if ahead.ends_here(media) {
+            if ahead.ends_here() {
                 goes_on = false;
                 break;
             }
@@ -209,11 +209,8 @@ impl Ahead {
     }
 
     /// Whether the drive, when nothing else is to do, reads no further than the row just taken.
-    fn ends_here(&self, media: &Media) -> bool {
-        if self.from < self.busy || self.bound == ReadAhead::Segment {
-            return false;
-        }
-        let next = media.geometry.runs(self.next, 1).next();
-        next.is_none_or(|run| run.arm() != self.arm)
+    fn ends_here(&self) -> bool {
+        // What follows within the limit lies on the next track.
+        self.bound == ReadAhead::Track && self.from >= self.busy && self.next < self.limit
     }
 }
