@@ -93,6 +93,7 @@ fn open(config: &Config, path: &Path, create: Option<u64>) -> Result<Cache, Stri
     }
     let unusable = match judge(&file) {
         None => {
+            check_layout(&file, config)?;
             fit(&file, config.cache_size)?;
             None
         }
@@ -104,6 +105,34 @@ fn open(config: &Config, path: &Path, create: Option<u64>) -> Result<Cache, Stri
         Some(damage) => Some(damage.to_string()),
     };
     Ok(Cache { file, unusable })
+}
+
+/// Refuses a cache of another layout than the one that was asked for; one that a preset alone would
+/// have made differently is used as it is.
+fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
+    let found = on_device(file, async |device| {
+        let inspector = Inspector::open(&device).await;
+        inspector.map(|inspector| inspector.superblock().layout)
+    });
+    // The store meets the same trouble and tells of it.
+    let Ok(Ok(found)) = found else { return Ok(()) };
+    let (at, wanted) = (file.path().display(), storage::format_options(config).layout);
+    if found == wanted {
+        return Ok(());
+    }
+    if config.layout.is_some() {
+        return Err(format!(
+            "{at}: this cache was made with the layout {found}, and the setting `layout` says \
+             {wanted}. Take the setting out, or say {found}, to use the cache as it is. To give \
+             up what is there: larder format --force {at} --cache-size SIZE --layout {wanted}"
+        ));
+    }
+    log::warn!(
+        "{at}: this cache was made with the layout {found} and is used so; a new one of the preset \
+         {} would have {wanted}",
+        config.preset
+    );
+    Ok(())
 }
 
 /// The size of a cache that does not exist: as told, or chosen and said.

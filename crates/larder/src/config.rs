@@ -87,6 +87,8 @@ pub struct StoreConfig {
     pub policy: Option<String>,
     pub fill_percent: Option<u8>,
     pub packet: Option<u32>,
+    pub locality_buffers: Option<u16>,
+    pub locality_size: Option<u32>,
     pub evict_max: Option<u32>,
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use device::CacheFile;
 use proxy::metrics::Samples;
+use store::policy::PolicyName;
 use store::{Stats, StoreShare};
 
 /// The caches as the metrics see them.
@@ -17,6 +18,8 @@ pub struct Figures {
     pub unusable: Vec<Arc<CacheFile>>,
     /// Bytes of `memory`.
     pub memory: u64,
+    /// Which record goes for room, in the layouts that have slots.
+    pub policy: PolicyName,
 }
 
 impl proxy::metrics::Source for Figures {
@@ -29,6 +32,7 @@ impl proxy::metrics::Source for Figures {
             state(out, &cache, file, stats.online);
             device(out, &cache, file);
             store(out, &cache, stats);
+            slots(out, &path, stats, self.policy);
             reads(out, &cache, stats);
             memory(out, &path, stats);
             amplification(out, &cache, file, stats);
@@ -127,6 +131,40 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);
     let help = "Share of the index that is taken, 0 to 1.";
     out.gauge("larder_index_load", help, cache, stats.index_load);
+}
+
+/// What only the layouts with slots have, and which layout it is.
+fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
+    let policy = stats.slots.map_or("references", |_| policy.as_str());
+    let layout = stats.layout.as_str();
+    let labels = [("cache", path), ("layout", layout), ("policy", policy)];
+    let help = "1, with the layout and with what decides which record or cluster goes for room.";
+    out.gauge("larder_store_layout", help, &labels, true);
+    let Some(slots) = &stats.slots else { return };
+    let cache = [("cache", path)];
+    let states = [
+        ("free", slots.free),
+        ("live", slots.live),
+        ("waiting", slots.waiting),
+        ("bad", slots.bad),
+        ("lost", slots.lost),
+    ];
+    for (state, value) in states {
+        let labels = [("cache", path), ("state", state)];
+        out.gauge("larder_store_slots", "Slots by state.", &labels, value);
+    }
+    let bytes = u64::from(slots.slot_bytes);
+    out.gauge("larder_store_slot_bytes", "Bytes of a slot.", &cache, bytes);
+    let help = "Runs of free slots.";
+    out.gauge("larder_store_free_pieces", help, &cache, slots.free_pieces);
+    let help = "Records that lie in slots and live.";
+    out.gauge("larder_store_live_records", help, &cache, slots.records);
+    let help = "Records that were written in several runs of slots.";
+    out.counter("larder_store_split_records", help, &cache, slots.split_records);
+    let help = "All runs of those.";
+    out.counter("larder_store_split_runs", help, &cache, slots.split_runs);
+    let help = "Pages read because only a part of them was to be written.";
+    out.counter("larder_store_page_reads", help, &cache, slots.page_reads);
 }
 
 fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {

@@ -12,7 +12,7 @@ use device::{Access, AnyDevice, CacheFile, OpenOptions};
 use proxy::cache::primary_key;
 use semantics::{Meta, Time, Url};
 use serde_json::{Value, json};
-use store::{Condition, Inspector, ObjectReport, SuperblockReport};
+use store::{Condition, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 
 use crate::caches::judge;
 use crate::cli::Inspection;
@@ -69,6 +69,9 @@ type Looking<'a> = Inspector<'a, AnyDevice>;
 
 async fn overview(inspector: &Looking<'_>) -> Result<Report, String> {
     let superblock = inspector.superblock();
+    if superblock.slots > 0 {
+        return Ok(overview_of_slots(inspector, &superblock).await);
+    }
     let clusters = inspector.clusters().await?;
     let count = |state| clusters.iter().filter(|cluster| cluster.state == state).count();
     let (used, bad) = (count("in use"), count("bad"));
@@ -93,6 +96,39 @@ async fn overview(inspector: &Looking<'_>) -> Result<Report, String> {
         "generation": superblock.generation,
     });
     Ok(Report { text, json, bad: false })
+}
+
+async fn overview_of_slots(inspector: &Looking<'_>, superblock: &SuperblockReport) -> Report {
+    let size = superblock.areas.iter().map(|(_, extent)| extent.end()).max().unwrap_or(0);
+    let report = inspector.slots().await;
+    let used = report.map_or_else(
+        || "how many are in use only `larder inspect PATH verify` can tell".to_owned(),
+        |report| {
+            let percent = report.used * 100 / u64::from(superblock.slots).max(1);
+            format!("{} in use ({percent}%) by {} records", report.used, report.records)
+        },
+    );
+    let text = format!(
+        "size       {}\nlayout     {}\nslots      {} of {} bytes, {used}\nstate      {}\n\
+         opened     {} times\n",
+        about(size),
+        superblock.layout,
+        superblock.slots,
+        superblock.granule,
+        condition(superblock.condition, superblock.generation),
+        openings(superblock.generation),
+    );
+    let json = json!({
+        "bytes": size,
+        "layout": superblock.layout.as_str(),
+        "slot_bytes": superblock.granule,
+        "slots": superblock.slots,
+        "slots_in_use": report.map(|report| report.used),
+        "records": report.map(|report| report.records),
+        "condition": condition_name(superblock.condition),
+        "generation": superblock.generation,
+    });
+    Report { text, json, bad: false }
 }
 
 /// How often a cache was opened: its creation counts as a generation.
@@ -123,18 +159,29 @@ fn superblock(report: &SuperblockReport) -> Report {
     let mut text = format!(
         "uuid           {uuid}\nformat version {}\ncopies         A {first}, B {second}\n\
          created        {}\nopened         {} times\nstate          {}\n\
-         mean object    {}\ncluster size   {}\nclusters       {}\ngranule        {} bytes\n",
+         mean object    {}\nlayout         {}\n",
         store::FORMAT_VERSION,
         date(report.created_at),
         openings(report.generation),
         condition(report.condition, report.generation),
         about(u64::from(report.mean_object)),
-        about(u64::from(report.cluster_size)),
-        report.clusters,
-        report.granule,
+        report.layout,
     );
+    // Writing to a string cannot fail.
+    let _ = match report.slots {
+        0 => writeln!(
+            text,
+            "cluster size   {}\nclusters       {}\ngranule        {} bytes",
+            about(u64::from(report.cluster_size)),
+            report.clusters,
+            report.granule,
+        ),
+        slots => writeln!(text, "slots          {slots} of {} bytes", report.granule),
+    };
+    for (name, value) in &report.layout_parameters {
+        let _ = writeln!(text, "{name:14} {value}");
+    }
     for (name, extent) in &report.areas {
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:14} at {:>14}, {:>14} bytes", extent.offset, extent.len);
     }
     let areas: Vec<Value> = report
@@ -142,6 +189,8 @@ fn superblock(report: &SuperblockReport) -> Report {
         .iter()
         .map(|(name, extent)| json!({"name": name, "offset": extent.offset, "bytes": extent.len}))
         .collect();
+    let parameters = report.layout_parameters.iter().map(|(n, v)| ((*n).to_owned(), json!(v)));
+    let parameters: Value = parameters.collect::<serde_json::Map<_, _>>().into();
     let json = json!({
         "uuid": uuid,
         "format_version": store::FORMAT_VERSION,
@@ -153,6 +202,9 @@ fn superblock(report: &SuperblockReport) -> Report {
         "cluster_size": report.cluster_size,
         "clusters": report.clusters,
         "granule": report.granule,
+        "layout": report.layout.as_str(),
+        "layout_parameters": parameters,
+        "slots": report.slots,
         "areas": areas,
     });
     Report { text, json, bad: report.copies != [true, true] }
@@ -207,14 +259,18 @@ async fn object(inspector: &Looking<'_>, url: &str, site: Option<&str>) -> Resul
 fn describe(url: &Url, object: &ObjectReport) -> Report {
     let whole = if object.whole { "whole" } else { "DAMAGED" };
     let mut text = format!(
-        "url       {}\nbody      {} bytes{}, {whole}\nrecord    {} bytes at {}, cluster {}\n\
+        "url       {}\nbody      {} bytes{}, {whole}\nrecord    {} bytes at {}, {}\n\
          stored    {} (number {})\n",
         url.as_str(),
         object.len,
         if object.pieces > 0 { format!(" in {} pieces", object.pieces) } else { String::new() },
         object.record_len,
         object.offset,
-        object.cluster,
+        match (object.cluster, object.runs) {
+            (Some(cluster), _) => format!("cluster {cluster}"),
+            (None, 1) => "in one run of slots".to_owned(),
+            (None, runs) => format!("in {runs} runs of slots"),
+        },
         date(object.stored_at),
         object.sequence,
     );
@@ -226,6 +282,7 @@ fn describe(url: &Url, object: &ObjectReport) -> Report {
         "record_bytes": object.record_len,
         "offset": object.offset,
         "cluster": object.cluster,
+        "runs": object.runs,
         "stored_at": object.stored_at,
         "sequence": object.sequence,
     });
@@ -267,6 +324,8 @@ fn describe(url: &Url, object: &ObjectReport) -> Report {
 async fn verify(inspector: &Looking<'_>) -> Result<Report, String> {
     let mut due = Instant::now() + PROGRESS_EVERY;
     let to_people = io::stderr().is_terminal();
+    let has_slots = inspector.superblock().slots > 0;
+    let unit = if has_slots { "MiB" } else { "clusters" };
     let report = inspector
         .verify(|done, of| {
             if Instant::now() >= due && done < of {
@@ -274,18 +333,28 @@ async fn verify(inspector: &Looking<'_>) -> Result<Report, String> {
                 let end = if to_people { '\r' } else { '\n' };
                 let _ = io::Write::write_fmt(
                     &mut io::stderr(),
-                    format_args!("verified {done} of {of} clusters{end}"),
+                    format_args!("verified {done} of {of} {unit}{end}"),
                 );
             }
         })
         .await?;
+    Ok(verified(&report, has_slots))
+}
+
+fn verified(report: &VerifyReport, has_slots: bool) -> Report {
+    let place = match has_slots {
+        true => format!("{} of them in several runs of slots", report.split),
+        false => format!("in {} clusters", report.clusters),
+    };
     let mut text = format!(
-        "{} records ({}) in {} clusters are whole, {} are dead\n",
+        "{} records ({}) are whole, {place}; {} are dead\n",
         report.records,
         about(report.bytes),
-        report.clusters,
         report.dead
     );
+    if report.unreadable_bytes > 0 {
+        let _ = writeln!(text, "{} bytes cannot be read", report.unreadable_bytes);
+    }
     if report.unreadable_clusters > 0 {
         let _ = writeln!(text, "{} clusters cannot be read", report.unreadable_clusters);
     }
@@ -300,13 +369,15 @@ async fn verify(inspector: &Looking<'_>) -> Result<Report, String> {
     let json = json!({
         "clusters": report.clusters,
         "unreadable_clusters": report.unreadable_clusters,
+        "unreadable_bytes": report.unreadable_bytes,
+        "split": report.split,
         "records": report.records,
         "bytes": report.bytes,
         "dead": report.dead,
         "damaged": damaged,
     });
-    let bad = report.unreadable_clusters > 0 || !report.damaged.is_empty();
-    Ok(Report { text, json, bad })
+    let unreadable = report.unreadable_clusters > 0 || report.unreadable_bytes > 0;
+    Report { text, json, bad: unreadable || !report.damaged.is_empty() }
 }
 
 fn now() -> Time {

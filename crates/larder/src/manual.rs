@@ -136,6 +136,8 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("policy", |p| p.options.policy.to_string()),
     ("fill-percent", |p| or(p.options.fill_percent, "by layout", |percent| percent.to_string())),
     ("packet", |p| units::size(p.options.packet.into())),
+    ("locality-buffers", |p| p.options.locality.map_or(0, |l| l.buffers).to_string()),
+    ("locality-size", |p| or(p.options.locality, "—", |l| units::size(l.bytes.into()))),
     ("evict-max", |p| p.options.evict_max.to_string()),
 ];
 

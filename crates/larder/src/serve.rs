@@ -150,6 +150,7 @@ impl Start {
             files: files.clone(),
             unusable: unusable.map(|cache| cache.file.clone()).collect(),
             memory: self.config.memory,
+            policy: storage::options(&self.config, &files).policy,
         }));
         let announce = move || {
             let opened = opened.recv();

@@ -554,6 +554,26 @@ pub const SETTINGS: &[Setting] = &[
     )
     .word("auto"),
     Setting::new(
+        "store.locality-buffers",
+        Kind::Int(0, 1024),
+        &["auto"],
+        |c, v| c.store.locality_buffers = Take::take(v),
+        "Buffers that each collect the objects of one origin server, so that these are written \
+         side by side, in the layouts that have slots (8 to 128 in the paper that proposed them); \
+         0: none. What waits in them is lost by a killed process, up to `durability-bound`. \
+         \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.locality-size",
+        Kind::Size(4 * K, 4 * M),
+        &["auto"],
+        |c, v| c.store.locality_size = Take::take(v),
+        "Size of a locality buffer, which is written when it is full. \"auto\" is the preset's, \
+         or 64K.",
+    )
+    .word("auto"),
+    Setting::new(
         "store.evict-max",
         Kind::Int(1, 65_536),
         &["auto"],

@@ -11,7 +11,8 @@ use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
 use store::policy::{Admission, AdmissionName};
 use store::{
-    FormatOptions, IndexKind, IndexOptions, LayoutName, Options, Preset, StoreShare, TierShares,
+    FormatOptions, IndexKind, IndexOptions, LayoutName, LocalityOptions, Options, Preset,
+    StoreShare, TierShares,
 };
 use tokio::task::spawn_local;
 
@@ -22,6 +23,9 @@ use crate::units::about;
 
 /// Operations in flight of one worker at most; more wait.
 const PLACES: u32 = 256;
+
+/// Bytes of a locality buffer of which only the number was given.
+const LOCALITY_SIZE: u32 = 64 << 10;
 
 /// The files of the caches that can be used.
 pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
@@ -73,6 +77,14 @@ pub fn tier_shares(config: &Config) -> TierShares {
         hot: config.store.tier_hot.unwrap_or(preset.hot),
         medium: config.store.tier_medium.unwrap_or(preset.medium),
     }
+}
+
+/// The locality buffers, if there are to be any.
+fn locality(config: &Config, preset: Option<LocalityOptions>) -> Option<LocalityOptions> {
+    let buffers = config.store.locality_buffers.or(preset.map(|locality| locality.buffers))?;
+    let bytes = config.store.locality_size.or(preset.map(|locality| locality.bytes));
+    let bytes = bytes.unwrap_or(LOCALITY_SIZE);
+    (buffers > 0).then_some(LocalityOptions { buffers, bytes })
 }
 
 /// What a new cache is created with.
@@ -145,6 +157,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         fill_percent: ours.fill_percent.or(preset.fill_percent),
         packet: ours.packet.unwrap_or(preset.packet),
         evict_max: ours.evict_max.unwrap_or(preset.evict_max),
+        locality: locality(config, preset.locality),
         on_event: Arc::new(progress::listener(paths)),
         ..preset
     }
@@ -153,15 +166,19 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
 /// One line on each cache: where, how large, how full, how it is reached.
 pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
     let lines = files.iter().zip(share.stats()).map(|(file, stats)| {
-        let full = u64::from(stats.clusters_in_use) * 100 / u64::from(stats.clusters.max(1));
         let recovering = if stats.recovering { ", recovery goes on" } else { "" };
         let direct = if file.is_direct() { "O_DIRECT" } else { "page cache" };
+        let unit = match &stats.slots {
+            Some(slots) => format!("slots of {} bytes", slots.slot_bytes),
+            None => format!("clusters of {}", about(u64::from(stats.cluster_size))),
+        };
         format!(
-            "cache {}: {}, {full}% full, {} records{recovering} (clusters of {}, {direct})",
+            "cache {}: {}, {}% full, {} records{recovering} (layout {}, {unit}, {direct})",
             file.path().display(),
             about(file.geometry().len),
+            stats.percent_full(),
             stats.index_entries,
-            about(u64::from(stats.cluster_size)),
+            stats.layout,
         )
     });
     lines.collect()
@@ -209,7 +226,8 @@ mod tests {
                     read-batch-split = 4\nadmission = 'second-hit'\n\
                     admission-keys = 2000\n\
                     durability-bound = '2s'\npolicy = 's3-fifo'\n\
-                    fill-percent = 80\npacket = '16K'\nevict-max = 9";
+                    fill-percent = 80\npacket = '16K'\nevict-max = 9\n\
+                    locality-buffers = 8";
         let expected = Options {
             read_unit: store::ReadUnit::Object,
             one_timer_age: None,
@@ -232,6 +250,7 @@ mod tests {
             fill_percent: Some(80),
             packet: 16 << 10,
             evict_max: 9,
+            locality: Some(LocalityOptions { buffers: 8, bytes: 64 << 10 }),
             ..Options::ucfs()
         };
         assert_eq!(words(&options_of(text)), words(&expected));

@@ -3,6 +3,8 @@
 //! A cache in use goes on changing while it is read; what is reported is then a little old, and a
 //! record that is being overwritten may show as damaged.
 
+mod slots;
+
 use bytes::Bytes;
 use device::{Device, Extent};
 
@@ -10,6 +12,8 @@ use crate::areas::Areas;
 use crate::cluster_table::{ClusterTable, State};
 use crate::core::cluster_policy;
 use crate::digest::Digester;
+use crate::layout::LayoutKind;
+use crate::layout_name::LayoutName;
 use crate::open::{OpenError, SUPERBLOCK_EXTENTS, choose_superblock};
 use crate::options::Options;
 use crate::reader::Reader;
@@ -39,6 +43,12 @@ pub struct SuperblockReport {
     pub clusters: u32,
     /// Bytes of a granule: records start on multiples of it.
     pub granule: u32,
+    /// How objects are laid out.
+    pub layout: LayoutName,
+    /// The layout's own parameters and their values, in slots or runs.
+    pub layout_parameters: Vec<(&'static str, u32)>,
+    /// Slots, in the layouts that have them; else 0. A slot is a granule.
+    pub slots: u32,
     /// Name and place of each area, in the order of the device.
     pub areas: Vec<(&'static str, Extent)>,
 }
@@ -75,8 +85,10 @@ pub struct ObjectReport {
     pub offset: u64,
     /// Bytes of its record.
     pub record_len: u64,
-    /// Number of its cluster.
-    pub cluster: u32,
+    /// Number of its cluster, in the layout `cluster`.
+    pub cluster: Option<u32>,
+    /// Runs that its record lies in.
+    pub runs: usize,
     /// Its sequence number.
     pub sequence: u64,
     /// Unix seconds.
@@ -92,14 +104,27 @@ pub struct VerifyReport {
     pub clusters: u32,
     /// Clusters that could not be read.
     pub unreadable_clusters: u32,
+    /// Bytes of slots that could not be read.
+    pub unreadable_bytes: u64,
     /// Records that are alive and whole.
     pub records: u64,
     /// Bytes of those.
     pub bytes: u64,
-    /// Dead records.
+    /// Dead records; of slots, those that nothing has been written over yet.
     pub dead: u64,
+    /// Records in several runs.
+    pub split: u64,
     /// Damaged records: byte offset on the device, and what is wrong.
     pub damaged: Vec<(u64, &'static str)>,
+}
+
+/// How full a space of slots was at its orderly stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotReport {
+    /// Records, pieces of large objects and replaced metadata included.
+    pub records: u64,
+    /// Slots that they take.
+    pub used: u64,
 }
 
 /// A cache, opened for looking only.
@@ -127,6 +152,8 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// What the superblocks say.
     pub fn superblock(&self) -> SuperblockReport {
         let areas = &self.superblock.areas;
+        let layout = self.superblock.layout;
+        let slots = layout.map_or(0, |_| areas.slots());
         let clusters = Extent {
             offset: areas.clusters_at,
             len: u64::from(areas.clusters) * u64::from(areas.cluster_size),
@@ -138,7 +165,7 @@ impl<'a, D: Device> Inspector<'a, D> {
             ("checkpoint A", areas.checkpoints[0]),
             ("checkpoint B", areas.checkpoints[1]),
             ("index dump", areas.index_dump),
-            ("clusters", clusters),
+            (if slots > 0 { "slots" } else { "clusters" }, clusters),
         ];
         named.sort_by_key(|(_, extent)| extent.offset);
         SuperblockReport {
@@ -151,6 +178,15 @@ impl<'a, D: Device> Inspector<'a, D> {
             cluster_size: areas.cluster_size,
             clusters: areas.clusters,
             granule: areas.granule,
+            layout: LayoutName::of(layout),
+            layout_parameters: match layout {
+                Some(LayoutKind::Stream { runs_max }) => vec![("runs_max", runs_max)],
+                Some(LayoutKind::Buddy { threshold, region }) => {
+                    vec![("threshold", threshold), ("region", region)]
+                }
+                None | Some(LayoutKind::Unified) => Vec::new(),
+            },
+            slots,
             areas: named,
         }
     }
@@ -176,14 +212,17 @@ impl<'a, D: Device> Inspector<'a, D> {
     async fn table(&self) -> Result<ClusterTable, String> {
         match self.tables().await?.space {
             SpaceTables::Clusters(table) => Ok(table),
-            SpaceTables::Slots(_) => Err("the layout has no clusters".to_owned()),
+            SpaceTables::Slots(_) => {
+                let layout = LayoutName::of(self.superblock.layout);
+                Err(format!("the layout {layout} has slots, no clusters"))
+            }
         }
     }
 
     /// What every cluster holds.
     ///
     /// # Errors
-    /// Checkpoints or journal are damaged: says how.
+    /// Checkpoints or journal are damaged, or the layout has no clusters: says so.
     pub async fn clusters(&self) -> Result<Vec<ClusterReport>, String> {
         let table = self.table().await?;
         let report = |number| ClusterReport {
@@ -201,12 +240,16 @@ impl<'a, D: Device> Inspector<'a, D> {
         Ok((0..table.clusters()).map(report).collect())
     }
 
-    /// The object that is stored under exactly `key`; reads summaries until it is found.
+    /// The object that is stored under exactly `key`; reads clusters until it is found, or all
+    /// slots.
     ///
     /// # Errors
     /// Checkpoints or journal are damaged: says how.
     pub async fn find(&self, key: &[u8]) -> Result<Option<ObjectReport>, String> {
-        let table = self.table().await?;
+        let table = match self.tables().await?.space {
+            SpaceTables::Clusters(table) => table,
+            SpaceTables::Slots(_) => return self.find_in_slots(key).await,
+        };
         let digest = Digester::new(&self.superblock.secret.digest_key()).key(key);
         let mut meta: Option<(u64, Bytes)> = None;
         for cluster in newest_first(&table) {
@@ -222,7 +265,10 @@ impl<'a, D: Device> Inspector<'a, D> {
                         meta = Some((found.header.object_id, bytes.slice(found.meta)));
                     }
                     RecordKind::Object if bytes[found.key.clone()] == *key => {
-                        return Ok(Some(self.object(cluster, entry, &found, &bytes, meta)));
+                        let position = self.areas().position(cluster, entry.granule);
+                        let (cluster, runs) = (Some(cluster), 1);
+                        let at = Lies { position, cluster, runs };
+                        return Ok(Some(self.object(&at, &found, &bytes, meta)));
                     }
                     _ => {}
                 }
@@ -233,8 +279,7 @@ impl<'a, D: Device> Inspector<'a, D> {
 
     fn object(
         &self,
-        cluster: u32,
-        entry: &Entry,
+        at: &Lies,
         found: &Found,
         bytes: &Bytes,
         meta: Option<(u64, Bytes)>,
@@ -250,21 +295,26 @@ impl<'a, D: Device> Inspector<'a, D> {
             meta: replaced.map_or_else(|| bytes.slice(found.meta.clone()), |(_, meta)| meta),
             len: header.object_len,
             pieces,
-            offset: self.areas().offset(self.areas().position(cluster, entry.granule)),
-            record_len: u64::from(entry.len),
-            cluster,
+            offset: self.areas().offset(at.position),
+            record_len: found.len() as u64,
+            cluster: at.cluster,
+            runs: at.runs,
             sequence: header.sequence,
             stored_at: u64::from(header.stored_at),
             whole: found.verify_body(&self.superblock.secret, bytes),
         }
     }
 
-    /// Reads every record and checks every byte. `progress` is told clusters done and in all.
+    /// Reads every record and checks every byte. `progress` is told clusters, or MiB of slots, done
+    /// and in all.
     ///
     /// # Errors
     /// Checkpoints or journal are damaged: says how.
     pub async fn verify(&self, mut progress: impl FnMut(u32, u32)) -> Result<VerifyReport, String> {
-        let table = self.table().await?;
+        let table = match self.tables().await?.space {
+            SpaceTables::Clusters(table) => table,
+            SpaceTables::Slots(_) => return self.verify_slots(progress).await,
+        };
         let mut report = VerifyReport::default();
         let clusters = newest_first(&table);
         let of = clusters.len() as u32;
@@ -336,6 +386,13 @@ impl<'a, D: Device> Inspector<'a, D> {
             _ => walk(secret, self.areas(), cluster, incarnation, bytes),
         }
     }
+}
+
+/// Where an object's record lies.
+struct Lies {
+    position: u32,
+    cluster: Option<u32>,
+    runs: usize,
 }
 
 /// The clusters in use, the last opened first.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::layout::LayoutKind;
+
 /// How objects are laid out on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LayoutName {
@@ -30,6 +32,16 @@ impl LayoutName {
             LayoutName::Stream => "stream",
             LayoutName::Unified => "unified",
             LayoutName::Buddy => "buddy",
+        }
+    }
+
+    /// The name of a layout of slots, or of clusters.
+    pub(crate) fn of(slots: Option<LayoutKind>) -> LayoutName {
+        match slots {
+            None => LayoutName::Cluster,
+            Some(LayoutKind::Stream { .. }) => LayoutName::Stream,
+            Some(LayoutKind::Unified) => LayoutName::Unified,
+            Some(LayoutKind::Buddy { .. }) => LayoutName::Buddy,
         }
     }
 

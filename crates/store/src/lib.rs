@@ -79,7 +79,9 @@ pub use counters::Counters;
 pub use entry::{Body, Entry};
 pub use event::Event;
 pub use index::{IndexKind, IndexOptions};
-pub use inspect::{ClusterReport, Inspector, ObjectReport, SuperblockReport, VerifyReport};
+pub use inspect::{
+    ClusterReport, Inspector, ObjectReport, SlotReport, SuperblockReport, VerifyReport,
+};
 pub use key::{Key, Locality};
 pub use layout_name::LayoutName;
 pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::index::{IndexKind, IndexOptions};
 use crate::layout_name::LayoutName;
-use crate::options::{FormatOptions, Options, ReadUnit, TierShares, WritePolicy};
+use crate::options::{FormatOptions, LocalityOptions, Options, ReadUnit, TierShares, WritePolicy};
 use crate::policy::PolicyName;
 
 /// A named set of parameters.
@@ -33,6 +33,7 @@ pub const PRESETS: &[&str] = &[
     "markatos-stream",
     "markatos-stream-pack",
     "markatos-lazy-reads",
+    "markatos-lazy-reads-loc",
 ];
 
 /// The preset of this name, one of [`PRESETS`].
@@ -86,6 +87,13 @@ pub fn preset(name: &str) -> Option<Preset> {
             "LAZY-READS: as STREAM-PACKETIZER, with reads collected ten at a time and sorted by \
              position",
             Options::markatos_lazy_reads(),
+            slots_of_512_bytes(LayoutName::Stream),
+        ),
+        "markatos-lazy-reads-loc" => (
+            "markatos-lazy-reads-loc",
+            "LAZY-READS-LOC: as LAZY-READS, with 128 buffers that each collect what comes from one \
+             origin server",
+            Options::markatos_lazy_reads_loc(),
             slots_of_512_bytes(LayoutName::Stream),
         ),
         _ => return None,
@@ -193,6 +201,13 @@ impl Options {
             read_batch_timeout: Duration::from_millis(20),
             ..Options::markatos_stream_pack()
         }
+    }
+
+    /// LAZY-READS-LOC ("Preserving the Locality of the URL stream"): 128 buffers are the most that
+    /// the paper tries (figure 8, table 1); it gives them no size.
+    pub fn markatos_lazy_reads_loc() -> Options {
+        let locality = Some(LocalityOptions { buffers: 128, bytes: 64 << 10 });
+        Options { locality, ..Options::markatos_lazy_reads() }
     }
 }
 

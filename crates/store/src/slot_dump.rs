@@ -52,19 +52,8 @@ pub(crate) fn decode(bytes: &[u8], space: &mut SlotSpace, index: &mut Index) -> 
     let mut from = Decoder(bytes);
     let count = from.u64()?;
     for _ in 0..count {
-        let digest = Digest(from.array()?);
-        let sequence = from.u64()?;
-        let run = run(&mut from, space)?;
-        let len = from.u32()?;
-        let kind = RecordKind::from_code(from.u8()?)?;
-        let refreshed = from.u8()? == 1;
-        let further = u16::from_le_bytes(from.array()?);
-        let further = (0..further).map(|_| self::run(&mut from, space)).collect::<Option<_>>()?;
-        if len == 0 || len > crate::size_class::SizeClass::MAX_LEN {
-            return None;
-        }
-        let listed = Listed { digest, sequence, run, len, kind };
-        let record = FoundRecord { listed, further, target: (0, 0) };
+        let (record, refreshed) = entry(&mut from, space.slots())?;
+        let Listed { digest, run, kind, .. } = record.listed;
         let name = if kind == RecordKind::Meta { digest.derive_meta() } else { digest };
         enter(index, space, &name, &record);
         if refreshed {
@@ -77,8 +66,37 @@ pub(crate) fn decode(bytes: &[u8], space: &mut SlotSpace, index: &mut Index) -> 
     space.assembled(false).is_empty().then_some(())
 }
 
-fn run(from: &mut Decoder<'_>, space: &SlotSpace) -> Option<Run> {
+/// Records in the list of a space of `slots` slots, and the slots that they take.
+pub(crate) fn tally(bytes: &[u8], slots: u32) -> Option<(u64, u64)> {
+    let mut from = Decoder(bytes);
+    let (count, mut used) = (from.u64()?, 0);
+    for _ in 0..count {
+        let (record, _) = entry(&mut from, slots)?;
+        let runs = std::iter::once(&record.listed.run).chain(&record.further);
+        used += runs.map(|run| u64::from(run.len)).sum::<u64>();
+    }
+    Some((count, used))
+}
+
+/// One record of the list, and whether its metadata were replaced.
+fn entry(from: &mut Decoder<'_>, slots: u32) -> Option<(FoundRecord, bool)> {
+    let digest = Digest(from.array()?);
+    let sequence = from.u64()?;
+    let run = run(from, slots)?;
+    let len = from.u32()?;
+    let kind = RecordKind::from_code(from.u8()?)?;
+    let refreshed = from.u8()? == 1;
+    let further = u16::from_le_bytes(from.array()?);
+    let further = (0..further).map(|_| self::run(from, slots)).collect::<Option<_>>()?;
+    if len == 0 || len > crate::size_class::SizeClass::MAX_LEN {
+        return None;
+    }
+    let listed = Listed { digest, sequence, run, len, kind };
+    Some((FoundRecord { listed, further, target: (0, 0) }, refreshed))
+}
+
+fn run(from: &mut Decoder<'_>, slots: u32) -> Option<Run> {
     let run = Run { first: from.u32()?, len: from.u32()? };
     let end = run.first.checked_add(run.len)?;
-    (run.len > 0 && end <= space.slots()).then_some(run)
+    (run.len > 0 && end <= slots).then_some(run)
 }

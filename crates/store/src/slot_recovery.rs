@@ -29,7 +29,7 @@ use crate::space::slots::run_header::RunHeader;
 use crate::volume::Volume;
 
 /// Bytes that are read in one request.
-const WINDOW: u64 = 1 << 20;
+pub(crate) const WINDOW: u64 = 1 << 20;
 /// Requests side by side.
 const READ_AHEAD: usize = 8;
 /// Runs of one record, at most: more are damage.
@@ -236,34 +236,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         outline: &Outline,
     ) -> Option<FoundRecord> {
         let secret = &self.shared.secret;
-        let first = match outline.chain.slots {
-            0 => run_of(areas, position, outline.len),
-            slots => Run { first: position, len: u32::from(slots) },
-        };
-        let mut runs = vec![first];
-        let mut parts = vec![self.read_run(areas, slots, first).await?];
-        let mut next = (outline.chain.slots > 0).then_some(outline.chain.next);
-        while let Some(at) = next {
-            let header = self.read_run(areas, slots, Run { first: at, len: 1 }).await?;
-            let header = RunHeader::decode(secret, at, &header)?;
-            if header.sequence != outline.incarnation || runs.len() >= RUNS_MAX {
-                return None;
-            }
-            runs.push(header.run);
-            parts.push(self.read_run(areas, slots, header.run).await?);
-            next = header.next;
-        }
-        let whole = match &parts[..] {
-            [only] => only.clone(),
-            _ => assemble(secret, outline.incarnation, &runs, &parts)?,
-        };
-        verified(secret, first, runs.split_off(1), outline, &whole)
-    }
-
-    async fn read_run(&self, areas: &Areas, slots: u32, run: Run) -> Option<Bytes> {
-        let end = run.first.checked_add(run.len).filter(|end| *end <= slots)?;
-        let offset = areas.offset(run.first);
-        self.read(Extent { offset, len: areas.offset(end) - offset }).await
+        let read = async |extent| self.read(extent).await;
+        let (mut runs, whole) = read_runs(&read, secret, areas, slots, position, outline).await?;
+        let further = runs.split_off(1);
+        verified(secret, runs[0], further, outline, &whole)
     }
 
     /// Everything is found: the space is ready for use, and a checkpoint says what lives.
@@ -294,8 +270,47 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
+/// The runs of the record whose outline stands at `position`, and its bytes. Nothing is verified
+/// but that the runs belong together.
+pub(crate) async fn read_runs(
+    read: &impl AsyncFn(Extent) -> Option<Bytes>,
+    secret: &Secret,
+    areas: &Areas,
+    slots: u32,
+    position: u32,
+    outline: &Outline,
+) -> Option<(Vec<Run>, Bytes)> {
+    let read_run = async |run: Run| {
+        let end = run.first.checked_add(run.len).filter(|end| *end <= slots)?;
+        let offset = areas.offset(run.first);
+        read(Extent { offset, len: areas.offset(end) - offset }).await
+    };
+    let first = match outline.chain.slots {
+        0 => run_of(areas, position, outline.len),
+        slots => Run { first: position, len: u32::from(slots) },
+    };
+    let mut runs = vec![first];
+    let mut parts = vec![read_run(first).await?];
+    let mut next = (outline.chain.slots > 0).then_some(outline.chain.next);
+    while let Some(at) = next {
+        let header = read_run(Run { first: at, len: 1 }).await?;
+        let header = RunHeader::decode(secret, at, &header)?;
+        if header.sequence != outline.incarnation || runs.len() >= RUNS_MAX {
+            return None;
+        }
+        runs.push(header.run);
+        parts.push(read_run(header.run).await?);
+        next = header.next;
+    }
+    let whole = match &parts[..] {
+        [only] => only.clone(),
+        _ => assemble(secret, outline.incarnation, &runs, &parts)?,
+    };
+    Some((runs, whole))
+}
+
 /// The one run of a record of `len` bytes.
-fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
+pub(crate) fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
     Run { first, len: (len as u64).div_ceil(u64::from(areas.granule)) as u32 }
 }
 

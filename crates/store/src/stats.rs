@@ -4,6 +4,7 @@ use crate::cluster_table::{ClusterTable, Policy, State};
 use crate::core::ReadCounters;
 use crate::cost_meter::ReadCost;
 use crate::counters::Counters;
+use crate::layout_name::LayoutName;
 use crate::space::slots::SlotSpace;
 use crate::tier::Level;
 use crate::volume::Shared;
@@ -55,6 +56,8 @@ pub struct Stats {
     pub clusters_bad: u32,
     /// Records on the device that are dead.
     pub dead_records: usize,
+    /// How objects are laid out.
+    pub layout: LayoutName,
     /// Slots, in the layouts that have them; clusters are none then.
     pub slots: Option<SlotStats>,
     /// How often the cache was opened.
@@ -91,6 +94,15 @@ pub struct SlotStats {
 }
 
 impl Stats {
+    /// Percent of the space that is in use.
+    pub fn percent_full(&self) -> u64 {
+        let (used, all) = match &self.slots {
+            Some(slots) => (slots.slots - slots.free.min(slots.slots), slots.slots),
+            None => (u64::from(self.clusters_in_use), u64::from(self.clusters)),
+        };
+        used * 100 / all.max(1)
+    }
+
     pub(crate) fn of(shared: &Shared) -> Stats {
         let core = shared.lock();
         let empty = ClusterTable::new(0, 1, Policy::default());
@@ -128,6 +140,7 @@ impl Stats {
                 .sum(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
+            layout: LayoutName::of(core.superblock.layout),
             slots: core.space.slots().map(SlotSpace::stats),
             generation: core.superblock.generation,
         }

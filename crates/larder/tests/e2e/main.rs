@@ -18,6 +18,7 @@ mod broken_origins;
 mod cache_file;
 mod fronts;
 mod large;
+mod layouts;
 mod outcomes;
 mod presets;
 mod process;
