@@ -5,7 +5,7 @@ mod support;
 
 use std::io::ErrorKind;
 
-use device::{AnyDevice, Device, IoBuf, MemoryDevice, Ring};
+use device::{AnyDevice, Counts, Device, IoBuf, MemoryDevice, Ring};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use support::{
@@ -14,9 +14,57 @@ use support::{
 
 const LEN: u64 = 16 << 20;
 
+/// A device whose operations are counted, and a way to let those go on that nobody waits for.
+trait Subject: Device {
+    fn counts(&self) -> Counts;
+
+    async fn pause(&self);
+}
+
+impl Subject for AnyDevice {
+    fn counts(&self) -> Counts {
+        self.counters().snapshot()
+    }
+
+    async fn pause(&self) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A disk in virtual time, and its clock.
+struct Simulated(sim::SimDisk, sim::Handle);
+
+impl Device for Simulated {
+    fn geometry(&self) -> device::Geometry {
+        self.0.geometry()
+    }
+
+    async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, std::io::Result<()>) {
+        self.0.read(offset, buf).await
+    }
+
+    async fn write(&self, offset: u64, buf: device::FrozenBuf) -> std::io::Result<()> {
+        self.0.write(offset, buf).await
+    }
+
+    async fn flush(&self) -> std::io::Result<()> {
+        self.0.flush().await
+    }
+}
+
+impl Subject for Simulated {
+    fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    async fn pause(&self) {
+        device::Clock::sleep_until(&self.1, device::Clock::now(&self.1) + 1_000_000).await;
+    }
+}
+
 /// All checks, on a device of [`LEN`] zero bytes. On a `crowded` device operations wait for a
 /// place before they begin.
-async fn conform(device: &AnyDevice, crowded: bool) {
+async fn conform(device: &impl Subject, crowded: bool) {
     fresh_bytes_are_zero(device).await;
     reads_see_writes(device).await;
     first_and_last_block(device).await;
@@ -25,25 +73,25 @@ async fn conform(device: &AnyDevice, crowded: bool) {
     large_transfers(device).await;
     dropped_under_load(device, crowded).await;
     device.flush().await.unwrap();
-    let counts = device.counters().snapshot();
+    let counts = device.counts();
     assert_eq!(counts.in_flight, 0);
     assert!(counts.reads > 0 && counts.bytes_written > 0 && counts.flushes > 0);
 }
 
-async fn read(device: &AnyDevice, offset: u64, len: usize) -> IoBuf {
+async fn read(device: &impl Subject, offset: u64, len: usize) -> IoBuf {
     let (buf, result) = device.read(offset, IoBuf::zeroed(len)).await;
     result.unwrap();
     assert_eq!(buf.len(), len);
     buf
 }
 
-async fn fresh_bytes_are_zero(device: &AnyDevice) {
+async fn fresh_bytes_are_zero(device: &impl Subject) {
     let (buf, result) = device.read(0, pattern(65536, 1)).await;
     result.unwrap();
     assert!(is_pattern(&buf, 0));
 }
 
-async fn reads_see_writes(device: &AnyDevice) {
+async fn reads_see_writes(device: &impl Subject) {
     device.write(8192, frozen(4096, 7)).await.unwrap();
     assert!(is_pattern(&read(device, 8192, 4096).await, 7));
     device.write(8192, frozen(4096, 8)).await.unwrap();
@@ -53,7 +101,7 @@ async fn reads_see_writes(device: &AnyDevice) {
     assert!(is_pattern(&around[8192..], 0));
 }
 
-async fn first_and_last_block(device: &AnyDevice) {
+async fn first_and_last_block(device: &impl Subject) {
     let geometry = device.geometry();
     assert_eq!(geometry.len, LEN);
     assert!(geometry.block.is_power_of_two() && (512..=4096).contains(&geometry.block));
@@ -62,14 +110,14 @@ async fn first_and_last_block(device: &AnyDevice) {
         device.write(offset, frozen(block, what)).await.unwrap();
         assert!(is_pattern(&read(device, offset, block).await, what));
     }
-    let counts = device.counters().snapshot();
+    let counts = device.counts();
     assert_eq!(counts.errors, 0);
 }
 
-async fn misaligned_and_beyond_the_end(device: &AnyDevice) {
+async fn misaligned_and_beyond_the_end(device: &impl Subject) {
     let block = device.geometry().block as usize;
     let wrong = [(1, block), (0, block / 2), (LEN, block), (LEN - block as u64, 2 * block)];
-    let before = device.counters().snapshot().errors;
+    let before = device.counts().errors;
     for (offset, len) in wrong {
         let (buf, result) = device.read(offset, pattern(len, 3)).await;
         assert_eq!(result.unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -79,11 +127,11 @@ async fn misaligned_and_beyond_the_end(device: &AnyDevice) {
     }
     let huge = device.write(u64::MAX - block as u64 + 1, frozen(block, 3)).await;
     assert_eq!(huge.unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(device.counters().snapshot().errors, before + 9);
+    assert_eq!(device.counts().errors, before + 9);
     assert_eq!(device.geometry().len, LEN);
 }
 
-async fn many_at_once(device: &AnyDevice) {
+async fn many_at_once(device: &impl Subject) {
     let place = |index: u64| (1 << 20) + index * 4096;
     let writes = (0..512).map(|index| device.write(place(index), frozen(4096, 100 + index)));
     assert!(join_all(writes).await.iter().all(Result::is_ok));
@@ -93,7 +141,7 @@ async fn many_at_once(device: &AnyDevice) {
     }
 }
 
-async fn large_transfers(device: &AnyDevice) {
+async fn large_transfers(device: &impl Subject) {
     device.write(4 << 20, frozen(4 << 20, 31)).await.unwrap();
     assert!(is_pattern(&read(device, 4 << 20, 4 << 20).await, 31));
     assert!(is_pattern(&read(device, 0, 16 << 20).await[4 << 20..8 << 20], 31));
@@ -102,7 +150,7 @@ async fn large_transfers(device: &AnyDevice) {
 /// Futures are dropped right after their operation began, and their memory is taken for other
 /// buffers at once. No buffer may change under its owner, and every block holds its old or its
 /// new contents.
-async fn dropped_under_load(device: &AnyDevice, crowded: bool) {
+async fn dropped_under_load(device: &impl Subject, crowded: bool) {
     const BLOCKS: u64 = 256;
     let place = |index: u64| (8 << 20) + index * 4096;
     let mut dice = Dice::new();
@@ -112,7 +160,7 @@ async fn dropped_under_load(device: &AnyDevice, crowded: bool) {
         device.write(place(index), frozen(4096, 1000 + index)).await.unwrap();
         expected.push([1000 + index; 2]);
     }
-    let before = device.counters().snapshot();
+    let before = device.counts();
     for round in 0..2000 {
         let index = dice.below(BLOCKS);
         let [old, new] = expected[index as usize];
@@ -140,10 +188,10 @@ async fn dropped_under_load(device: &AnyDevice, crowded: bool) {
         }
     }
     assert!(owned.iter().all(|(what, buf)| is_pattern(buf, *what)));
-    while device.counters().snapshot().in_flight > 0 {
-        tokio::task::yield_now().await;
+    while device.counts().in_flight > 0 {
+        device.pause().await;
     }
-    let after = device.counters().snapshot();
+    let after = device.counts();
     assert_eq!(after.errors, before.errors);
     for (index, [old, new]) in expected.into_iter().enumerate() {
         let buf = read(device, place(index as u64), 4096).await;
@@ -209,6 +257,26 @@ fn ring_through_the_page_cache() {
 fn ring_with_fewer_places_than_operations() {
     let Some(ring) = ring_or_skip(2) else { return };
     conform_on_file(Some(&ring), true);
+}
+
+/// On drives of every kind that the simulator has, in the order of arrival and by chance.
+#[test]
+fn simulated() {
+    let uniform = || Box::new(sim::Uniform::fast(LEN)) as Box<dyn sim::drive::Drive>;
+    let flash = |name| Box::new(sim::flash::named(name).unwrap()) as Box<dyn sim::drive::Drive>;
+    for order in [sim::Order::Fifo, sim::Order::Sweep, sim::Order::Nearest] {
+        for (seed, drive) in [
+            (None, uniform()),
+            (Some(1), uniform()),
+            (Some(2), flash("nvme_tlc")),
+            (Some(3), flash("sata_tlc")),
+        ] {
+            let executor = sim::Executor::new(seed, 0);
+            let options = sim::Options { len: Some(LEN), order, ..sim::Options::default() };
+            let disk = sim::SimDisk::new(executor.handle(), drive, options);
+            executor.run(conform(&Simulated(disk, executor.handle()), false));
+        }
+    }
 }
 
 fn conform_on_loop_device(ring: Option<&Ring>) {

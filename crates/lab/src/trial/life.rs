@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use device::{Clock, Nanos};
+use device::{Clock, Extent, Nanos};
 use fastrand::Rng;
 use sim::{Contents, Executor, FaultPlan, Promise, SimDisk, Stop, Uniform};
 use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
@@ -72,6 +72,22 @@ impl Ground {
     ) -> SimDisk {
         let options = sim::Options { block: self.block, len: Some(len), ..sim::Options::default() };
         SimDisk::with_contents(executor.handle(), Box::new(drive), options, contents)
+    }
+
+    /// Whether damage to a device with these contents hit the journal.
+    fn journal_damaged(&self, len: u64, contents: &Contents, damage: &[Extent]) -> bool {
+        if damage.is_empty() {
+            return false;
+        }
+        let executor = Executor::new(None, START);
+        let disk = self.disk(&executor, Uniform::fast(self.room), len, contents.clone());
+        // Without superblocks nothing is found anyway.
+        let Ok(inspector) = executor.run(Inspector::open(&disk)) else { return false };
+        let areas = inspector.superblock().areas.clone();
+        let journal = areas.into_iter().find(|(name, _)| *name == "journal");
+        journal.is_some_and(|(_, journal)| {
+            damage.iter().any(|hit| hit.offset < journal.end() && journal.offset < hit.end())
+        })
     }
 
     /// A device with a new cache on it.
@@ -219,7 +235,8 @@ impl<'a> Life<'a> {
             false => running.disk.disk.crash_process(tear),
         };
         let mut before = running.history.take();
-        if running.journal_damaged() {
+        let damage = running.disk.disk.damage();
+        if self.ground.journal_damaged(self.len, &contents, &damage) {
             before.journal_damaged();
         }
         let leaves = !Arm::bounded(&self.options) && !running.stopped;
@@ -372,24 +389,6 @@ impl Running {
             own,
             all,
         }
-    }
-
-    /// Whether a fault changed bytes of the journal.
-    fn journal_damaged(&self) -> bool {
-        let disk = &self.disk.disk;
-        let damage = disk.damage();
-        if damage.is_empty() {
-            return false;
-        }
-        disk.set_plan(FaultPlan::none());
-        self.executor.kill();
-        // Without superblocks nothing is found anyway.
-        let Ok(inspector) = self.executor.run(Inspector::open(disk)) else { return false };
-        let areas = inspector.superblock().areas.clone();
-        let journal = areas.into_iter().find(|(name, _)| *name == "journal");
-        journal.is_some_and(|(_, journal)| {
-            damage.iter().any(|hit| hit.offset < journal.end() && journal.offset < hit.end())
-        })
     }
 
     /// What the life before knew of a key.

@@ -41,7 +41,7 @@ macro_rules! for_every_arm {
     };
 }
 
-for_every_arm!(cluster, ucfs);
+for_every_arm!(cluster, stream, unified, buddy, ucfs);
 
 #[test]
 fn every_arm_is_tested() {
