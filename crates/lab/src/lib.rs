@@ -23,6 +23,7 @@ pub mod space_manager;
 // Runs.
 pub mod disk_compare;
 pub mod disk_replay;
+pub mod layouts;
 pub mod missratio;
 pub mod replay;
 pub mod space_run;

@@ -21,6 +21,7 @@ mod key;
 mod layout_name;
 mod open;
 mod options;
+mod placements;
 mod preset;
 mod space;
 mod stats;
@@ -88,6 +89,7 @@ pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judg
 pub use options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy,
 };
+pub use placements::{PlacedKind, Placement, Placements};
 pub use preset::{PRESETS, Preset, preset};
 pub use stats::{SlotStats, Stats};
 pub use store::{FetchToken, Lookup, Store, StoreShare};

@@ -17,6 +17,7 @@ use crate::fetches::Overtaken;
 use crate::key::Key;
 use crate::open::{OpenError, Share, last_run, open_volume};
 use crate::options::Options;
+use crate::placements::Placements;
 use crate::stats::Stats;
 use crate::volume::{Shared, Volume};
 use crate::writer::{Partial, Writer};
@@ -257,6 +258,16 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// Figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
         self.share().stats()
+    }
+
+    /// Where the records of every device lie, in the order in which the devices were given; those
+    /// of `keys` are named. It reads what it must: for drawings and measurements, not for service.
+    pub async fn placements(&self, keys: &[Key]) -> Vec<Placements> {
+        let mut all = Vec::new();
+        for volume in self.volumes.iter() {
+            all.push(volume.placements(keys).await);
+        }
+        all
     }
 
     /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the

@@ -499,6 +499,11 @@ impl SlotSpace {
         listed.filter(|record| record.kind == RecordKind::Object)
     }
 
+    /// All records, each with all its runs.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Listed, Vec<Run>)> {
+        self.records.iter().map(|(id, listed)| (listed, self.records.runs(id)))
+    }
+
     /// What lies at `position`, while recovery looks.
     pub(crate) fn listed(&self, position: u32) -> Option<&Listed> {
         self.records.at(position)

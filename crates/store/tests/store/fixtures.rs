@@ -2,9 +2,10 @@
 //! found today, byte for byte, also where the image is damaged.
 //!
 //! There is a pair for each format version: `v1-stopped.image` after an orderly stop, and
-//! `v1-killed.image` of the same cache a moment before, as a kill would leave it. They stay as they
-//! are for as long as their version can be read. When the version rises, a new pair joins them:
-//! `LARDER_WRITE_FIXTURES=1 cargo test -p store --test store old_images_are` writes it.
+//! `v1-killed.image` of the same cache a moment before, as a kill would leave it. Version 2 has
+//! another pair for each layout of slots: `v2-stream-stopped.image` and so on. They stay as they
+//! are for as long as their version can be read. When the version rises, new pairs join them:
+//! `LARDER_WRITE_FIXTURES=1 cargo test -p store --test store old_images_are` writes them.
 //!
 //! An image file holds, after the device's length, the 512-byte sectors that are not all zero, each
 //! behind its number (both little-endian, 8 and 4 bytes).
@@ -13,9 +14,9 @@ use std::path::PathBuf;
 
 use bytes::{Bytes, BytesMut};
 use device::{Device, Extent, MemoryDevice};
-use store::{FORMAT_VERSION, Hint, Key, Locality, Lookup, SUPERBLOCK_EXTENTS};
+use store::{FORMAT_VERSION, Hint, Key, LayoutName, Locality, Lookup, SUPERBLOCK_EXTENTS};
 
-use crate::rig::{Rig, formatted, product};
+use crate::rig::{Rig, formatted, product, use_layout};
 
 const SECTOR: usize = 512;
 
@@ -74,7 +75,8 @@ fn refresh(rig: &mut Rig, number: u32) {
 }
 
 /// The cache of the fixtures, made by this build: after a kill, and after an orderly stop.
-fn made_today() -> [MemoryDevice; 2] {
+fn made_today(layout: LayoutName) -> [MemoryDevice; 2] {
+    use_layout(layout, 0);
     let mut rig = Rig::open(formatted(8 << 20, 32 << 10), product());
     for number in 0..13 {
         let len = expected(number).map_or(2_000, |(.., len)| len);
@@ -97,9 +99,12 @@ fn made_today() -> [MemoryDevice; 2] {
     [killed, rig.stop().0.memory]
 }
 
-fn path(version: u32, kind: &str) -> PathBuf {
+fn path(version: u32, layout: LayoutName, kind: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    folder.join(format!("v{version}-{kind}.image"))
+    folder.join(match layout {
+        LayoutName::Cluster => format!("v{version}-{kind}.image"),
+        layout => format!("v{version}-{layout}-{kind}.image"),
+    })
 }
 
 fn write_image(path: &PathBuf, memory: &MemoryDevice) {
@@ -156,42 +161,71 @@ fn check(rig: &mut Rig, exact: bool) -> usize {
 /// How many objects there are.
 const ALL: usize = 13;
 
-fn images() -> impl Iterator<Item = (bool, MemoryDevice)> {
-    if std::env::var_os("LARDER_WRITE_FIXTURES").is_some() {
-        let [killed, stopped] = made_today();
-        write_image(&path(FORMAT_VERSION, "killed"), &killed);
-        write_image(&path(FORMAT_VERSION, "stopped"), &stopped);
+/// An image of an earlier build, or of this one.
+struct Image {
+    /// What it is called in messages.
+    name: String,
+    /// It was stopped in order.
+    stopped: bool,
+    memory: MemoryDevice,
+}
+
+/// The layouts that a version of the format has.
+fn layouts(version: u32) -> &'static [LayoutName] {
+    match version {
+        1 => &[LayoutName::Cluster],
+        _ => &LayoutName::ALL,
     }
-    (1..=FORMAT_VERSION).flat_map(|version| {
-        ["stopped", "killed"].map(|kind| (kind == "stopped", read_image(&path(version, kind))))
-    })
+}
+
+fn images() -> Vec<Image> {
+    if std::env::var_os("LARDER_WRITE_FIXTURES").is_some() {
+        for layout in layouts(FORMAT_VERSION) {
+            let [killed, stopped] = made_today(*layout);
+            write_image(&path(FORMAT_VERSION, *layout, "killed"), &killed);
+            write_image(&path(FORMAT_VERSION, *layout, "stopped"), &stopped);
+        }
+    }
+    let mut images = Vec::new();
+    for version in 1..=FORMAT_VERSION {
+        for layout in layouts(version) {
+            for kind in ["stopped", "killed"] {
+                let memory = read_image(&path(version, *layout, kind));
+                let name = format!("version {version}, {layout}, {kind}");
+                images.push(Image { name, stopped: kind == "stopped", memory });
+            }
+        }
+    }
+    images
 }
 
 #[test]
 fn images_of_this_build_hold_what_the_fixtures_hold() {
-    for memory in made_today() {
-        assert_eq!(check(&mut Rig::open(memory, product()), true), ALL);
+    for layout in LayoutName::ALL {
+        for memory in made_today(layout) {
+            assert_eq!(check(&mut Rig::open(memory, product()), true), ALL, "{layout}");
+        }
     }
 }
 
 #[test]
 fn old_images_are_read_and_go_on_being_used() {
-    for (stopped, memory) in images() {
+    for Image { name, stopped, memory } in images() {
         let mut rig = Rig::open(memory, product());
-        let clusters_read = rig.store.stats()[0].recovered.0;
-        assert_eq!(clusters_read == 0, stopped, "an orderly stop needs no recovery");
-        assert_eq!(check(&mut rig, true), ALL);
+        let steps_read = rig.store.stats()[0].recovered.0;
+        assert_eq!(steps_read == 0, stopped, "{name}: an orderly stop needs no recovery");
+        assert_eq!(check(&mut rig, true), ALL, "{name}");
         put(&mut rig, 19, 1, 5_000);
         rig = rig.reopen();
         let store = rig.store.clone();
         rig.run(async { assert!(store.remove(&key(19)).await) });
-        assert_eq!(check(&mut rig, true), ALL);
+        assert_eq!(check(&mut rig, true), ALL, "{name}");
     }
 }
 
 #[test]
 fn damaged_old_images_give_what_is_whole() {
-    for (stopped, memory) in images() {
+    for Image { name, memory, .. } in images() {
         let opened = |damage: &[(u64, usize)]| {
             let memory = memory.crash_process();
             for (offset, len) in damage {
@@ -201,13 +235,13 @@ fn damaged_old_images_give_what_is_whole() {
             check(&mut Rig::open(memory, product()), false)
         };
         let [first, second] = SUPERBLOCK_EXTENTS.map(|extent| (extent.offset + 20, 100));
-        assert_eq!((opened(&[first]), opened(&[second])), (ALL, ALL), "stopped: {stopped}");
+        assert_eq!((opened(&[first]), opened(&[second])), (ALL, ALL), "{name}");
         // The rest of the device, 50,000 bytes at a time.
         let len = memory.geometry().len;
         let found = (1 << 20..len)
             .step_by(50_000)
             .map(|offset| opened(&[(offset, 50_000.min((len - offset) as usize))]));
         let whole = found.filter(|found| *found == ALL).count();
-        assert!(whole > 100, "only {whole} places of damage did no harm");
+        assert!(whole > 100, "{name}: only {whole} places of damage did no harm");
     }
 }

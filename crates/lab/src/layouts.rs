@@ -1,0 +1,25 @@
+//! Pictures of the layouts: the same twenty objects with the same history, as the engine puts them
+//! on the device under every layout.
+//!
+//! [`scene`] runs the engine on a device in memory and asks it where everything lies; [`svg`] and
+//! [`text`] draw that. Nothing is drawn that the engine did not do.
+
+pub mod scene;
+pub mod svg;
+#[cfg(test)]
+mod tests;
+pub mod text;
+
+/// The letter of an object.
+fn letter(object: usize) -> char {
+    char::from(b'A' + (object % 26) as u8)
+}
+
+/// A length in KiB, with a digit behind the point unless it is zero.
+fn kib(bytes: u64) -> String {
+    let tenths = (bytes * 10 + 512) / 1024;
+    match tenths % 10 {
+        0 => format!("{} KiB", tenths / 10),
+        digit => format!("{}.{digit} KiB", tenths / 10),
+    }
+}

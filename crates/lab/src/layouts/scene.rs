@@ -1,0 +1,322 @@
+//! What is drawn: a small cache of every layout after one and the same history.
+//!
+//! The history follows from the number of objects alone: all are stored, then some of them anew
+//! with other sizes, round after round, some are removed and come back, some get new metadata. More
+//! is stored than the space holds, so that every layout has to use space again.
+
+use std::fmt;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use device::{Clock, Extent, MemoryDevice};
+use sim::executor::{Executor, Handle};
+use store::{
+    FormatError, FormatOptions, Hint, Inspector, Key, LayoutName, Locality, Lookup, Options,
+    PlacedKind, Placements, Store,
+};
+
+/// The fewest and the most objects that are drawn: below, nothing is used again; above, letters and
+/// the space run out.
+pub const OBJECTS: std::ops::RangeInclusive<usize> = 12..=26;
+/// Sites that they come from.
+pub const SITES: usize = 4;
+
+/// Bytes of a cluster.
+const CLUSTER: u32 = 32 << 10;
+/// Clusters of the space: few, so that a drawing shows all of it.
+const CLUSTERS: u32 = 16;
+/// The largest size class of `buddy` in bytes.
+const BUDDY_THRESHOLD: u32 = 16 << 10;
+/// Bodies in bytes. Few different ones, as `buddy` expects.
+const SIZES: [usize; 10] = [3000, 12_000, 6000, 20_000, 1500, 9000, 26_000, 3000, 6000, 18_000];
+/// So often some of the objects are stored anew.
+const ROUNDS: usize = 6;
+/// The clock's start, in unix seconds.
+const START: u64 = 1_000_000_000;
+
+/// A way of laying objects out, and what is to be seen in it.
+#[derive(Clone, Copy)]
+pub struct Arm {
+    /// For file names and headings.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub text: &'static str,
+    layout: LayoutName,
+    stream_runs: u32,
+}
+
+/// All that are drawn, in the order of the documentation.
+pub const ARMS: [Arm; 5] = [
+    Arm {
+        name: "cluster",
+        text: "one behind another; what is dead costs room until its cluster goes, and then all \
+               of it goes",
+        layout: LayoutName::Cluster,
+        stream_runs: 1,
+    },
+    Arm {
+        name: "stream",
+        text: "the next free slots as they come: an object may lie in several runs",
+        layout: LayoutName::Stream,
+        stream_runs: 64,
+    },
+    Arm {
+        name: "stream-1",
+        text: "stream with runs-max 1: the next free run that is long enough",
+        layout: LayoutName::Stream,
+        stream_runs: 1,
+    },
+    Arm {
+        name: "unified",
+        text: "one run each, in the largest free piece until the next object does not fit",
+        layout: LayoutName::Unified,
+        stream_runs: 1,
+    },
+    Arm {
+        name: "buddy",
+        text: "regions of one size class from the left; what is above 16 KiB from the right",
+        layout: LayoutName::Buddy,
+        stream_runs: 1,
+    },
+];
+
+/// A record in the drawing.
+pub struct Piece {
+    /// Number of the object; its letter is that of the alphabet.
+    pub object: usize,
+    /// It replaces the metadata of the object.
+    pub metadata: bool,
+    /// It can be found.
+    pub live: bool,
+    /// Bytes from the beginning of the space.
+    pub runs: Vec<Extent>,
+}
+
+/// The space of one layout.
+pub struct Scene {
+    /// Which.
+    pub arm: Arm,
+    /// Bytes of the space.
+    pub len: u64,
+    /// Bytes of a cluster; `None`: it has slots.
+    pub cluster: Option<u64>,
+    /// In the order of the space.
+    pub pieces: Vec<Piece>,
+    /// Objects that had to go although they were neither removed nor replaced.
+    pub evicted: Vec<usize>,
+}
+
+/// Why there is no scene.
+#[derive(Debug)]
+pub struct SceneError(String);
+
+impl fmt::Display for SceneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SceneError {}
+
+fn failed(what: &str, why: impl fmt::Display) -> SceneError {
+    SceneError(format!("{what}: {why}"))
+}
+
+/// The site of an object.
+pub fn site(object: usize) -> usize {
+    object * 3 % SITES
+}
+
+/// Runs `objects` objects through the engine, with this way of laying them out.
+///
+/// # Errors
+/// The engine refused what it should not.
+pub fn scene(arm: Arm, objects: usize) -> Result<Scene, SceneError> {
+    let executor = Executor::new(None, START);
+    let clock = executor.handle();
+    let run = executor.try_run(1 << 50, async move {
+        let device = Rc::new(small_cache(arm).await?);
+        let options = Options { memory: 64 << 20, packet: 32 << 10, ..Options::default() };
+        let opened = Store::open(vec![device], clock.clone(), options).await;
+        let store = opened.map_err(|(_, error)| failed("opening", error))?;
+        let background = store.clone();
+        clock.spawn(async move { background.run_background().await });
+        let cast = Cast { store, clock, objects };
+        cast.play().await?;
+        cast.picture(arm).await
+    });
+    run.map_err(|stop| failed(arm.name, stop))?
+}
+
+/// A cache whose space has just [`CLUSTERS`] clusters. The smallest cache is larger than a drawing
+/// can show: the index dump, which grows as the expected object shrinks, is made to take the rest.
+async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
+    for len in (store::CACHE_SIZE_MIN..).step_by(CLUSTER as usize).take(64) {
+        for mean_object in 1..4096 {
+            let memory = MemoryDevice::new(len, 512);
+            let format = FormatOptions {
+                layout: arm.layout,
+                mean_object,
+                cluster_size: Some(CLUSTER),
+                stream_runs: arm.stream_runs,
+                buddy_threshold: BUDDY_THRESHOLD,
+                ..FormatOptions::default()
+            };
+            match store::format(&memory, &format, [7; 48], START).await {
+                Err(FormatError::TooSmall { .. }) => continue,
+                formatted => formatted.map_err(|error| failed("formatting", error))?,
+            }
+            let inspector = Inspector::open(&memory).await;
+            let inspector = inspector.map_err(|error| failed("looking at the cache", error))?;
+            if inspector.superblock().clusters == CLUSTERS {
+                return Ok(memory);
+            }
+            // With larger objects there are more clusters.
+            break;
+        }
+    }
+    Err(SceneError(format!("no cache of layout {} has {CLUSTERS} clusters", arm.name)))
+}
+
+/// The store and those who play in it.
+struct Cast {
+    store: Store<MemoryDevice, Handle>,
+    clock: Handle,
+    objects: usize,
+}
+
+impl Cast {
+    /// The history.
+    async fn play(&self) -> Result<(), SceneError> {
+        for object in 0..self.objects {
+            self.put(object, 0).await?;
+        }
+        self.settle().await;
+        for round in 1..=ROUNDS {
+            let (gone, back): (Vec<usize>, Vec<usize>) = match round {
+                2 => ((0..self.objects).filter(|object| object % 7 == 5).collect(), Vec::new()),
+                5 => (Vec::new(), (0..self.objects).filter(|object| object % 7 == 5).collect()),
+                _ => (Vec::new(), Vec::new()),
+            };
+            for object in gone {
+                self.store.remove(&key(object)).await;
+            }
+            for object in (0..self.objects).filter(|object| (object * 7 + round * 3) % 5 < 2) {
+                if object % 7 != 5 {
+                    self.put(object, round).await?;
+                }
+            }
+            for object in back {
+                self.put(object, round).await?;
+            }
+            self.settle().await;
+        }
+        for object in (3..self.objects).step_by(8) {
+            self.refresh(object).await?;
+        }
+        self.settle().await;
+        Ok(())
+    }
+
+    /// Everything reaches the device, and what died is free.
+    async fn settle(&self) {
+        let later = self.clock.now() + 30_000_000_000;
+        self.clock.sleep_until(later).await;
+    }
+
+    async fn put(&self, object: usize, version: usize) -> Result<(), SceneError> {
+        let key = key(object);
+        let len = SIZES[(object + 3 * version) % SIZES.len()];
+        let hint = Hint { size: Some(len as u64), ..Hint::default() };
+        let token = self.store.begin_fetch(&key);
+        let refused = |refusal| SceneError(format!("object {object} was refused: {refusal:?}"));
+        let meta = Bytes::from_static(b"200 OK");
+        let mut writer = self.store.insert(&token, &key, meta, hint).await.map_err(refused)?;
+        writer.write(Bytes::from(vec![b'.'; len])).await.map_err(refused)?;
+        writer.commit().await.map_err(refused)
+    }
+
+    /// A new head for an object that is there.
+    async fn refresh(&self, object: usize) -> Result<(), SceneError> {
+        let key = key(object);
+        let token = self.store.begin_fetch(&key);
+        let Lookup::Hit(entry) = self.store.lookup(&key).await else { return Ok(()) };
+        let meta = Bytes::from_static(b"200 OK, again");
+        let replaced = self.store.replace_meta(&token, &key, &entry, meta).await;
+        replaced.map_err(|refusal| SceneError(format!("metadata were refused: {refusal:?}")))
+    }
+
+    async fn picture(&self, arm: Arm) -> Result<Scene, SceneError> {
+        let keys: Vec<Key> = (0..self.objects).map(key).collect();
+        let placed = self.store.placements(&keys).await.pop();
+        let Placements { space, unit, records } =
+            placed.ok_or_else(|| SceneError("the store has no device".to_owned()))?;
+        let mut pieces = Vec::new();
+        for record in records {
+            let Some(object) = record.key else {
+                return Err(SceneError("a record is of no object that was stored".to_owned()));
+            };
+            let shifted = |run: &Extent| Extent { offset: run.offset - space.offset, len: run.len };
+            pieces.push(Piece {
+                object,
+                metadata: record.kind == PlacedKind::Metadata,
+                live: record.live,
+                runs: record.runs.iter().map(shifted).collect(),
+            });
+        }
+        let here = |object| {
+            pieces.iter().any(|piece| piece.object == object && piece.live && !piece.metadata)
+        };
+        let evicted = (0..self.objects).filter(|object| !here(*object)).collect();
+        let cluster = (arm.layout == LayoutName::Cluster).then_some(u64::from(unit));
+        Ok(Scene { arm, len: space.len, cluster, pieces, evicted })
+    }
+}
+
+fn key(object: usize) -> Key {
+    let site = site(object);
+    let url = format!("http://site-{site}.example/objects/{object}");
+    let locality = Locality { site: site as u64, group: site as u64 };
+    Key::new(Bytes::from(url), locality).expect("a short key")
+}
+
+impl Scene {
+    /// Bytes that objects could take.
+    pub fn free(&self) -> u64 {
+        self.gaps().iter().filter(|gap| !self.is_rest(gap)).map(|gap| gap.len).sum()
+    }
+
+    /// Bytes of dead records.
+    pub fn dead(&self) -> u64 {
+        let dead = self.pieces.iter().filter(|piece| !piece.live);
+        dead.flat_map(|piece| &piece.runs).map(|run| run.len).sum()
+    }
+
+    /// What no record covers, in the order of the space; in clusters, each cluster's by itself.
+    pub fn gaps(&self) -> Vec<Extent> {
+        let mut runs: Vec<&Extent> = self.pieces.iter().flat_map(|piece| &piece.runs).collect();
+        runs.sort_by_key(|run| run.offset);
+        let step = self.cluster.unwrap_or(self.len);
+        let mut gaps = Vec::new();
+        for start in (0..self.len).step_by(step as usize) {
+            let mut at = start;
+            let end = start + step;
+            for run in runs.iter().filter(|run| start <= run.offset && run.offset < end) {
+                // Records in clusters start on granules: less than one is no gap.
+                if run.offset >= at + 64 {
+                    gaps.push(Extent { offset: at, len: run.offset - at });
+                }
+                at = run.end();
+            }
+            if at < end {
+                gaps.push(Extent { offset: at, len: end - at });
+            }
+        }
+        gaps
+    }
+
+    /// Whether a gap is the rest of a cluster in use, which nobody gets before the cluster goes.
+    pub fn is_rest(&self, gap: &Extent) -> bool {
+        self.cluster.is_some_and(|cluster| gap.len < cluster)
+    }
+}

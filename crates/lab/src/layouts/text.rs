@@ -1,0 +1,73 @@
+//! The scenes as text: a letter for every 2 KiB.
+
+use std::fmt::Write as _;
+
+use super::scene::Scene;
+use super::{kib, letter};
+
+/// Bytes of a character.
+const CELL: u64 = 2 << 10;
+/// Characters of a line.
+const LINE: u64 = 64;
+
+/// What the characters mean.
+pub const LEGEND: &str = "A letter is 2 KiB: A-Z an object, a-z a dead record, + metadata, . free, \
+                          ~ the rest of a cluster in use";
+
+/// A scene, its heading first.
+pub fn text(scene: &Scene) -> String {
+    let mut text = format!("{}: {}\n", scene.arm.name, scene.arm.text);
+    let cells: Vec<char> = (0..scene.len / CELL).map(|cell| cell_of(scene, cell * CELL)).collect();
+    for (number, line) in (0..).zip(cells.chunks(LINE as usize)) {
+        let line: String = line.iter().collect();
+        let _ = writeln!(text, "{:>5} KiB |{line}|", number * CELL * LINE / 1024);
+    }
+    let _ = writeln!(text, "          {}", summary(scene));
+    text
+}
+
+/// Free and dead room, runs, and who had to go.
+pub fn summary(scene: &Scene) -> String {
+    let free = scene.gaps().iter().filter(|gap| !scene.is_rest(gap)).count();
+    let mut text = match scene.cluster {
+        Some(_) => format!("free: {} in {free} clusters", kib(scene.free())),
+        None => format!("free: {} in {free} pieces", kib(scene.free())),
+    };
+    if scene.dead() > 0 {
+        let _ = write!(text, "; dead: {}", kib(scene.dead()));
+    }
+    let split: Vec<String> = scene
+        .pieces
+        .iter()
+        .filter(|piece| piece.runs.len() > 1)
+        .map(|piece| format!("{} in {}", letter(piece.object), piece.runs.len()))
+        .collect();
+    if !split.is_empty() {
+        let _ = write!(text, "; in several runs: {}", split.join(", "));
+    }
+    if !scene.evicted.is_empty() {
+        let evicted: Vec<String> =
+            scene.evicted.iter().map(|object| letter(*object).to_string()).collect();
+        let _ = write!(text, "; gone with their cluster: {}", evicted.join(", "));
+    }
+    text
+}
+
+/// The character for what takes most of a cell.
+fn cell_of(scene: &Scene, at: u64) -> char {
+    let covers =
+        |offset: u64, len: u64| (offset + len).min(at + CELL).saturating_sub(offset.max(at));
+    let pieces = scene.pieces.iter().flat_map(|piece| {
+        let shown = match (piece.metadata, piece.live) {
+            (true, _) => '+',
+            (false, true) => letter(piece.object),
+            (false, false) => letter(piece.object).to_ascii_lowercase(),
+        };
+        piece.runs.iter().map(move |run| (covers(run.offset, run.len), shown))
+    });
+    let gaps = scene
+        .gaps()
+        .into_iter()
+        .map(|gap| (covers(gap.offset, gap.len), if scene.is_rest(&gap) { '~' } else { '.' }));
+    pieces.chain(gaps).max_by_key(|(bytes, _)| *bytes).map_or('.', |(_, shown)| shown)
+}
