@@ -5,6 +5,7 @@
 
 mod disk;
 mod disk_compare;
+mod layout;
 mod missratio;
 mod space;
 
@@ -22,6 +23,7 @@ struct LabCommand {
 const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: disk::command, run: disk::run },
     LabCommand { arguments: disk_compare::command, run: disk_compare::run },
+    LabCommand { arguments: layout::command, run: layout::run },
     LabCommand { arguments: missratio::command, run: missratio::run },
     LabCommand { arguments: space::command, run: space::run },
 ];

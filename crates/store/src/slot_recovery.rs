@@ -69,6 +69,10 @@ impl SlotScan {
 
     /// Lists what was found.
     fn take_in(&mut self, core: &mut Core, found: Vec<FoundRecord>) {
+        // What was removed meanwhile is not remembered any more: none of it may be among these.
+        if core.recovering.as_ref().is_none_or(|recovering| recovering.abandoned) {
+            return;
+        }
         for record in found {
             let digest = record.listed.digest;
             let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&digest));

@@ -1,18 +1,19 @@
 //! What is drawn: a small cache of every layout after one and the same history.
 //!
 //! The history follows from the number of objects alone: all are stored, then some of them anew
-//! with other sizes, round after round, some are removed and come back, some get new metadata. More
-//! is stored than the space holds, so that every layout has to use space again.
+//! with other sizes, round after round, some are removed and come back, some get new metadata; every
+//! third stays as it is. More is stored than the space holds, so that every layout has to use space
+//! again.
 
 use std::fmt;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use device::{Clock, Extent, MemoryDevice};
-use sim::executor::{Executor, Handle};
+use sim::{Executor, Handle};
 use store::{
-    FormatError, FormatOptions, Hint, Inspector, Key, LayoutName, Locality, Lookup, Options,
-    PlacedKind, Placements, Store,
+    FormatError, FormatOptions, Hint, IndexOptions, Inspector, Key, LayoutName, Locality, Lookup,
+    Options, PlacedKind, Placements, Store,
 };
 
 /// The fewest and the most objects that are drawn: below, nothing is used again; above, letters and
@@ -28,7 +29,7 @@ const CLUSTERS: u32 = 16;
 /// The largest size class of `buddy` in bytes.
 const BUDDY_THRESHOLD: u32 = 16 << 10;
 /// Bodies in bytes. Few different ones, as `buddy` expects.
-const SIZES: [usize; 10] = [3000, 12_000, 6000, 20_000, 1500, 9000, 26_000, 3000, 6000, 18_000];
+const SIZES: [usize; 10] = [6000, 16_000, 9000, 24_000, 3000, 12_000, 26_000, 6000, 9000, 20_000];
 /// So often some of the objects are stored anew.
 const ROUNDS: usize = 6;
 /// The clock's start, in unix seconds.
@@ -149,20 +150,28 @@ pub fn scene(arm: Arm, objects: usize) -> Result<Scene, SceneError> {
 }
 
 /// A cache whose space has just [`CLUSTERS`] clusters. The smallest cache is larger than a drawing
-/// can show: the index dump, which grows as the expected object shrinks, is made to take the rest.
+/// can show: what an orderly stop saves is made to take the rest. It is sized by the entries of the
+/// index, or in slots by the expected object.
 async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
+    let plain = FormatOptions {
+        layout: arm.layout,
+        cluster_size: Some(CLUSTER),
+        stream_runs: arm.stream_runs,
+        buddy_threshold: BUDDY_THRESHOLD,
+        ..FormatOptions::default()
+    };
+    let formats: Vec<FormatOptions> = match arm.layout {
+        LayoutName::Cluster => {
+            let entries = (1..900).rev().map(|thousands| Some(thousands * 1000));
+            let index = entries.map(|entries| IndexOptions { entries, ..plain.index });
+            index.map(|index| FormatOptions { index, ..plain }).collect()
+        }
+        _ => (1..4096).map(|mean_object| FormatOptions { mean_object, ..plain }).collect(),
+    };
     for len in (store::CACHE_SIZE_MIN..).step_by(CLUSTER as usize).take(64) {
-        for mean_object in 1..4096 {
+        for format in &formats {
             let memory = MemoryDevice::new(len, 512);
-            let format = FormatOptions {
-                layout: arm.layout,
-                mean_object,
-                cluster_size: Some(CLUSTER),
-                stream_runs: arm.stream_runs,
-                buddy_threshold: BUDDY_THRESHOLD,
-                ..FormatOptions::default()
-            };
-            match store::format(&memory, &format, [7; 48], START).await {
+            match store::format(&memory, format, [7; 48], START).await {
                 Err(FormatError::TooSmall { .. }) => continue,
                 formatted => formatted.map_err(|error| failed("formatting", error))?,
             }
@@ -171,7 +180,7 @@ async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
             if inspector.superblock().clusters == CLUSTERS {
                 return Ok(memory);
             }
-            // With larger objects there are more clusters.
+            // All that follow have more of them.
             break;
         }
     }
@@ -202,7 +211,7 @@ impl Cast {
                 self.store.remove(&key(object)).await;
             }
             for object in (0..self.objects).filter(|object| (object * 7 + round * 3) % 5 < 2) {
-                if object % 7 != 5 {
+                if object % 3 > 0 && object % 7 != 5 {
                     self.put(object, round).await?;
                 }
             }

@@ -98,7 +98,7 @@ fn draw(out: &mut String, scene: &Scene, top: f64) {
          <text class=\"a\" x=\"{LEFT}\" y=\"{}\">{}</text>",
         top + 20.0,
         scene.arm.name,
-        LEFT + 13.0 * scene.arm.name.len() as f64 + 4.0,
+        LEFT + 12.0 * scene.arm.name.len() as f64 + 14.0,
         top + 20.0,
         scene.arm.text,
         top + 40.0,
@@ -241,7 +241,8 @@ fn ties(out: &mut String, piece: &Piece, top: f64) {
         let _ = writeln!(
             out,
             "<path d=\"M{from_x:.1} {from_y:.1}C{from_x:.1} {first:.1} {to_x:.1} {second:.1} \
-             {to_x:.1} {to_y:.1}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"1.8\"/>\
+             {to_x:.1} {to_y:.1}\" fill=\"none\" stroke=\"{line}\" stroke-width=\"1.8\" \
+             stroke-opacity=\"0.8\"/>\
              <circle cx=\"{from_x:.1}\" cy=\"{from_y:.1}\" r=\"2.4\" fill=\"{line}\"/>\
              <circle cx=\"{to_x:.1}\" cy=\"{to_y:.1}\" r=\"2.4\" fill=\"{line}\"/>"
         );

@@ -29,10 +29,9 @@ pub fn text(scene: &Scene) -> String {
 /// Free and dead room, runs, and who had to go.
 pub fn summary(scene: &Scene) -> String {
     let free = scene.gaps().iter().filter(|gap| !scene.is_rest(gap)).count();
-    let mut text = match scene.cluster {
-        Some(_) => format!("free: {} in {free} clusters", kib(scene.free())),
-        None => format!("free: {} in {free} pieces", kib(scene.free())),
-    };
+    let what = if scene.cluster.is_some() { "cluster" } else { "piece" };
+    let plural = if free == 1 { "" } else { "s" };
+    let mut text = format!("free: {} in {free} {what}{plural}", kib(scene.free()));
     if scene.dead() > 0 {
         let _ = write!(text, "; dead: {}", kib(scene.dead()));
     }

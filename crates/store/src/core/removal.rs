@@ -146,8 +146,9 @@ impl Core {
     pub(super) fn abandon_recovery(&mut self) {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.clear();
-        if !self.space.has_clusters() {
+        if let Some(space) = self.space.slots_mut() {
             recovering.abandoned = true;
+            space.abandon(self.sequence);
             return;
         }
         let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();

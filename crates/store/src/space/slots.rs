@@ -473,6 +473,14 @@ impl SlotSpace {
         image
     }
 
+    /// Recovery reads no further: of what was there up to `sequence`, only what is listed lives.
+    pub(crate) fn abandon(&mut self, sequence: u64) {
+        let starts = self.records.iter().map(|(_, record)| record.run.first);
+        if let Some(image) = &mut self.assembling {
+            image.restrict(sequence, starts);
+        }
+    }
+
     /// Lists a record that recovery found, in place of an older one at its position.
     pub(crate) fn found(&mut self, record: Listed, further: &[Run]) {
         assert!(self.assembling(), "recovery has ended");

@@ -1,9 +1,15 @@
 //! The layouts that reuse space record by record keep what the layout `cluster` keeps: the same
 //! tests, on caches of each of them, with and without packets.
 
-use store::LayoutName;
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
 
-use crate::rig::use_layout;
+use store::{LayoutName, Options};
+
+use crate::content::key;
+use crate::rig::{Rig, Seen, formatted, product, use_layout};
 use crate::{any_sequence, crash};
 
 /// Runs tests on caches of one layout.
@@ -104,4 +110,44 @@ mod gathered {
             crash::crash_after_crash_after_crash();
         }
     }
+}
+
+/// Objects that fill more of the device than recovery reads at once.
+const STORED: u32 = 220;
+
+/// So many removals while recovery waits for a read that they cannot be remembered: what they speak
+/// of is gone, in this run and after a kill in the middle of it.
+#[test]
+fn more_is_removed_during_recovery_than_can_be_remembered() {
+    use_layout(LayoutName::Unified, 0);
+    let mut rig = Rig::open(formatted(24 << 20, 32 << 10), product());
+    (0..STORED).for_each(|number| _ = rig.insert(number, 60_000).unwrap());
+    rig.settle_durably();
+    let killed = rig.probe.memory.crash_process();
+    let at_once = Options { recovery_wait: Duration::ZERO, ..product() };
+    let mut rig = Rig::open(killed.crash_process(), at_once.clone());
+    rig.probe.watch.stall_read();
+    rig.pass(Duration::ZERO);
+    assert!(!rig.store.share().recovered(), "the rest of the device has not been read");
+    for number in 0..STORED + 9_000 {
+        // What comes first is forgotten first: the removals that matter.
+        let (store, key) = (rig.store.clone(), key(number));
+        let mut removal = pin!(store.remove(&key));
+        _ = removal.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+    // The journal goes round half: a checkpoint is made before recovery has ended.
+    rig.pass(Duration::from_secs(2));
+    let again = rig.probe.memory.crash_process();
+    rig.probe.watch.resume_read();
+    rig.settle_durably();
+    let found = |rig: &mut Rig| -> Vec<u32> {
+        (0..STORED).filter(|number| rig.look(*number) != Seen::Nothing).collect()
+    };
+    assert!(rig.store.share().recovered());
+    assert_eq!(found(&mut rig), Vec::<u32>::new(), "removed, and back in the same run");
+    let mut rig = Rig::open(again, product());
+    assert_eq!(found(&mut rig), Vec::<u32>::new(), "removed, and back after a kill");
+    let mut rig = Rig::open(killed, product());
+    rig.settle();
+    assert!(rig.store.share().recovered());
 }

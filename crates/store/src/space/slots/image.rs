@@ -87,6 +87,15 @@ impl SlotImage {
         }
     }
 
+    /// From now on just what starts at these positions lives, up to this sequence number. What
+    /// must not be found without new metadata stays so.
+    pub(crate) fn restrict(&mut self, reached: u64, starts: impl Iterator<Item = u32>) {
+        self.reached = reached;
+        self.deaths.clear();
+        self.starts.0.fill(0);
+        starts.for_each(|position| self.starts.set(position));
+    }
+
     /// Whether the object at `position` must not be found with its own metadata, or with those of
     /// the sequence number `meta`: newer ones are missing. `object` is its own sequence number: an
     /// object that is younger has taken the place of the one that is meant.
@@ -183,6 +192,10 @@ mod tests {
         image.apply_death(3, 50);
         image.apply_death(8, 51);
         assert!(!image.lives(3, 50) && !image.lives(8, 51) && image.lives(3, 51));
+        let mut fewer = image.clone();
+        fewer.restrict(90, [99].into_iter());
+        assert!(fewer.lives(99, 1) && !fewer.lives(3, 51) && !fewer.lives(7, 61));
+        assert!(fewer.lacks_meta(3, 30, None) && fewer.lives(8, 91));
         assert!(SlotImage::decode(&bytes, 101 + 8).is_none());
         assert!(SlotImage::decode(&bytes[..bytes.len() - 1], 100).is_none());
     }
