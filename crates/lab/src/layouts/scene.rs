@@ -1,9 +1,9 @@
 //! What is drawn: a small cache of every layout after one and the same history.
 //!
 //! The history follows from the number of objects alone: all are stored, then some of them anew
-//! with other sizes, round after round, some are removed and come back, some get new metadata; every
-//! third stays as it is. More is stored than the space holds, so that every layout has to use space
-//! again.
+//! with other sizes, round after round, some are removed and come back, some get new metadata;
+//! every third stays as it is. More is stored than the space holds, so that every layout has to use
+//! space again.
 
 use std::fmt;
 use std::rc::Rc;

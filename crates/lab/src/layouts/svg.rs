@@ -31,8 +31,8 @@ const COLOURS: [(&str, &str); SITES] = [
     ("#d3bfe8", "#6a3fa0"),
 ];
 
-const STYLE: &str = "text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;\
-fill:#222}.h{font-size:19px;font-weight:600}.s{font-size:13px;fill:#555}\
+const STYLE: &str = "text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,\
+sans-serif;fill:#222}.h{font-size:19px;font-weight:600}.s{font-size:13px;fill:#555}\
 .a{font-size:11.5px;fill:#666}.o{font-size:12px;font-weight:600;text-anchor:middle}\
 .d{font-size:12px;text-anchor:middle;fill:#888;text-decoration:line-through}";
 
