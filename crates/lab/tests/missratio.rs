@@ -1,5 +1,7 @@
 //! Policies against the miss ratios that another simulator found in a real trace.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 
 use lab::missratio::{Simulation, Sweep, Tally, reference};

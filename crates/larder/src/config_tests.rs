@@ -116,10 +116,10 @@ larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got
 larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
 got \"localhost\"
 larder.toml:5: preset: expected larder, ucfs, tfs, unified, markatos-buddy, \
-         markatos-stream, markatos-stream-pack, markatos-lazy-reads \
+markatos-stream, markatos-stream-pack, markatos-lazy-reads \
 or markatos-lazy-reads-loc, got \"cfs\"
-larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 365d, or \"auto\", got \
-the number 1
+larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 365d, or \
+\"auto\", got the number 1
 larder.toml:8: clients: there is no such key; did you mean client?"
     );
 }

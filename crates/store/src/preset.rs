@@ -78,7 +78,8 @@ pub fn preset(name: &str) -> Option<Preset> {
         ),
         "markatos-stream-pack" => (
             "markatos-stream-pack",
-            "STREAM-PACKETIZER: as STREAM, with neighbouring writes collected up to a page of 8 KiB",
+            "STREAM-PACKETIZER: as STREAM, with neighbouring writes collected up to a page of \
+             8 KiB",
             Options::markatos_stream_pack(),
             slots_of_512_bytes(LayoutName::Stream),
         ),
@@ -176,13 +177,14 @@ impl Options {
     }
 
     /// BUDDY as its paper has it (Markatos and others, "File Management"), with LRU as in its
-    /// evaluation ("Methodology"). It works at any utilization (figure 6); what empty regions of other classes take away is
-    /// left to it.
+    /// evaluation ("Methodology"). It works at any utilization (figure 6); what empty regions of
+    /// other classes take away is left to it.
     pub fn markatos_buddy() -> Options {
         Options { fill_percent: Some(90), ..Options::slots() }
     }
 
-    /// STREAM as its paper has it ("Optimizing Write throughput"), at the utilization of 70% from which it is ahead (figure 6).
+    /// STREAM as its paper has it ("Optimizing Write throughput"), at the utilization of
+    /// 70% from which it is ahead (figure 6).
     pub fn markatos_stream() -> Options {
         Options { fill_percent: Some(70), ..Options::slots() }
     }

@@ -1,7 +1,8 @@
 //! A client of a store under trial: does by chance whatever the interface permits, and checks every
 //! answer against the history.
 //!
-//! It promises: only its own keys are changed by it, one change after another; it reads everybody's.
+//! It promises: only its own keys are changed by it, one change after another; it reads those of
+//! everybody.
 
 use std::cell::RefCell;
 use std::ops::Range;

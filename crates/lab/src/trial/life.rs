@@ -221,7 +221,8 @@ impl<'a> Life<'a> {
         let (unit, policy) = (self.options.read_unit, self.options.write_policy);
         let told = if events.is_empty() { "nothing" } else { &events };
         lives.push(format!(
-            "life {}: {policy:?}, {unit:?}, {} MiB, {} clients, faults {:?}, end {:?}; told: {told}",
+            "life {}: {policy:?}, {unit:?}, {} MiB, {} clients, faults {:?}, end {:?}; \
+             told: {told}",
             lives.len() + 1,
             self.len >> 20,
             self.clients,
