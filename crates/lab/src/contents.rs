@@ -59,8 +59,10 @@ pub(crate) fn mix(x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Kind;
 
-    const OBJECT: Object = Object { id: 7, version: 2, server: 1, size: 1_003 };
+    const OBJECT: Object =
+        Object { id: 7, version: 2, site: 1, group: 1, size: 1_003, kind: Kind::Other };
 
     #[test]
     fn any_part_of_a_body_can_be_checked() {

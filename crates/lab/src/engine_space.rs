@@ -1,8 +1,8 @@
 //! The product's engine as a [`SpaceManager`], on any device and in any time: a real file, memory,
 //! a simulated drive.
 //!
-//! It gets the lab's objects as the proxy would give it answers: a URL as the key, the origin
-//! server as the neighbourhood, some metadata, the body. The engine evicts by itself when its
+//! It gets the lab's objects as the proxy would give it answers: a URL as the key, site
+//! and directory as the neighbourhood, some metadata, the body. The engine evicts by itself when its
 //! device is too small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
 
 use std::future::Future;
@@ -58,7 +58,7 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
     async fn insert(&self, object: &Object, body: Bytes) -> Result<(), Refusal> {
         let key = key(object);
         let token = self.store.begin_fetch(&key);
-        let hint = Hint { size: Some(object.size), ..Hint::default() };
+        let hint = Hint { size: Some(object.size), kind: object.kind, ..Hint::default() };
         let meta = Bytes::from_static(META);
         let mut writer = self.store.insert(&token, &key, meta, hint).await?;
         writer.write(body).await?;
@@ -68,9 +68,10 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
 
 /// An object's name: as long as a URL is, the same for all versions.
 fn key(object: &Object) -> Key {
-    let url = format!("http://server-{}.example/objects/{:08}", object.server, object.id);
-    let site = mix(u64::from(object.server));
-    Key::new(url.into(), Locality { site, group: mix(site) }).expect("a short key")
+    let url = format!("http://server-{}.example/objects/{:08}", object.site, object.id);
+    let site = mix(u64::from(object.site));
+    let group = mix(site ^ u64::from(object.group));
+    Key::new(url.into(), Locality { site, group }).expect("a short key")
 }
 
 impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {

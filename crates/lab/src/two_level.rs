@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn request(object: u32, version: u32, size: u64) -> Request {
-        Request { client: 0, server: 0, object, version, size }
+        Request { object, version, size, ..Request::default() }
     }
 
     /// What the cache does for each of these requests.

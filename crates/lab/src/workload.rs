@@ -165,7 +165,9 @@ impl Iterator for Workload {
         let version = &mut self.versions[object as usize];
         *version += u32::from(changed);
         let version = *version;
-        Some(Request { client: client as u32, server, object, version, size: self.size(object) })
+        let (client, size) = (client as u32, self.size(object));
+        let (site, group) = (server, server);
+        Some(Request { client, site, group, object, version, size, ..Request::default() })
     }
 }
 
@@ -219,7 +221,7 @@ mod tests {
         let mut seen = HashMap::new();
         for request in requests(1) {
             let before = seen.insert(request.object, request).unwrap_or(request);
-            assert_eq!((before.server, before.size), (request.server, request.size));
+            assert_eq!((before.site, before.size), (request.site, request.size));
             assert!(before.version <= request.version);
         }
         let largest = seen.keys().max().copied().unwrap_or(0) as usize;
@@ -251,11 +253,11 @@ mod tests {
     fn objects_of_a_server_come_together() {
         // The most popular servers are asked all the time; what is meant are the others.
         let mut requests = requests(5);
-        requests.retain(|request| request.server > 20);
+        requests.retain(|request| request.site > 20);
         // Of requests within 100 of each other, how many are for one server, against far ones?
         let pairs = |distance: usize| {
             let near = requests.windows(distance + 1);
-            near.filter(|window| window[0].server == window[distance].server).count()
+            near.filter(|window| window[0].site == window[distance].site).count()
         };
         let near: usize = (1..100).map(pairs).sum();
         let far: usize = (10_000..10_099).map(pairs).sum();

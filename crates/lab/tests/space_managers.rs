@@ -38,8 +38,7 @@ async fn against_model(manager: &impl SpaceManager, seed: u64, largest: u64) {
     let mut version = 0;
     for _ in 0..STEPS {
         let id = random.u32(0..OBJECTS);
-        let server = id % 7;
-        let any = Object { id, version: 0, server, size: 0 };
+        let any = Object { id, site: id % 7, ..Object::default() };
         match random.u32(0..10) {
             0..4 => {
                 version += 1;
@@ -58,7 +57,7 @@ async fn against_model(manager: &impl SpaceManager, seed: u64, largest: u64) {
         }
     }
     for id in 0..OBJECTS {
-        let any = Object { id, version: 0, server: id % 7, size: 0 };
+        let any = Object { id, site: id % 7, ..Object::default() };
         look(manager, &any, kept.get(&id)).await;
         let deleted = manager.delete(&any).await.unwrap();
         assert_eq!(deleted, kept.contains_key(&id), "object {id}");
@@ -185,7 +184,8 @@ async fn engine_in_memory(len: u64) -> EngineSpace<MemoryDevice, RealClock> {
 fn an_engine_that_is_too_small_gives_up_what_is_older() {
     block_on(async {
         let manager = engine_in_memory(16 << 20).await;
-        let object = |id| Object { id, version: 1, server: id % 5, size: 40_000 };
+        let object =
+            |id| Object { id, version: 1, site: id % 5, size: 40_000, ..Object::default() };
         for id in 0..1_000 {
             let stored = manager.store(&object(id), contents::body(&object(id))).await.unwrap();
             assert_eq!(stored, Stored::Kept);
@@ -215,11 +215,12 @@ fn a_file_per_object_lies_where_the_placement_says() {
         fs::create_dir(&path).unwrap();
         path
     };
-    let objects = [(3, 9), (7, 2), (4, 9)].map(|(id, server)| Object {
+    let objects = [(3, 9), (7, 2), (4, 9)].map(|(id, site)| Object {
         id,
         version: 1,
-        server,
+        site,
         size: 700 + u64::from(id),
+        ..Object::default()
     });
     let (simple, squid, dirs) = (make("simple"), make("squid"), make("dirs"));
     block_on(async {
@@ -250,9 +251,9 @@ async fn store_all(manager: &impl SpaceManager, objects: &[Object]) {
 fn buddy_uses_the_first_free_slot_of_the_class() {
     let place = tempfile::tempdir().unwrap();
     // Classes of 3 blocks, 1 block, and a file of its own.
-    let three = |id| Object { id, version: 1, server: 0, size: 1_025 + u64::from(id) };
-    let one = Object { id: 50, version: 1, server: 0, size: 512 };
-    let own = Object { id: 0xAB, version: 1, server: 0, size: 4 * BLOCK + 1 };
+    let three = |id| Object { id, version: 1, size: 1_025 + u64::from(id), ..Object::default() };
+    let one = Object { id: 50, version: 1, size: 512, ..Object::default() };
+    let own = Object { id: 0xAB, version: 1, size: 4 * BLOCK + 1, ..Object::default() };
     block_on(async {
         let manager = BuddyFiles::new(directory(place.path()), 4, SyncPolicy::AtEnd).await.unwrap();
         store_all(&manager, &[three(0), three(1), three(2), three(3), one, own]).await;
@@ -278,7 +279,7 @@ fn buddy_uses_the_first_free_slot_of_the_class() {
 #[test]
 fn calls_are_counted_as_the_paper_counts_them() {
     let place = tempfile::tempdir().unwrap();
-    let object = Object { id: 1, version: 1, server: 0, size: 3_000 };
+    let object = Object { id: 1, version: 1, size: 3_000, ..Object::default() };
     block_on(async {
         let files = directory(place.path());
         let manager = FilePerObject::new(files, Simple, SyncPolicy::AtEnd).await.unwrap();
@@ -300,7 +301,7 @@ fn calls_are_counted_as_the_paper_counts_them() {
 #[test]
 fn a_file_that_somebody_removed_or_cut_is_an_error_with_its_name() {
     let place = tempfile::tempdir().unwrap();
-    let object = |id| Object { id, version: 1, server: 0, size: 3_000 };
+    let object = |id| Object { id, version: 1, size: 3_000, ..Object::default() };
     block_on(async {
         let files = directory(place.path());
         let manager = FilePerObject::new(files, Simple, SyncPolicy::AtEnd).await.unwrap();
@@ -357,7 +358,7 @@ fn a_full_file_system_is_an_error_and_leaves_the_rest_whole() {
 
 /// Stores until there is no room; what was stored must be there still, and room must come back.
 async fn fill_up(manager: &impl SpaceManager) {
-    let object = |id| Object { id, version: 1, server: 0, size: 50_000 };
+    let object = |id| Object { id, version: 1, size: 50_000, ..Object::default() };
     let mut stored = 0;
     let error = loop {
         match manager.store(&object(stored), contents::body(&object(stored))).await {
@@ -381,7 +382,7 @@ async fn fill_up(manager: &impl SpaceManager) {
 
 #[test]
 fn wrong_bytes_are_named() {
-    let object = Object { id: 5, version: 2, server: 0, size: 100 };
+    let object = Object { id: 5, version: 2, size: 100, ..Object::default() };
     let body = contents::body(&object);
     check(&object, &[body.slice(..40), body.slice(40..)]).unwrap();
     let wrong = |parts: &[Bytes]| match check(&object, parts).unwrap_err() {

@@ -13,7 +13,7 @@ impl Placement for MultipleDirs {
     }
 
     fn place(&mut self, object: &Object) -> Place {
-        let directory = format!("server-{:08X}", object.server);
+        let directory = format!("server-{:08X}", object.site);
         let path = format!("{directory}/{:08X}", object.id);
         Place { directory: Some(directory), path }
     }

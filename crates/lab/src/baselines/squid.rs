@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn files_go_round_robin() {
         let mut squid = Squid::default();
-        let object = Object { id: 9, version: 0, server: 5, size: 1 };
+        let object = Object { id: 9, site: 5, size: 1, ..Object::default() };
         let places: Vec<_> = (0..4_098).map(|_| squid.place(&object).path).collect();
         let at = [0, 1, 255, 256, 511, 4_095, 4_096, 4_097].map(|number| places[number].as_str());
         let expected = [
