@@ -57,6 +57,8 @@ mod tier;
 // The structures on the device.
 mod areas;
 mod checkpoint;
+#[doc(hidden)]
+pub mod computed;
 mod index_dump;
 mod journal;
 mod record;

@@ -156,7 +156,11 @@ pub async fn format<D: Device>(
     device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))
 }
 
-async fn write_raw<D: Device>(device: &D, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
+pub(crate) async fn write_raw<D: Device>(
+    device: &D,
+    offset: u64,
+    bytes: &[u8],
+) -> Result<(), FormatError> {
     let mut buf = IoBuf::zeroed(bytes.len());
     buf.copy_from_slice(bytes);
     let result = device.write(offset, buf.freeze()).await;

@@ -1,0 +1,242 @@
+//! A cache of 100 million objects and 1.2 TB, on a device whose contents are computed from the
+//! position: nothing of what was stored before the start is kept anywhere.
+//!
+//! `cargo run --release -p store --example scale [-- OBJECTS]`
+//!
+//! The cache looks as if its process had been killed. It is started; objects chosen at random are
+//! read and compared byte by byte; others are stored until clusters are evicted for them; then it is
+//! stopped in order and started again. What is written after the start is kept
+//! (`support/elided.rs`).
+
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
+// A benchmark reads the clock; the crate's ban is for the engine.
+#![allow(clippy::disallowed_methods)]
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use device::{Device, FrozenBuf, Geometry, IoBuf};
+use store::computed::ComputedClusters;
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+use support::elided::{ElidedDevice, FILLER};
+use support::{TokioClock, processor_seconds};
+use tokio::task::LocalSet;
+
+/// Bytes of body, metadata and key of an object.
+const OBJECT: u64 = 12 << 10;
+/// Objects looked up.
+const LOOKUPS: u64 = 100_000;
+
+/// What was written, and the formula for the rest.
+struct ComputedDevice {
+    written: ElidedDevice,
+    filled: Option<ComputedClusters>,
+    /// Offsets of the filled clusters that were written over.
+    overwritten: RefCell<BTreeSet<u64>>,
+    /// Requests, bytes and processor seconds of computing contents.
+    computed: Cell<(u64, u64, f64)>,
+}
+
+impl Device for ComputedDevice {
+    fn geometry(&self) -> Geometry {
+        self.written.geometry()
+    }
+
+    async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
+        let Some(filled) = &self.filled else { return self.written.read(offset, buf).await };
+        // From cluster to cluster: a request may take in several.
+        let started = processor_seconds();
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let overwritten = self.overwritten.borrow();
+            let cluster = filled.cluster_at(at);
+            let Some((number, extent)) = cluster.filter(|(_, e)| !overwritten.contains(&e.offset))
+            else {
+                drop(overwritten);
+                let len = match cluster {
+                    Some((_, extent)) => (buf.len() - done).min((extent.end() - at) as usize),
+                    None => 4096,
+                };
+                let (part, result) = self.written.read(at, IoBuf::zeroed(len)).await;
+                buf[done..done + len].copy_from_slice(&part);
+                if result.is_err() {
+                    return (buf, result);
+                }
+                done += len;
+                continue;
+            };
+            let len = (buf.len() - done).min((extent.end() - at) as usize);
+            filled.read(number, (at - extent.offset) as usize, &mut buf[done..done + len]);
+            done += len;
+        }
+        let (reads, bytes, seconds) = self.computed.get();
+        let seconds = seconds + processor_seconds() - started;
+        self.computed.set((reads + 1, bytes + buf.len() as u64, seconds));
+        (buf, Ok(()))
+    }
+
+    async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
+        if let Some(filled) = &self.filled {
+            let mut at = offset;
+            while let Some((_, extent)) =
+                filled.cluster_at(at).filter(|_| at < offset + buf.len() as u64)
+            {
+                self.overwritten.borrow_mut().insert(extent.offset);
+                at = extent.end();
+            }
+        }
+        self.written.write(offset, buf).await
+    }
+
+    async fn flush(&self) -> io::Result<()> {
+        self.written.flush().await
+    }
+}
+
+type Cache = Store<ComputedDevice, TokioClock>;
+
+fn options(objects: u64) -> Options {
+    Options { memory: (256 << 20) + objects * 20, ..Options::default() }
+}
+
+async fn open(device: &Rc<ComputedDevice>, objects: u64) -> Cache {
+    let cache = Store::open(vec![Rc::clone(device)], TokioClock::new(), options(objects));
+    let cache = cache.await.unwrap();
+    let background = cache.clone();
+    tokio::task::spawn_local(async move { background.run_background().await });
+    cache
+}
+
+/// Opens the cache; says when it answered first and when its index was whole.
+async fn start(device: &Rc<ComputedDevice>, objects: u64, what: &str) -> Cache {
+    let (started, processor, before) = (Instant::now(), processor_seconds(), device.computed.get());
+    let cache = open(device, objects).await;
+    let filled = device.filled.as_ref().unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    while let Lookup::Miss = cache.lookup(&filled.key(random.u64(..objects))).await {
+        tokio::task::yield_now().await;
+    }
+    let first = started.elapsed().as_secs_f64();
+    while cache.stats()[0].recovering {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let now = device.computed.get();
+    println!(
+        "{what}: first hit after {first:.2} s, index whole after {:.2} s; {:.2} s of processor, \
+         {:.2} s of it the device's; {} reads, {:.3}% of the device",
+        started.elapsed().as_secs_f64(),
+        processor_seconds() - processor,
+        now.2 - before.2,
+        now.0 - before.0,
+        (now.1 - before.1) as f64 * 100.0 / device.geometry().len as f64,
+    );
+    tell(&cache);
+    cache
+}
+
+fn tell(cache: &Cache) {
+    let stats = &cache.stats()[0];
+    let each = |bytes: usize| bytes as f64 / stats.index_entries as f64;
+    println!(
+        "  {} objects; each: index {:.2} B at {:.1}% load, cluster table {:.3} B; {} of {} \
+         clusters in use, {} evicted, {} displaced, {} damaged",
+        stats.index_entries,
+        each(stats.index_bytes),
+        stats.index_load * 100.0,
+        each(stats.cluster_table_bytes),
+        stats.clusters_in_use,
+        stats.clusters,
+        stats.counters.evicted_clusters,
+        stats.counters.index_displaced,
+        stats.counters.damaged_records,
+    );
+}
+
+/// Reads objects at random and compares every byte.
+async fn read(cache: &Cache, device: &ComputedDevice, objects: u64) {
+    let filled = device.filled.as_ref().unwrap();
+    let mut random = fastrand::Rng::with_seed(2);
+    let (mut hits, mut compared) = (0, 0.0);
+    let (processor, before) = (processor_seconds(), device.computed.get());
+    for _ in 0..LOOKUPS {
+        let number = random.u64(..objects);
+        let Lookup::Hit(entry) = cache.lookup(&filled.key(number)).await else { continue };
+        let started = processor_seconds();
+        assert!(entry.whole().unwrap() == filled.body(number), "object {number} is another");
+        compared += processor_seconds() - started;
+        hits += 1;
+    }
+    let now = device.computed.get();
+    println!(
+        "{hits} hits of {LOOKUPS}, each byte compared; {:.2} µs of processor each, {:.2} reads",
+        (processor_seconds() - processor - compared - (now.2 - before.2)) * 1e6 / LOOKUPS as f64,
+        (now.0 - before.0) as f64 / LOOKUPS as f64,
+    );
+}
+
+/// Stores new objects.
+async fn store(cache: &Cache, device: &ComputedDevice, count: u64) {
+    let (processor, before) = (processor_seconds(), device.written.asked());
+    let body = Bytes::from(vec![FILLER; OBJECT as usize - 300]);
+    let mut refused = 0;
+    for number in 0..count {
+        let key =
+            Key::new(format!("f http://new.example/{number:016}").into(), Locality::default());
+        let key = key.unwrap();
+        let token = cache.begin_fetch(&key);
+        let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
+        match cache.insert(&token, &key, body.slice(..150), hint).await {
+            Ok(mut writer) => {
+                writer.write(body.clone()).await.unwrap();
+                refused += u64::from(writer.commit().await.is_err());
+            }
+            Err(_) => refused += 1,
+        }
+        if number % 64 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let seconds = device.written.asked().seconds - before.seconds;
+    println!(
+        "{count} stored, {refused} refused; {:.2} µs of processor each",
+        (processor_seconds() - processor - seconds) * 1e6 / count as f64,
+    );
+    tell(cache);
+}
+
+async fn run(objects: u64) {
+    // The index is 90% full when the cache is; a hundredth of the clusters is free.
+    let len = objects * OBJECT / 100 * 101 + (1 << 30);
+    let mut device = ComputedDevice {
+        written: ElidedDevice::new(len),
+        filled: None,
+        overwritten: RefCell::default(),
+        computed: Cell::default(),
+    };
+    let format = FormatOptions { mean_object: OBJECT as u32, ..FormatOptions::default() };
+    store::format(&device, &format, [7; 48], 0).await.unwrap();
+    device.filled = Some(ComputedClusters::fill(&device, objects).await.unwrap());
+    let device = Rc::new(device);
+    println!("{objects} objects on {:.3} TB, computed", len as f64 / 1e12);
+    let cache = start(&device, objects, "after a kill").await;
+    read(&cache, &device, objects).await;
+    // More than is free.
+    store(&cache, &device, objects / 50).await;
+    assert!(cache.shutdown().await, "the cache stopped in order");
+    drop(cache);
+    start(&device, objects, "after an orderly stop").await.shutdown().await;
+}
+
+fn main() {
+    let objects =
+        std::env::args().nth(1).map_or(100_000_000, |text| text.parse().expect("OBJECTS"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, run(objects));
+}
