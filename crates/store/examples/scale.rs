@@ -14,99 +14,63 @@
 
 mod support;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::{Device, FrozenBuf, Geometry, IoBuf};
-use store::computed::ComputedClusters;
+use store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
 use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
 use support::elided::{ElidedDevice, FILLER};
 use support::{TokioClock, processor_seconds};
 use tokio::task::LocalSet;
 
 /// Bytes of body, metadata and key of an object.
-const OBJECT: u64 = 12 << 10;
+const OBJECT: u64 = RECORD_LEN as u64;
 /// Objects looked up.
 const LOOKUPS: u64 = 100_000;
 
-/// What was written, and the formula for the rest.
-struct ComputedDevice {
-    written: ElidedDevice,
-    filled: Option<ComputedClusters>,
-    /// Offsets of the filled clusters that were written over.
-    overwritten: RefCell<BTreeSet<u64>>,
-    /// Requests, bytes and processor seconds of computing contents.
-    computed: Cell<(u64, u64, f64)>,
+/// The computed device, its time clocked. A read lets others go on before it ends, as one from a
+/// real device would.
+struct ClockedDevice {
+    device: ComputedDevice<ElidedDevice>,
+    /// Reads, bytes and processor seconds of them.
+    read: Cell<(u64, u64, f64)>,
 }
 
-impl Device for ComputedDevice {
+impl Device for ClockedDevice {
     fn geometry(&self) -> Geometry {
-        self.written.geometry()
+        self.device.geometry()
     }
 
-    async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
-        let Some(filled) = &self.filled else { return self.written.read(offset, buf).await };
-        // From cluster to cluster: a request may take in several.
+    async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, io::Result<()>) {
         let started = processor_seconds();
-        let mut done = 0;
-        while done < buf.len() {
-            let at = offset + done as u64;
-            let overwritten = self.overwritten.borrow();
-            let cluster = filled.cluster_at(at);
-            let Some((number, extent)) = cluster.filter(|(_, e)| !overwritten.contains(&e.offset))
-            else {
-                drop(overwritten);
-                let len = match cluster {
-                    Some((_, extent)) => (buf.len() - done).min((extent.end() - at) as usize),
-                    None => 4096,
-                };
-                let (part, result) = self.written.read(at, IoBuf::zeroed(len)).await;
-                buf[done..done + len].copy_from_slice(&part);
-                if result.is_err() {
-                    return (buf, result);
-                }
-                done += len;
-                continue;
-            };
-            let len = (buf.len() - done).min((extent.end() - at) as usize);
-            filled.read(number, (at - extent.offset) as usize, &mut buf[done..done + len]);
-            done += len;
-        }
-        let (reads, bytes, seconds) = self.computed.get();
+        let (buf, result) = self.device.read(offset, buf).await;
+        let (reads, bytes, seconds) = self.read.get();
         let seconds = seconds + processor_seconds() - started;
-        self.computed.set((reads + 1, bytes + buf.len() as u64, seconds));
-        (buf, Ok(()))
+        self.read.set((reads + 1, bytes + buf.len() as u64, seconds));
+        support::yield_now().await;
+        (buf, result)
     }
 
     async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
-        if let Some(filled) = &self.filled {
-            let mut at = offset;
-            while let Some((_, extent)) =
-                filled.cluster_at(at).filter(|_| at < offset + buf.len() as u64)
-            {
-                self.overwritten.borrow_mut().insert(extent.offset);
-                at = extent.end();
-            }
-        }
-        self.written.write(offset, buf).await
+        self.device.write(offset, buf).await
     }
 
     async fn flush(&self) -> io::Result<()> {
-        self.written.flush().await
+        self.device.flush().await
     }
 }
 
-type Cache = Store<ComputedDevice, TokioClock>;
+type Cache = Store<ClockedDevice, TokioClock>;
 
 fn options(objects: u64) -> Options {
     Options { memory: (256 << 20) + objects * 20, ..Options::default() }
 }
 
-async fn open(device: &Rc<ComputedDevice>, objects: u64) -> Cache {
+async fn open(device: &Rc<ClockedDevice>, objects: u64) -> Cache {
     let cache = Store::open(vec![Rc::clone(device)], TokioClock::new(), options(objects));
     let cache = cache.await.unwrap();
     let background = cache.clone();
@@ -115,10 +79,10 @@ async fn open(device: &Rc<ComputedDevice>, objects: u64) -> Cache {
 }
 
 /// Opens the cache; says when it answered first and when its index was whole.
-async fn start(device: &Rc<ComputedDevice>, objects: u64, what: &str) -> Cache {
-    let (started, processor, before) = (Instant::now(), processor_seconds(), device.computed.get());
+async fn start(device: &Rc<ClockedDevice>, objects: u64, what: &str) -> Cache {
+    let (started, processor, before) = (Instant::now(), processor_seconds(), device.read.get());
     let cache = open(device, objects).await;
-    let filled = device.filled.as_ref().unwrap();
+    let filled = device.device.filled();
     let mut random = fastrand::Rng::with_seed(1);
     while let Lookup::Miss = cache.lookup(&filled.key(random.u64(..objects))).await {
         tokio::task::yield_now().await;
@@ -127,7 +91,7 @@ async fn start(device: &Rc<ComputedDevice>, objects: u64, what: &str) -> Cache {
     while cache.stats()[0].recovering {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let now = device.computed.get();
+    let now = device.read.get();
     println!(
         "{what}: first hit after {first:.2} s, index whole after {:.2} s; {:.2} s of processor, \
          {:.2} s of it the device's; {} reads, {:.3}% of the device",
@@ -160,11 +124,11 @@ fn tell(cache: &Cache) {
 }
 
 /// Reads objects at random and compares every byte.
-async fn read(cache: &Cache, device: &ComputedDevice, objects: u64) {
-    let filled = device.filled.as_ref().unwrap();
+async fn read(cache: &Cache, device: &ClockedDevice, objects: u64) {
+    let filled = device.device.filled();
     let mut random = fastrand::Rng::with_seed(2);
     let (mut hits, mut compared) = (0, 0.0);
-    let (processor, before) = (processor_seconds(), device.computed.get());
+    let (processor, before) = (processor_seconds(), device.read.get());
     for _ in 0..LOOKUPS {
         let number = random.u64(..objects);
         let Lookup::Hit(entry) = cache.lookup(&filled.key(number)).await else { continue };
@@ -173,7 +137,7 @@ async fn read(cache: &Cache, device: &ComputedDevice, objects: u64) {
         compared += processor_seconds() - started;
         hits += 1;
     }
-    let now = device.computed.get();
+    let now = device.read.get();
     println!(
         "{hits} hits of {LOOKUPS}, each byte compared; {:.2} µs of processor each, {:.2} reads",
         (processor_seconds() - processor - compared - (now.2 - before.2)) * 1e6 / LOOKUPS as f64,
@@ -182,8 +146,8 @@ async fn read(cache: &Cache, device: &ComputedDevice, objects: u64) {
 }
 
 /// Stores new objects.
-async fn store(cache: &Cache, device: &ComputedDevice, count: u64) {
-    let (processor, before) = (processor_seconds(), device.written.asked());
+async fn store(cache: &Cache, device: &ClockedDevice, count: u64) {
+    let (processor, before) = (processor_seconds(), device.device.written().asked());
     let body = Bytes::from(vec![FILLER; OBJECT as usize - 300]);
     let mut refused = 0;
     for number in 0..count {
@@ -203,7 +167,7 @@ async fn store(cache: &Cache, device: &ComputedDevice, count: u64) {
             tokio::task::yield_now().await;
         }
     }
-    let seconds = device.written.asked().seconds - before.seconds;
+    let seconds = device.device.written().asked().seconds - before.seconds;
     println!(
         "{count} stored, {refused} refused; {:.2} µs of processor each",
         (processor_seconds() - processor - seconds) * 1e6 / count as f64,
@@ -214,16 +178,12 @@ async fn store(cache: &Cache, device: &ComputedDevice, count: u64) {
 async fn run(objects: u64) {
     // The index is 90% full when the cache is; a hundredth of the clusters is free.
     let len = objects * OBJECT / 100 * 101 + (1 << 30);
-    let mut device = ComputedDevice {
-        written: ElidedDevice::new(len),
-        filled: None,
-        overwritten: RefCell::default(),
-        computed: Cell::default(),
-    };
+    let written = ElidedDevice::new(len);
     let format = FormatOptions { mean_object: OBJECT as u32, ..FormatOptions::default() };
-    store::format(&device, &format, [7; 48], 0).await.unwrap();
-    device.filled = Some(ComputedClusters::fill(&device, objects).await.unwrap());
-    let device = Rc::new(device);
+    store::format(&written, &format, [7; 48], 0).await.unwrap();
+    let filled = ComputedClusters::fill(&written, objects).await.unwrap();
+    let device = ComputedDevice::new(written, filled);
+    let device = Rc::new(ClockedDevice { device, read: Cell::default() });
     println!("{objects} objects on {:.3} TB, computed", len as f64 / 1e12);
     let cache = start(&device, objects, "after a kill").await;
     read(&cache, &device, objects).await;
@@ -232,6 +192,10 @@ async fn run(objects: u64) {
     assert!(cache.shutdown().await, "the cache stopped in order");
     drop(cache);
     start(&device, objects, "after an orderly stop").await.shutdown().await;
+    println!(
+        "{:.2} GB of memory at most, the device's included",
+        support::peak_bytes() as f64 / 1e9
+    );
 }
 
 fn main() {

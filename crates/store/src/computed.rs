@@ -3,12 +3,15 @@
 //! need neither a device of a terabyte nor the time to store them. For benchmarks; not part of the
 //! interface.
 //!
-//! It promises: the bytes are those that the engine would have written for these objects.
+//! It promises: the bytes are those that the engine would have written, had these objects been
+//! stored one after another since the cache was first opened, at [`STORED_AT`].
+
+mod device;
 
 use std::ops::Range;
 
+use ::device::{Device, Extent};
 use bytes::Bytes;
-use device::{Device, Extent};
 
 use crate::areas::{Areas, SUPERBLOCKS};
 use crate::checkpoint::Checkpoint;
@@ -23,9 +26,14 @@ use crate::recovery::SpaceTables;
 use crate::secret::Secret;
 use crate::summary::{self, Entry};
 
-/// Bytes of every record.
-const RECORD_LEN: usize = 12 << 10;
-const META: &[u8] = &[0x6d; 200];
+pub use self::device::ComputedDevice;
+
+/// Bytes of every record: body, metadata, key and what the engine adds.
+pub const RECORD_LEN: usize = 12 << 10;
+/// The metadata of every object.
+pub const META: &[u8] = &[0x6d; 200];
+/// When the objects were stored, Unix seconds.
+pub const STORED_AT: u32 = 1_700_000_000;
 
 /// See the module.
 pub struct ComputedClusters {
@@ -110,12 +118,11 @@ impl ComputedClusters {
     /// The body of an object.
     pub fn body(&self, number: u64) -> Bytes {
         let len = RECORD_LEN - HEADER_LEN - self.key(number).as_bytes().len() - META.len() - 8;
-        let words = (0..len.div_ceil(8) as u64).flat_map(|at| {
-            let word = (number << 20 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            word.to_le_bytes()
-        });
-        let mut body: Vec<u8> = words.collect();
-        body.truncate(len);
+        let mut body = vec![0; len];
+        for (at, word) in (0..).zip(body.chunks_mut(8)) {
+            let bytes = (number << 20 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+            word.copy_from_slice(&bytes[..word.len()]);
+        }
         body.into()
     }
 
@@ -161,13 +168,13 @@ impl ComputedClusters {
             html: false,
             digest: self.digester.key(key.as_bytes()),
             sequence: sequence(number),
-            object_id: sequence(number),
+            object_id: sequence(number) - 1,
             object_len: body.len() as u64,
             piece_size: 0,
-            stored_at: 0,
+            stored_at: STORED_AT,
             site: key.locality().site,
             group: key.locality().group,
-            references: 0,
+            references: 1,
             stamp: 0,
         };
         Record::new(&self.secret, header, key.as_bytes().clone(), Bytes::from_static(META), body)
@@ -198,13 +205,14 @@ fn copy(bytes: &[u8], at: usize, wanted: &Range<usize>, into: &mut [u8]) {
     }
 }
 
-/// The first generation's numbers; see docs/format.md.
+/// The second generation's numbers, because formatting is the first (docs/format.md). Each object
+/// takes two: the first names the version of it.
 fn sequence(number: u64) -> u64 {
-    (1 << 40) + number + 1
+    (2 << 40) + 2 * (number + 1)
 }
 
 fn incarnation(cluster: u32) -> u64 {
-    (1 << 32) + u64::from(cluster) + 1
+    (2 << 32) + u64::from(cluster)
 }
 
 #[cfg(test)]

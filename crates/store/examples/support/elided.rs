@@ -15,6 +15,8 @@ use device::{Device, FrozenBuf, Geometry, IoBuf};
 /// The byte that bodies are made of.
 pub const FILLER: u8 = 0x2a;
 const PAGE: usize = 4096;
+/// Pages whose places are made together.
+const SHELF: usize = 256;
 const CHUNK: usize = 32;
 /// Bytes in which a page says of each chunk what it is: two bits.
 const KINDS: usize = PAGE / CHUNK / 4;
@@ -40,7 +42,10 @@ pub struct Asked {
 /// See the module.
 pub struct ElidedDevice {
     len: u64,
-    pages: RefCell<Vec<Page>>,
+    /// In shelves of [`SHELF`]; one without pages is all zeros.
+    shelves: RefCell<Vec<Box<[Page]>>>,
+    /// Writes beyond here are forgotten.
+    keeps: u64,
     asked: Cell<Asked>,
 }
 
@@ -48,7 +53,12 @@ impl ElidedDevice {
     /// A device of `len` bytes, all zero.
     pub fn new(len: u64) -> ElidedDevice {
         let len = len.next_multiple_of(PAGE as u64);
-        ElidedDevice { len, pages: RefCell::default(), asked: Cell::default() }
+        ElidedDevice { len, shelves: RefCell::default(), keeps: len, asked: Cell::default() }
+    }
+
+    /// A device that keeps only what is written in its first `keeps` bytes: enough to be filled.
+    pub fn forgetful(len: u64, keeps: u64) -> ElidedDevice {
+        ElidedDevice { keeps, ..ElidedDevice::new(len) }
     }
 
     pub fn asked(&self) -> Asked {
@@ -70,10 +80,11 @@ impl Device for ElidedDevice {
 
     async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
         let started = processor_seconds();
-        let pages = self.pages.borrow();
+        let shelves = self.shelves.borrow();
         let first = (offset / PAGE as u64) as usize;
         for (number, into) in (first..).zip(buf.chunks_exact_mut(PAGE)) {
-            expand(pages.get(number).unwrap_or(&None), into);
+            let shelf = shelves.get(number / SHELF);
+            expand(shelf.and_then(|pages| pages.get(number % SHELF)).unwrap_or(&None), into);
         }
         let len = buf.len() as u64;
         self.count(started, |asked| {
@@ -85,14 +96,18 @@ impl Device for ElidedDevice {
 
     async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
         let started = processor_seconds();
-        let mut pages = self.pages.borrow_mut();
+        let mut shelves = self.shelves.borrow_mut();
+        let kept = buf.len().min(self.keeps.saturating_sub(offset) as usize);
         let first = (offset / PAGE as u64) as usize;
-        let end = first + buf.len() / PAGE;
-        if pages.len() < end {
-            pages.resize(end, None);
-        }
-        for (page, from) in pages[first..end].iter_mut().zip(buf.chunks_exact(PAGE)) {
-            *page = elide(from);
+        for (number, from) in (first..).zip(buf[..kept].chunks_exact(PAGE)) {
+            if shelves.len() <= number / SHELF {
+                shelves.resize_with(number / SHELF + 1, Box::default);
+            }
+            let shelf = &mut shelves[number / SHELF];
+            if shelf.is_empty() {
+                *shelf = vec![None; SHELF].into();
+            }
+            shelf[number % SHELF] = elide(from);
         }
         self.count(started, |asked| {
             asked.writes += 1;

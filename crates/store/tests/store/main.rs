@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_sequence;
+mod computed;
 mod content;
 mod crash;
 mod damage;

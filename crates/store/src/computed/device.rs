@@ -1,0 +1,82 @@
+//! A device whose filled clusters are computed until something is written over them. What is
+//! written lies on another device below.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io;
+
+use ::device::{Device, FrozenBuf, Geometry, IoBuf};
+
+use super::ComputedClusters;
+
+/// What a read takes from the device below at a time where no cluster says where it ends.
+const STEP: usize = 4096;
+
+/// See the module.
+pub struct ComputedDevice<D> {
+    written: D,
+    filled: ComputedClusters,
+    /// Offsets of the filled clusters that were written over.
+    overwritten: RefCell<BTreeSet<u64>>,
+}
+
+impl<D: Device> ComputedDevice<D> {
+    /// The device on which `filled` lies, superblocks and all that is not clusters on `written`.
+    pub fn new(written: D, filled: ComputedClusters) -> ComputedDevice<D> {
+        ComputedDevice { written, filled, overwritten: RefCell::default() }
+    }
+
+    /// The device below.
+    pub fn written(&self) -> &D {
+        &self.written
+    }
+
+    /// The formula.
+    pub fn filled(&self) -> &ComputedClusters {
+        &self.filled
+    }
+}
+
+impl<D: Device> Device for ComputedDevice<D> {
+    fn geometry(&self) -> Geometry {
+        self.written.geometry()
+    }
+
+    async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
+        // From cluster to cluster: a request may take in several.
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let cluster = self.filled.cluster_at(at);
+            let left = cluster.map_or(STEP, |(_, extent)| (extent.end() - at) as usize);
+            let part = done..buf.len().min(done + left);
+            done = part.end;
+            match cluster {
+                Some((number, extent)) if !self.overwritten.borrow().contains(&extent.offset) => {
+                    self.filled.read(number, (at - extent.offset) as usize, &mut buf[part]);
+                }
+                _ => {
+                    let (bytes, result) = self.written.read(at, IoBuf::zeroed(part.len())).await;
+                    buf[part].copy_from_slice(&bytes);
+                    if result.is_err() {
+                        return (buf, result);
+                    }
+                }
+            }
+        }
+        (buf, Ok(()))
+    }
+
+    async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
+        let (mut at, end) = (offset, offset + buf.len() as u64);
+        while let Some((_, extent)) = self.filled.cluster_at(at).filter(|_| at < end) {
+            self.overwritten.borrow_mut().insert(extent.offset);
+            at = extent.end();
+        }
+        self.written.write(offset, buf).await
+    }
+
+    async fn flush(&self) -> io::Result<()> {
+        self.written.flush().await
+    }
+}
