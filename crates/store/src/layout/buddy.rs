@@ -64,7 +64,7 @@ pub fn region_for(slots: u32, threshold: u32) -> u32 {
 
 impl Buddy {
     /// An empty space with classes up to `threshold` slots and regions of `region` slots: at least
-    /// the threshold, at most 65,528 and a multiple of [`UNIT`].
+    /// the threshold, at most 65,528 and a multiple of `UNIT`.
     pub fn new(space: Space, threshold: u32, region: u32) -> Buddy {
         space.check();
         assert!(threshold > 0 && threshold <= region, "a region holds a place of every class");
