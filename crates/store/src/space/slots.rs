@@ -16,7 +16,7 @@ mod quarantine;
 pub(crate) mod record_table;
 pub(crate) mod run_header;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use device::{Extent, Nanos, WRITE_ALIGN};
@@ -487,10 +487,14 @@ impl SlotSpace {
         self.list(record, further);
     }
 
-    /// All records with their runs after the first: metadata, then the others in the order in which
-    /// the policy would give them up. It is empty afterwards.
+    /// All records with their runs after the first: metadata, but for those that newer ones have
+    /// superseded, then the others in the order in which the policy would give them up. It is empty
+    /// afterwards.
     pub(crate) fn in_order(&mut self) -> Vec<(Listed, Vec<Run>)> {
-        let is_meta = |record: &Listed| record.kind == RecordKind::Meta;
+        let superseded: BTreeSet<u32> = self.superseded_metas.iter().map(|(_, old)| *old).collect();
+        let is_meta = |record: &Listed| {
+            record.kind == RecordKind::Meta && !superseded.contains(&record.run.first)
+        };
         let metas = self.records.iter().filter(|(_, record)| is_meta(record));
         let mut order: Vec<RecordId> = metas.map(|(id, _)| id).collect();
         while let Some(id) = self.policy.victim(|_| false) {
