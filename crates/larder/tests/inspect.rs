@@ -46,7 +46,7 @@ fn an_empty_cache_is_described() {
     assert!(text.contains("copies         A whole, B whole\n"), "{text}");
     assert!(text.contains("mean object    12K\n"), "{text}");
     let text = answer(&larder(dir.path(), &["inspect", "x.cache", "verify"]));
-    assert!(text.starts_with("0 records (0 bytes) in 0 clusters are whole"), "{text}");
+    assert!(text.starts_with("0 records (0 bytes) are whole, in 0 clusters"), "{text}");
     let text = answer(&larder(dir.path(), &["inspect", "x.cache", "clusters"]));
     assert!(text.ends_with(" more are free\n"), "{text}");
 }

@@ -58,7 +58,9 @@ fn kill_9_keeps_what_is_older_than_the_bound() {
     for target in targets() {
         let reply = larder.get(&origin.url(&target));
         reply.verify(&target);
-        assert_eq!(reply.outcome(), "HIT_DISK", "{target}");
+        // From memory what the read of a neighbour has brought along.
+        let outcome = reply.outcome();
+        assert!(["HIT_DISK", "HIT_RAM"].contains(&outcome.as_str()), "{target}: {outcome}");
         assert_eq!(origin.fetches(&target), 1);
     }
 }

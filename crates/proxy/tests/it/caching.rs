@@ -351,7 +351,9 @@ fn variants_are_kept_apart() {
     assert_eq!(ask(&mut client, "en"), "MISS");
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
-    assert_eq!(ask(&mut rig.client(), "de"), "HIT_DISK");
+    // From memory when the read of what names the variants has brought it along.
+    let outcome = ask(&mut rig.client(), "de");
+    assert!(["HIT_DISK", "HIT_RAM"].contains(&outcome.as_str()), "{outcome}");
 }
 
 #[test]
