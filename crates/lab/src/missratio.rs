@@ -18,6 +18,9 @@ use crate::trace::Access;
 /// cache, many enough that the cache's own data come there as well.
 const BATCH: usize = 4_096;
 
+/// Requests that a cache looks at before it takes them.
+const AHEAD: usize = 32;
+
 /// A request whose object has a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered {
@@ -111,11 +114,14 @@ struct Cache<P> {
 impl<P: Policy> Simulated for Cache<P> {
     fn take(&mut self, requests: &[Numbered]) {
         let tally = &mut self.tally;
-        for Numbered { id, hash, bytes } in requests.iter().copied() {
-            let missed = !self.cache.request(id, hash, bytes);
-            tally.misses += u64::from(missed);
-            tally.missed_bytes += if missed { bytes } else { 0 };
-            tally.bytes += bytes;
+        for ahead in requests.chunks(AHEAD) {
+            self.cache.look_ahead(ahead.iter().map(|request| request.id));
+            for Numbered { id, hash, bytes } in ahead.iter().copied() {
+                let missed = !self.cache.request(id, hash, bytes);
+                tally.misses += u64::from(missed);
+                tally.missed_bytes += if missed { bytes } else { 0 };
+                tally.bytes += bytes;
+            }
         }
         tally.requests += requests.len() as u64;
     }

@@ -49,6 +49,13 @@ impl<P: Policy> PolicyCache<P> {
         false
     }
 
+    /// Brings what is known of objects that are asked for next into the processor's cache. Nothing
+    /// else happens: their loads do not wait for one another, as those of the requests would.
+    #[inline]
+    pub fn look_ahead(&self, ids: impl Iterator<Item = Id>) {
+        std::hint::black_box(ids.filter(|id| self.policy.contains(*id)).count());
+    }
+
     /// Bytes or objects inside.
     pub fn used(&self) -> u64 {
         self.used
