@@ -23,8 +23,11 @@ pub mod space_manager;
 // Runs.
 pub mod disk_compare;
 pub mod disk_replay;
+pub mod experiment;
+pub mod experiments;
 pub mod layouts;
 pub mod missratio;
 pub mod replay;
+pub mod report;
 pub mod space_run;
 pub mod trial;

@@ -6,7 +6,9 @@
 mod disk;
 mod disk_compare;
 mod layout;
+mod list;
 mod missratio;
+mod run;
 mod space;
 
 use clap::{ArgMatches, Command};
@@ -21,6 +23,8 @@ struct LabCommand {
 
 /// In the order of the help.
 const COMMANDS: &[LabCommand] = &[
+    LabCommand { arguments: list::command, run: list::run },
+    LabCommand { arguments: run::command, run: run::run },
     LabCommand { arguments: disk::command, run: disk::run },
     LabCommand { arguments: disk_compare::command, run: disk_compare::run },
     LabCommand { arguments: layout::command, run: layout::run },

@@ -1,0 +1,269 @@
+//! What an experiment is given: its scale, its seeds, threads for its arms, and somebody who
+//! watches how far it is.
+//!
+//! It promises: results come in the order of the arms and do not depend on the number of threads.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Failed;
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Seconds: shows that it works, and the rough shape.
+    Quick,
+    /// The paper's numbers, or as near as half an hour for a whole paper allows.
+    Full,
+}
+
+impl Scale {
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scale::Quick => "quick",
+            Scale::Full => "full",
+        }
+    }
+}
+
+/// How far a run is; may be read from another thread while it goes on.
+#[derive(Debug, Default)]
+pub struct Meter(Mutex<Vec<Arc<Gauge>>>);
+
+/// How far an arm is.
+#[derive(Debug)]
+struct Gauge {
+    label: String,
+    /// 0 until the arm has said how much there is to do.
+    total: AtomicU64,
+    done: AtomicU64,
+    state: AtomicUsize,
+}
+
+const WAITING: usize = 0;
+const RUNNING: usize = 1;
+const FINISHED: usize = 2;
+
+impl Gauge {
+    fn fraction(&self) -> f64 {
+        if self.state.load(Ordering::Relaxed) == FINISHED {
+            return 1.0;
+        }
+        let total = self.total.load(Ordering::Relaxed).max(1) as f64;
+        (self.done.load(Ordering::Relaxed) as f64 / total).min(1.0)
+    }
+}
+
+impl Meter {
+    /// The share that is done, within 0 and 1: each arm counts as much as another.
+    pub fn fraction(&self) -> f64 {
+        let gauges = self.gauges();
+        let done: f64 = gauges.iter().map(|gauge| gauge.fraction()).sum();
+        done / gauges.len().max(1) as f64
+    }
+
+    /// The labels of the arms that are running.
+    pub fn running(&self) -> Vec<String> {
+        let gauges = self.gauges();
+        let running = gauges.iter().filter(|gauge| gauge.state.load(Ordering::Relaxed) == RUNNING);
+        running.map(|gauge| gauge.label.clone()).collect()
+    }
+
+    fn gauges(&self) -> MutexGuard<'_, Vec<Arc<Gauge>>> {
+        // Numbers only: whatever a panicking thread left is as good as before.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, label: String) -> Arc<Gauge> {
+        let (total, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let gauge = Arc::new(Gauge { label, total, done, state: AtomicUsize::new(WAITING) });
+        self.gauges().push(Arc::clone(&gauge));
+        gauge
+    }
+}
+
+/// What a run is given.
+pub struct Context<'a> {
+    name: &'a str,
+    scale: Scale,
+    jobs: usize,
+    meter: &'a Meter,
+}
+
+impl<'a> Context<'a> {
+    /// For the experiment `name`, with at most `jobs` arms at a time (at least one).
+    pub fn new(name: &'a str, scale: Scale, jobs: usize, meter: &'a Meter) -> Context<'a> {
+        Context { name, scale, jobs: jobs.max(1), meter }
+    }
+
+    /// How large the run is to be.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// One of the two, by the scale.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        match self.scale {
+            Scale::Quick => quick,
+            Scale::Full => full,
+        }
+    }
+
+    /// The seed of this experiment: fixed, and another one for each experiment. What all arms must
+    /// see alike (the workload) begins with it.
+    pub fn seed(&self) -> u64 {
+        seed_of(self.name)
+    }
+
+    /// Runs the arms, several at a time, each on a thread of its own with its own world, and gives
+    /// what came of each in their order. Long arms are best named first. The first arm that failed
+    /// is what the error names.
+    pub fn arms<L, I, T>(
+        &mut self,
+        arms: impl IntoIterator<Item = (L, I)>,
+        run: impl Fn(&Arm, I) -> Result<T, Failed> + Sync,
+    ) -> Result<Vec<T>, Failed>
+    where
+        L: Display,
+        I: Send,
+        T: Send,
+    {
+        let waiting: Vec<Mutex<Option<(Arm, I)>>> = arms
+            .into_iter()
+            .map(|(label, input)| {
+                let label = label.to_string();
+                let seed = seed_of(&format!("{}/{label}", self.name));
+                let arm = Arm { seed, gauge: self.meter.add(label) };
+                Mutex::new(Some((arm, input)))
+            })
+            .collect();
+        let results: Vec<Mutex<Option<Result<T, Failed>>>> =
+            waiting.iter().map(|_| Mutex::new(None)).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let places = waiting.get(index).zip(results.get(index));
+                let Some((place, result)) = places else { break };
+                let Some((arm, input)) = locked(place).take() else { break };
+                arm.gauge.state.store(RUNNING, Ordering::Relaxed);
+                let came = run(&arm, input);
+                arm.gauge.state.store(FINISHED, Ordering::Relaxed);
+                let named = |why| Failed(format!("{}: {why}", arm.label()));
+                *locked(result) = Some(came.map_err(named));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..self.jobs.min(waiting.len()) {
+                scope.spawn(work);
+            }
+        });
+        let taken = results
+            .into_iter()
+            .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+        taken.collect()
+    }
+}
+
+/// One of the things that an experiment compares.
+pub struct Arm {
+    seed: u64,
+    gauge: Arc<Gauge>,
+}
+
+impl Arm {
+    /// What it was called.
+    pub fn label(&self) -> &str {
+        &self.gauge.label
+    }
+
+    /// A fixed seed, another one for each arm of each experiment: for chance that arms need not
+    /// share.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How many steps there are to do.
+    pub fn total(&self, steps: u64) {
+        self.gauge.total.store(steps, Ordering::Relaxed);
+    }
+
+    /// So many more are done.
+    pub fn advance(&self, steps: u64) {
+        self.gauge.done.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// The items, counted as they are taken; says the total, too.
+    pub fn watch<'a, I>(&'a self, total: u64, items: I) -> impl Iterator<Item = I::Item> + 'a
+    where
+        I: IntoIterator + 'a,
+    {
+        self.total(total);
+        items.into_iter().inspect(|_| self.advance(1))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn seed_of(text: &str) -> u64 {
+    // 31 bits: short to print and to type.
+    xxh3_64(text.as_bytes()) >> 33
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arms_come_back_in_order_whatever_the_number_of_threads() {
+        let run = |jobs| {
+            let meter = Meter::default();
+            let mut context = Context::new("x", Scale::Quick, jobs, &meter);
+            let arms = (0..50).map(|number| (number, number));
+            let results = context.arms(arms, |arm, number| {
+                let steps = arm.watch(1_000 * (50 - number), 0..1_000 * (50 - number));
+                Ok((arm.label().to_owned(), arm.seed(), steps.sum::<u64>()))
+            });
+            assert_eq!(meter.fraction(), 1.0);
+            results.unwrap()
+        };
+        let one = run(1);
+        assert_eq!(one, run(4));
+        assert_eq!((one[3].0.as_str(), one[3].2), ("3", 47_000 * 46_999 / 2));
+        let seeds: std::collections::BTreeSet<u64> = one.iter().map(|(_, seed, _)| *seed).collect();
+        assert_eq!(seeds.len(), 50, "each arm has its own seed");
+    }
+
+    #[test]
+    fn an_arm_that_fails_is_named() {
+        let meter = Meter::default();
+        let mut context = Context::new("x", Scale::Full, 2, &meter);
+        let arms = [("good", 1), ("bad", 0), ("worse", 0)];
+        let result = context.arms(arms, |_, number| match number {
+            0 => Err(Failed::from("no room")),
+            number => Ok(number),
+        });
+        assert_eq!(result, Err(Failed("bad: no room".to_owned())));
+    }
+
+    #[test]
+    fn a_meter_counts_every_arm_alike() {
+        let meter = Meter::default();
+        let (first, second) = (meter.add("first".into()), meter.add("second".into()));
+        first.total.store(10, Ordering::Relaxed);
+        first.done.store(5, Ordering::Relaxed);
+        first.state.store(RUNNING, Ordering::Relaxed);
+        second.total.store(1_000, Ordering::Relaxed);
+        assert_eq!(meter.fraction(), 0.25);
+        assert_eq!(meter.running(), ["first"]);
+    }
+}

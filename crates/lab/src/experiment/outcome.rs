@@ -1,0 +1,251 @@
+//! What came of an experiment: the paper's numbers beside ours, what is off, and why.
+
+use serde::{Deserialize, Serialize};
+
+use super::plot::Plot;
+
+/// A number is marked when it is off by more than this share of the paper's.
+pub const TOLERATED: f64 = 0.25;
+
+/// What the paper says of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stated {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Number(f64),
+    /// Something from the first to the second.
+    Range(f64, f64),
+    /// This or more.
+    AtLeast(f64),
+    /// This or less.
+    AtMost(f64),
+}
+
+impl Stated {
+    /// The lowest and the highest number that agree with it.
+    pub fn bounds(self) -> Option<[f64; 2]> {
+        match self {
+            Stated::Nothing => None,
+            Stated::Number(number) => Some([number, number]),
+            Stated::Range(low, high) => Some([low, high]),
+            Stated::AtLeast(low) => Some([low, f64::INFINITY]),
+            Stated::AtMost(high) => Some([f64::NEG_INFINITY, high]),
+        }
+    }
+
+    /// `ours` by the nearest number that agrees: 1 within a range. `None` when nothing is stated
+    /// or it is stated to be 0.
+    pub fn ratio(self, ours: f64) -> Option<f64> {
+        let [low, high] = self.bounds()?;
+        let nearest = ours.clamp(low, high);
+        if nearest == ours {
+            return Some(1.0);
+        }
+        (nearest != 0.0).then(|| ours / nearest)
+    }
+}
+
+impl From<f64> for Stated {
+    fn from(number: f64) -> Stated {
+        Stated::Number(number)
+    }
+}
+
+impl From<Option<f64>> for Stated {
+    fn from(number: Option<f64>) -> Stated {
+        number.map_or(Stated::Nothing, Stated::Number)
+    }
+}
+
+impl From<std::ops::RangeInclusive<f64>> for Stated {
+    fn from(range: std::ops::RangeInclusive<f64>) -> Stated {
+        Stated::Range(*range.start(), *range.end())
+    }
+}
+
+/// In which way a row does not agree with the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deviation {
+    /// Off by more than [`TOLERATED`].
+    Far,
+    /// In another place among the rows of its table than in the paper.
+    Order,
+    /// Both.
+    FarAndOrder,
+}
+
+/// A number of the paper and ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// What it is of; no other row of the table is called so.
+    pub what: String,
+    /// Its unit, such as `ms`, `gets/s`, `%`, `×`, or nothing for a count.
+    pub unit: String,
+    /// What the paper says.
+    pub paper: Stated,
+    /// What came out.
+    pub ours: f64,
+}
+
+/// Rows that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Its name in CSV and golden numbers: short, lower case, hyphens.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// In the order in which they are shown.
+    pub rows: Vec<Row>,
+    /// Whether their order by size is part of what the paper says.
+    pub ordered: bool,
+}
+
+impl Table {
+    /// No rows yet.
+    pub fn new(id: &str, title: &str) -> Table {
+        Table { id: id.to_owned(), title: title.to_owned(), rows: Vec::new(), ordered: false }
+    }
+
+    /// The paper says not only the numbers but which is larger than which: rows that are in another
+    /// order here are marked.
+    pub fn ordered(mut self) -> Table {
+        self.ordered = true;
+        self
+    }
+
+    /// Adds a row.
+    pub fn row(
+        &mut self,
+        what: impl Into<String>,
+        unit: &str,
+        paper: impl Into<Stated>,
+        ours: f64,
+    ) -> &mut Table {
+        let (what, unit, paper) = (what.into(), unit.to_owned(), paper.into());
+        self.rows.push(Row { what, unit, paper, ours });
+        self
+    }
+
+    /// How row `index` disagrees with the paper, if it does.
+    pub fn deviation(&self, index: usize) -> Option<Deviation> {
+        let row = self.rows.get(index)?;
+        // A number that was stated and is not one here agrees with nothing.
+        let far = match row.paper.bounds() {
+            None => false,
+            Some([low, high]) => {
+                let slack =
+                    |bound: f64| if bound.is_finite() { TOLERATED * bound.abs() } else { 0. };
+                !(low - slack(low)..=high + slack(high)).contains(&row.ours)
+            }
+        };
+        let order = self.ordered && self.rows.iter().any(|other| swapped(row, other));
+        match (far, order) {
+            (false, false) => None,
+            (true, false) => Some(Deviation::Far),
+            (false, true) => Some(Deviation::Order),
+            (true, true) => Some(Deviation::FarAndOrder),
+        }
+    }
+}
+
+/// Whether the paper has one below the other, and we have it above.
+fn swapped(one: &Row, other: &Row) -> bool {
+    let (Some(one_is), Some(other_is)) = (one.paper.bounds(), other.paper.bounds()) else {
+        return false;
+    };
+    (one_is[1] < other_is[0] && one.ours > other.ours)
+        || (other_is[1] < one_is[0] && other.ours > one.ours)
+}
+
+/// All that came out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Numbers.
+    pub tables: Vec<Table>,
+    /// Charts.
+    pub plots: Vec<Plot>,
+    /// What differs from the paper and why, in plain words; paragraphs apart by empty lines.
+    pub why: String,
+}
+
+impl Outcome {
+    /// With this to say on what differs and why.
+    pub fn new(why: impl Into<String>) -> Outcome {
+        Outcome { why: why.into(), ..Outcome::default() }
+    }
+
+    /// With one more table.
+    #[must_use]
+    pub fn table(mut self, table: Table) -> Outcome {
+        self.tables.push(table);
+        self
+    }
+
+    /// With one more plot.
+    #[must_use]
+    pub fn plot(mut self, plot: Plot) -> Outcome {
+        self.plots.push(plot);
+        self
+    }
+
+    /// Our number in a row, by the ids: what golden numbers and tests ask for.
+    pub fn number(&self, table: &str, what: &str) -> Option<f64> {
+        let table = self.tables.iter().find(|known| known.id == table)?;
+        table.rows.iter().find(|row| row.what == what).map(|row| row.ours)
+    }
+
+    /// Rows that agree with the paper, and rows that do not; those of which the paper says nothing
+    /// are neither.
+    pub fn agreement(&self) -> (usize, usize) {
+        let (mut within, mut beyond) = (0, 0);
+        for table in &self.tables {
+            for (index, row) in table.rows.iter().enumerate() {
+                match (row.paper, table.deviation(index)) {
+                    (Stated::Nothing, _) => {}
+                    (_, None) => within += 1,
+                    (_, Some(_)) => beyond += 1,
+                }
+            }
+        }
+        (within, beyond)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_to_the_nearest_that_agrees() {
+        assert_eq!(Stated::from(4.0).ratio(5.0), Some(1.25));
+        assert_eq!(Stated::from(7.0..=19.0).ratio(8.0), Some(1.0));
+        assert_eq!(Stated::from(7.0..=19.0).ratio(38.0), Some(2.0));
+        assert_eq!(Stated::AtLeast(30.0).ratio(60.0), Some(1.0));
+        assert_eq!(Stated::AtMost(30.0).ratio(60.0), Some(2.0));
+        assert_eq!((Stated::Nothing.ratio(1.0), Stated::from(0.0).ratio(1.0)), (None, None));
+        assert_eq!(Stated::from(0.0).ratio(0.0), Some(1.0));
+    }
+
+    #[test]
+    fn what_is_far_or_in_another_order_is_marked() {
+        let mut table = Table::new("t", "T").ordered();
+        table.row("a", "ms", 10.0, 12.5).row("b", "ms", 12.0, 12.4).row("c", "ms", 20.0, 14.0);
+        table.row("d", "ms", Stated::Nothing, 1.0).row("e", "ms", 21.0..=22.0, f64::NAN);
+        let marks: Vec<_> = (0..5).map(|index| table.deviation(index)).collect();
+        let order = Some(Deviation::Order);
+        assert_eq!(marks, [order, order, Some(Deviation::Far), None, Some(Deviation::Far)]);
+        table.ordered = false;
+        assert_eq!((table.deviation(0), table.deviation(2)), (None, Some(Deviation::Far)));
+        assert_eq!(Outcome::new("").table(table).agreement(), (2, 2));
+    }
+
+    #[test]
+    fn a_row_may_be_both() {
+        let mut table = Table::new("t", "T").ordered();
+        table.row("a", "", Stated::AtMost(3.0), 9.0).row("b", "", Stated::AtLeast(4.0), 1.0);
+        assert_eq!(table.deviation(0), Some(Deviation::FarAndOrder));
+        assert_eq!(table.deviation(1), Some(Deviation::FarAndOrder));
+    }
+}

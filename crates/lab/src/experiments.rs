@@ -1,0 +1,58 @@
+//! Every experiment, one file each, by paper.
+
+pub mod beyond;
+pub mod cluster;
+pub mod markatos;
+pub mod tfs;
+pub mod ucfs;
+pub mod unified;
+
+use crate::experiment::{Experiment, Paper};
+
+/// The experiments of a paper, in the order of the paper.
+pub fn of(paper: Paper) -> &'static [Experiment] {
+    match paper {
+        Paper::Markatos => markatos::EXPERIMENTS,
+        Paper::Ucfs => ucfs::EXPERIMENTS,
+        Paper::Tfs => tfs::EXPERIMENTS,
+        Paper::Unified => unified::EXPERIMENTS,
+        Paper::Cluster => cluster::EXPERIMENTS,
+        Paper::Beyond => beyond::EXPERIMENTS,
+    }
+}
+
+/// All experiments, paper by paper.
+pub fn all() -> impl Iterator<Item = &'static Experiment> {
+    Paper::ALL.into_iter().flat_map(of)
+}
+
+/// The experiment that is called `name`.
+pub fn named(name: &str) -> Option<&'static Experiment> {
+    all().find(|experiment| experiment.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_tell_the_paper_and_are_given_once() {
+        let mut names = BTreeSet::new();
+        for paper in Paper::ALL {
+            assert_eq!(of(paper).is_empty() && paper.absent().is_some(), paper.absent().is_some());
+            for experiment in of(paper) {
+                let name = experiment.name;
+                assert_eq!(experiment.paper, paper, "{name}");
+                assert!(name.starts_with(&format!("{paper}-")), "{name}");
+                let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                assert!(name.chars().all(plain), "{name}");
+                assert!(names.insert(name), "{name} is given twice");
+                assert!(!experiment.parameters.is_empty(), "{name} has no parameters");
+            }
+        }
+        assert!(named("ucfs-disk").is_some());
+        assert!(named("ucfs-").is_none());
+    }
+}

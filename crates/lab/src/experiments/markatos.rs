@@ -1,0 +1,6 @@
+//! Secondary Storage Management for Web Proxies (M1 to M11).
+
+use crate::experiment::Experiment;
+
+/// In the order of the paper.
+pub const EXPERIMENTS: &[Experiment] = &[];
