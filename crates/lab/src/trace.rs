@@ -1,18 +1,31 @@
-//! Traces of requests for objects, read as a stream: what was asked for, and how large it is.
+//! Traces of requests for objects, read as a stream: logs of proxies and servers, traces of
+//! simulators, tables of text.
 //!
-//! Files may be compressed with zstd, which is told from their first bytes. A damaged line or
-//! record is no reason to stop: it is skipped, counted and named.
+//! [`Requests`] reads any of them as the lab's requests; [`Trace`] is a single one as it says it.
+//! Files may be compressed with gzip, zstd or xz, which is told from their first bytes. A damaged
+//! line or record is no reason to stop: it is skipped, counted and named.
 
+mod clf;
 mod csv;
+mod detect;
+mod event;
+mod input;
+mod lines;
 mod oracle;
+mod requests;
+mod squid;
+mod url;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
 pub use csv::Columns;
+pub use event::{Event, Unfit};
+pub use requests::{ReadOptions, Requests};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +37,38 @@ pub struct Access {
 }
 
 /// How a trace is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// By the name of the file: `.oracleGeneral` or `.csv`, each with `.zst` or without.
+    /// By the name of the file (`.oracleGeneral`, `.csv` or `.tsv`, each compressed or not), else
+    /// by its first lines.
+    #[default]
     Auto,
-    /// libCacheSim's oracleGeneral: records of 24 bytes, little-endian: time (u32), object (u64),
-    /// size (u32), index of the object's next request (i64).
+    /// libCacheSim's oracleGeneral: records of 24 bytes, little-endian: time in seconds (u32),
+    /// object (u64), size (u32), index of the object's next request (i64).
     Oracle,
-    /// Text, a request per line, columns separated by commas, named by the first line.
+    /// Text, a request per line, columns separated by commas, tabs or semicolons, named by the
+    /// first line.
     Csv,
+    /// Squid's native access log.
+    Squid,
+    /// The common log format of servers, or the combined one.
+    Clf,
+}
+
+impl Format {
+    /// All, by the names that the command line knows.
+    pub const ALL: [(&str, Format); 6] = [
+        ("auto", Format::Auto),
+        ("squid", Format::Squid),
+        ("clf", Format::Clf),
+        ("combined", Format::Clf),
+        ("oracle", Format::Oracle),
+        ("csv", Format::Csv),
+    ];
+
+    fn names() -> String {
+        Format::ALL.map(|(name, _)| name).join(", ")
+    }
 }
 
 /// A format that does not exist.
@@ -41,7 +77,7 @@ pub struct UnknownFormat(String);
 
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no trace format is called {:?}: choose one of auto, oracle, csv", self.0)
+        write!(f, "no trace format is called {:?}: choose one of {}", self.0, Format::names())
     }
 }
 
@@ -51,12 +87,8 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<Format, UnknownFormat> {
-        match text {
-            "auto" => Ok(Format::Auto),
-            "oracle" => Ok(Format::Oracle),
-            "csv" => Ok(Format::Csv),
-            _ => Err(UnknownFormat(text.to_owned())),
-        }
+        let found = Format::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, format)| *format).ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }
 
@@ -65,20 +97,25 @@ impl FromStr for Format {
 pub enum TraceError {
     /// The file cannot be opened or read, or its compressed data is damaged.
     Io(io::Error),
-    /// The name says nothing of the format.
+    /// Neither the name nor the first lines say how it is written.
     FormatUnknown,
     /// The first line does not name the columns that are needed.
     Header(String),
+    /// It has 2^32 objects, or clients, or sites.
+    TooManyNames,
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TraceError::Io(error) => write!(f, "cannot be read: {error}"),
-            TraceError::FormatUnknown => f.write_str(
-                "its name ends in none of .oracleGeneral, .csv (and .zst): \
-                 say what it is with --format oracle or --format csv",
+            TraceError::FormatUnknown => write!(
+                f,
+                "neither its name nor its first lines tell how it is written: say it with \
+                 --format (one of {}), or name the columns of a table with --columns",
+                Format::names()
             ),
+            TraceError::TooManyNames => f.write_str("more than four billion objects or clients"),
             TraceError::Header(what) => f.write_str(what),
         }
     }
@@ -101,124 +138,265 @@ pub struct Damage {
     pub what: String,
 }
 
+/// Which requests count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Those whose answers a cache may store (C17).
+    #[default]
+    Cacheable,
+    /// All.
+    All,
+}
+
+/// Damaged places that are remembered; all are counted.
+const DAMAGES_KEPT: usize = 8;
+
+/// What of a trace was passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Damaged lines or records.
+    pub damaged: u64,
+    /// The first of them.
+    pub damages: Vec<Damage>,
+    unfit: [u64; Unfit::ALL.len()],
+}
+
+impl Skipped {
+    /// Requests that were passed over for this reason.
+    pub fn unfit(&self, why: Unfit) -> u64 {
+        self.unfit[why as usize]
+    }
+}
+
 /// A trace that is being read.
 pub struct Trace {
     source: Source,
-    damaged: u64,
-    first_damage: Option<Damage>,
+    filter: Filter,
+    skipped: Skipped,
+    /// Sizes of objects, for lines that tell none; filled by [`Trace::next_access`] alone.
+    sizes: HashMap<u64, u64>,
 }
 
 enum Source {
     Oracle(oracle::Reader),
     Csv(csv::Reader),
+    Log(lines::Lines, fn(&[u8]) -> Result<Event, String>),
+}
+
+impl Source {
+    /// Whether there may be requests that tell no size.
+    fn has_sizeless(&self) -> bool {
+        match self {
+            Source::Oracle(_) => false,
+            Source::Csv(reader) => reader.has_sizeless(),
+            Source::Log(..) => true,
+        }
+    }
 }
 
 impl Trace {
     /// Opens the file `path`. `columns` names those of a CSV file without a header.
+    ///
+    /// # Errors
+    /// It cannot be read, or nothing tells how.
     pub fn open(
         path: &Path,
         format: Format,
         columns: Option<Columns>,
     ) -> Result<Trace, TraceError> {
-        let format = match format {
-            Format::Auto => format_of(path).ok_or(TraceError::FormatUnknown)?,
-            format => format,
+        let format = match (format, columns) {
+            (Format::Auto, Some(_)) => Format::Csv,
+            (Format::Auto, None) => detect::by_name(path).unwrap_or_default(),
+            (format, _) => format,
         };
-        let file = BufReader::with_capacity(1 << 16, File::open(path)?);
-        Trace::read(Box::new(file), format, columns)
+        Trace::read(File::open(path)?, format, columns)
     }
 
-    /// Reads a trace from anywhere. [`Format::Auto`] is an error: there is no name to go by.
+    /// Reads a trace, packed or not, from anywhere. [`Format::Auto`] goes by the first lines.
+    ///
+    /// # Errors
+    /// It cannot be read, or nothing tells how.
     pub fn read(
-        mut input: Box<dyn BufRead>,
+        input: impl Read + 'static,
         format: Format,
         columns: Option<Columns>,
     ) -> Result<Trace, TraceError> {
-        const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-        if input.fill_buf()?.starts_with(&ZSTD) {
-            let decoder: Box<dyn Read> = Box::new(zstd::Decoder::with_buffer(input)?);
-            input = Box::new(BufReader::with_capacity(1 << 16, decoder));
+        const START: usize = 1 << 15;
+        let mut input = input::unpack(input)?;
+        let mut format = format;
+        if format == Format::Auto {
+            let start = input::peek(&mut input, START)?;
+            format = detect::by_start(&start).ok_or(TraceError::FormatUnknown)?;
+            input = Box::new(io::Cursor::new(start).chain(input));
         }
         let source = match format {
             Format::Auto => return Err(TraceError::FormatUnknown),
             Format::Oracle => Source::Oracle(oracle::Reader::new(input)),
             Format::Csv => Source::Csv(csv::Reader::new(input, columns)?),
+            Format::Squid => Source::Log(lines::Lines::new(input), squid::parse),
+            Format::Clf => Source::Log(lines::Lines::new(input), clf::parse),
         };
-        Ok(Trace { source, damaged: 0, first_damage: None })
+        let (filter, skipped) = (Filter::Cacheable, Skipped::default());
+        Ok(Trace { source, filter, skipped, sizes: HashMap::new() })
     }
 
-    /// The next request; `None` at the end.
-    pub fn next_access(&mut self) -> Result<Option<Access>, TraceError> {
+    /// The same trace with other requests passed over: [`Filter::Cacheable`] at first.
+    #[must_use]
+    pub fn with_filter(self, filter: Filter) -> Trace {
+        Trace { filter, ..self }
+    }
+
+    /// The next request as its line or record says it; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read any further.
+    pub fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
         loop {
             let next = match &mut self.source {
-                Source::Oracle(reader) => reader.next()?,
+                Source::Oracle(reader) => reader.next_event()?,
                 Source::Csv(reader) => reader.next()?,
+                Source::Log(lines, parse) => next_of_log(lines, *parse)?,
             };
             match next {
                 None => return Ok(None),
-                Some(Ok(access)) => return Ok(Some(access)),
-                Some(Err(damage)) => {
-                    self.damaged += 1;
-                    self.first_damage.get_or_insert(damage);
-                }
+                Some(Err(damage)) => self.damaged(damage),
+                Some(Ok(event)) => match event.unfit {
+                    Some(why) if self.filter == Filter::Cacheable => self.pass_over(why),
+                    _ => return Ok(Some(event)),
+                },
             }
         }
     }
 
-    /// Lines or records skipped so far, and the first of them.
+    /// The next request, of which object and size alone matter; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read any further.
+    pub fn next_access(&mut self) -> Result<Option<Access>, TraceError> {
+        while let Source::Oracle(reader) = &mut self.source {
+            match reader.next()? {
+                None => return Ok(None),
+                Some(Ok(access)) => return Ok(Some(access)),
+                Some(Err(damage)) => self.damaged(damage),
+            }
+        }
+        while let Some(event) = self.next_event()? {
+            let object = event.object;
+            match event.size {
+                Some(size) => {
+                    if self.source.has_sizeless() {
+                        self.sizes.insert(object, size);
+                    }
+                    return Ok(Some(Access { object, size }));
+                }
+                None => match self.sizes.get(&object) {
+                    Some(size) => return Ok(Some(Access { object, size: *size })),
+                    None => self.pass_over(Unfit::NoSize),
+                },
+            }
+        }
+        Ok(None)
+    }
+
+    fn damaged(&mut self, damage: Damage) {
+        self.skipped.damaged += 1;
+        if self.skipped.damages.len() < DAMAGES_KEPT {
+            self.skipped.damages.push(damage);
+        }
+    }
+
+    /// Counts a request that is passed over.
+    fn pass_over(&mut self, why: Unfit) {
+        self.skipped.unfit[why as usize] += 1;
+    }
+
+    /// Lines or records skipped so far because they are damaged, and the first of them.
     pub fn damage(&self) -> Option<(u64, &Damage)> {
-        self.first_damage.as_ref().map(|first| (self.damaged, first))
+        self.skipped.damages.first().map(|first| (self.skipped.damaged, first))
+    }
+
+    /// What was passed over so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
     }
 }
 
-fn format_of(path: &Path) -> Option<Format> {
-    let name = path.file_name()?.to_str()?;
-    let name = name.strip_suffix(".zst").unwrap_or(name);
-    if name.ends_with(".oracleGeneral") {
-        return Some(Format::Oracle);
+/// The next line of a log that has one; empty lines are no damage.
+fn next_of_log(
+    lines: &mut lines::Lines,
+    parse: fn(&[u8]) -> Result<Event, String>,
+) -> io::Result<Option<Result<Event, Damage>>> {
+    loop {
+        let event = match lines.next()? {
+            None => return Ok(None),
+            Some(Ok(line)) if line.trim_ascii().is_empty() => continue,
+            Some(Ok(line)) => parse(line),
+            Some(Err(_)) => Err(format!("longer than {} bytes", lines::LINE_MAX)),
+        };
+        return Ok(Some(event.map_err(|what| Damage { number: lines.number(), what })));
     }
-    name.ends_with(".csv").then_some(Format::Csv)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_tell_the_format() {
-        let of = |name: &str| format_of(Path::new(name));
-        assert_eq!(of("a/b.oracleGeneral.zst"), Some(Format::Oracle));
-        assert_eq!(of("b.oracleGeneral"), Some(Format::Oracle));
-        assert_eq!(of("b.csv.zst"), Some(Format::Csv));
-        assert_eq!(of("b.txt"), None);
-        assert!(matches!("oracel".parse::<Format>(), Err(UnknownFormat(_))));
+    const SQUID: &str = "\
+1.000 5 a TCP_MISS/200 10 GET http://h/x - DIRECT/- text/html
+2.000 5 a TCP_MISS/200 20 GET http://h/y?q - DIRECT/- text/html
+
+no line
+3.000 5 b TCP_IMS_HIT/304 2 GET http://h/z - DIRECT/- -
+4.000 5 b TCP_IMS_HIT/304 2 GET http://h/x - DIRECT/- -
+";
+
+    fn read(bytes: impl Into<Vec<u8>>, format: Format) -> Trace {
+        Trace::read(io::Cursor::new(bytes.into()), format, None).unwrap()
+    }
+
+    fn sizes(mut trace: Trace) -> (Vec<u64>, Skipped) {
+        let mut sizes = Vec::new();
+        while let Some(access) = trace.next_access().unwrap() {
+            sizes.push(access.size);
+        }
+        (sizes, trace.skipped)
     }
 
     #[test]
-    fn compression_is_told_from_the_first_bytes() {
-        let plain = b"object,size\nx,5\n";
-        let packed = zstd::encode_all(&plain[..], 3).unwrap();
-        let read = |bytes: Vec<u8>| {
-            let input = Box::new(io::Cursor::new(bytes));
-            let mut trace = Trace::read(input, Format::Csv, None).unwrap();
-            trace.next_access().unwrap()
-        };
-        assert_eq!(read(packed), read(plain.to_vec()));
-        assert_eq!(read(plain.to_vec()).map(|access| access.size), Some(5));
+    fn what_is_passed_over_is_counted() {
+        for bytes in input::tests::packed(SQUID.as_bytes()) {
+            let (sizes, skipped) = sizes(read(bytes, Format::Auto));
+            assert_eq!(sizes, [10, 10]);
+            assert_eq!(skipped.damaged, 1);
+            assert_eq!((skipped.damages[0].number, skipped.damages[0].what.len() > 5), (4, true));
+            let unfit = Unfit::ALL.map(|why| skipped.unfit(why));
+            assert_eq!(unfit, [0, 1, 0, 0, 1]);
+        }
+        let (sizes, _) = sizes(read(SQUID, Format::Squid).with_filter(Filter::All));
+        assert_eq!(sizes, [10, 20, 10]);
+    }
+
+    #[test]
+    fn formats_have_names() {
+        assert_eq!("combined".parse(), Ok(Format::Clf));
+        let told = "oracel".parse::<Format>().unwrap_err().to_string();
+        assert!(told.contains("\"oracel\"") && told.contains("squid, clf"), "{told}");
+        let unknown = Trace::read(io::Cursor::new(b"x\n"), Format::Auto, None).map(|_| ());
+        assert!(matches!(unknown, Err(TraceError::FormatUnknown)));
     }
 
     #[test]
     fn cut_compressed_data_is_an_error() {
-        let mut packed = zstd::encode_all(&[1; 24_000][..], 3).unwrap();
-        packed.truncate(packed.len() - 4);
-        let input = Box::new(io::Cursor::new(packed));
-        let mut trace = Trace::read(input, Format::Oracle, None).unwrap();
-        let end = loop {
-            match trace.next_access() {
-                Ok(Some(_)) => {}
-                end => break end,
-            }
-        };
-        assert!(matches!(end, Err(TraceError::Io(_))));
+        for mut packed in input::tests::packed(&[1; 24_000]) {
+            packed.truncate(packed.len() - 4);
+            let mut trace = read(packed, Format::Oracle);
+            let end = loop {
+                match trace.next_access() {
+                    Ok(Some(_)) => {}
+                    end => break end,
+                }
+            };
+            assert!(matches!(end, Err(TraceError::Io(_))));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
+use super::event::Event;
 use super::{Access, Damage};
 
 const RECORD: usize = 24;
@@ -16,7 +17,26 @@ impl Reader {
         Reader { input, record: 0 }
     }
 
+    /// What the next record says, its time left out.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<Access, Damage>>> {
+        Ok(self.next_timed()?.map(|found| found.map(|(_, access)| access)))
+    }
+
+    /// What the next record says.
+    pub(super) fn next_event(&mut self) -> io::Result<Option<Result<Event, Damage>>> {
+        let found = self.next_timed()?;
+        Ok(found.map(|found| {
+            found.map(|(seconds, access)| Event {
+                time_ms: seconds * 1_000,
+                object: access.object,
+                size: Some(access.size),
+                status: 200,
+                ..Event::default()
+            })
+        }))
+    }
+
+    fn next_timed(&mut self) -> io::Result<Option<Result<(u64, Access), Damage>>> {
         let mut record = Vec::with_capacity(RECORD);
         (&mut self.input).take(RECORD as u64).read_to_end(&mut record)?;
         self.record += 1;
@@ -28,8 +48,8 @@ impl Reader {
             bytes[..len].copy_from_slice(record.get(from..from + len)?);
             Some(u64::from_le_bytes(bytes))
         };
-        let access = match (record.len(), field(4, 8), field(12, 4)) {
-            (RECORD, Some(object), Some(size)) => Ok(Access { object, size }),
+        let access = match (record.len(), field(0, 4), field(4, 8), field(12, 4)) {
+            (RECORD, Some(time), Some(object), Some(size)) => Ok((time, Access { object, size })),
             (len, ..) => {
                 let what = format!("{len} bytes at the end of the trace, a record has {RECORD}");
                 Err(Damage { number: self.record, what })

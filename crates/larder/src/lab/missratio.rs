@@ -69,13 +69,16 @@ fn sources() -> [Arg; 3] {
             .required(true)
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
-            .help("Traces, plain or compressed with zstd; several only with --check."),
+            .help("Traces, plain or compressed with gzip, zstd, xz; several only with --check."),
         Arg::new("format")
             .long("format")
             .value_name("FORMAT")
             .default_value("auto")
             .value_parser(|text: &str| text.parse::<Format>())
-            .help("How the trace is written: auto (by its name), oracle or csv."),
+            .help(
+                "How the trace is written: auto (by its name or contents), squid, clf, combined, \
+                 oracle or csv.",
+            ),
         Arg::new("columns")
             .long("columns")
             .value_name("NAMES")

@@ -1,0 +1,82 @@
+//! What every reader of traces reads from: bytes of a file, unpacked if they are packed.
+//!
+//! How they are packed is told from the first bytes, never from the name.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+const CAPACITY: usize = 1 << 16;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+
+/// The unpacked bytes of `packed`: of gzip, zstd and xz (several members one after another too), or
+/// as they are.
+///
+/// # Errors
+/// The first bytes cannot be read.
+pub(super) fn unpack(packed: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
+    let mut packed = BufReader::with_capacity(CAPACITY, packed);
+    let start = peek(&mut packed, XZ.len())?;
+    let whole = io::Cursor::new(start.clone()).chain(packed);
+    let unpacked: Box<dyn Read> = if start.starts_with(GZIP) {
+        Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+    } else if start.starts_with(ZSTD) {
+        Box::new(zstd::Decoder::with_buffer(whole)?)
+    } else if start.starts_with(XZ) {
+        Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(whole))
+    } else {
+        return Ok(Box::new(whole));
+    };
+    Ok(Box::new(BufReader::with_capacity(CAPACITY, unpacked)))
+}
+
+/// Takes up to `len` bytes, fewer only at the end.
+pub(super) fn peek(input: &mut impl Read, len: usize) -> io::Result<Vec<u8>> {
+    let mut start = Vec::with_capacity(len);
+    input.take(len as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// `plain`, packed in every way.
+    pub fn packed(plain: &[u8]) -> [Vec<u8>; 3] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(plain).unwrap();
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        xz.write_all(plain).unwrap();
+        [gzip.finish().unwrap(), zstd::encode_all(plain, 1).unwrap(), xz.finish().unwrap()]
+    }
+
+    fn unpacked(packed: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut plain = Vec::new();
+        unpack(io::Cursor::new(packed))?.read_to_end(&mut plain)?;
+        Ok(plain)
+    }
+
+    #[test]
+    fn what_was_packed_comes_back() {
+        let long = "a line\n".repeat(50_000).into_bytes();
+        for plain in [&b""[..], b"\x1f", b"x", &long] {
+            assert_eq!(unpacked(plain.to_vec()).unwrap(), plain);
+            for packed in packed(plain) {
+                let twice = [packed.clone(), packed.clone()].concat();
+                assert_eq!(unpacked(twice).unwrap(), [plain, plain].concat());
+                assert_eq!(unpacked(packed).unwrap(), plain);
+            }
+        }
+    }
+
+    #[test]
+    fn cut_packed_bytes_are_an_error() {
+        for mut packed in packed(&[1; 24_000]) {
+            packed.truncate(packed.len() - 4);
+            assert!(unpacked(packed).is_err());
+        }
+    }
+}
