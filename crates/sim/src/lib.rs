@@ -16,6 +16,7 @@ pub mod drive_file;
 pub mod drives;
 mod executor;
 mod fault_plan;
+pub mod ffs;
 pub mod flash;
 mod host_queue;
 pub mod mechanical;

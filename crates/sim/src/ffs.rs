@@ -1,0 +1,333 @@
+//! A file system in virtual time: BSD's FFS, which is Solaris's UFS, on a simulated disk.
+//!
+//! It exists because the systems of the papers keep a file per object, and what that costs is what
+//! the papers are about: cylinder groups with their inodes and bitmaps, blocks and fragments,
+//! directories that are searched from the beginning, a cache of names, metadata that is written
+//! before a call returns, a buffer cache that writes behind and reads a block before it changes a
+//! part of it. Every access goes to the disk below, so that times are the drive's.
+//!
+//! It promises: all follows from the calls and the seeds; no fragment belongs to two files
+//! ([`Ffs::audit`]). It keeps no bytes: files have lengths and places. One large file with its
+//! bytes is a [`FileDevice`]. It survives no crash, as nothing is asked of it after one.
+
+mod audit;
+mod buffers;
+mod counts;
+mod data;
+mod directory;
+mod file_device;
+mod groups;
+mod inode;
+mod names;
+mod naming;
+mod parameters;
+mod transfer;
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::rc::Rc;
+
+use device::{Device, FrozenBuf, IoBuf};
+
+pub use counts::Counts;
+pub use file_device::FileDevice;
+pub use parameters::{
+    BadParameters, DIRECT_BLOCKS, DataWrites, INODE, Metadata, Names, Parameters, Processor,
+};
+
+use crate::executor::Handle;
+use crate::sim_disk::SimDisk;
+use buffers::Buffers;
+use directory::Directory;
+use groups::Groups;
+use inode::{Full, Growth, Inode, Units};
+use names::NameCache;
+use transfer::Progress;
+
+/// The inode of the directory at the root.
+const ROOT: u32 = 0;
+
+/// A file system. A clone is another handle on the same one.
+#[derive(Clone)]
+pub struct Ffs {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    clock: Handle,
+    disk: SimDisk,
+    parameters: Parameters,
+    units: Units,
+    /// Fragments that may wait to be written before a writer waits.
+    most_dirty: u64,
+    state: RefCell<State>,
+    progress: Progress,
+}
+
+struct State {
+    groups: Groups,
+    inodes: HashMap<u32, Inode>,
+    names: NameCache,
+    buffers: Buffers,
+    /// Inodes that changed in memory and not yet in their block.
+    stale: BTreeSet<u32>,
+    /// Whether the next sync will come by itself.
+    syncing: bool,
+    /// Requests on their way to the disk that nobody waits for.
+    leaving: u32,
+    /// Where the writing for want of memory goes on.
+    sweep: u64,
+    counts: Counts,
+    /// What is written, by length: the file system keeps no bytes.
+    zeros: HashMap<u64, FrozenBuf>,
+}
+
+/// A file that is open. It counts as open until [`Ffs::close`].
+#[derive(Debug)]
+pub struct File {
+    inode: u32,
+    /// The name cache lacked it, and its inode is still to be written for that (C15).
+    missed: Cell<bool>,
+}
+
+impl Ffs {
+    /// An empty file system on `disk`, in the time of `clock`. Making it takes no time.
+    ///
+    /// # Errors
+    /// The parameters do not fit together, or not the disk.
+    pub fn new(clock: Handle, disk: SimDisk, parameters: Parameters) -> Result<Ffs, BadParameters> {
+        let bytes = disk.geometry().len;
+        parameters.check(bytes)?;
+        let fragment = u64::from(parameters.fragment);
+        let units = Units {
+            fragment,
+            per_block: u64::from(parameters.block / parameters.fragment),
+            per_indirect: u64::from(parameters.block) / 4,
+            group_share: u64::from(parameters.group_share),
+        };
+        let memory = parameters.memory / fragment;
+        let mut state = State {
+            groups: Groups::new(&parameters, bytes),
+            inodes: HashMap::new(),
+            names: NameCache::new(parameters.names),
+            buffers: Buffers::new(memory),
+            stale: BTreeSet::new(),
+            syncing: false,
+            leaving: 0,
+            sweep: 0,
+            counts: Counts::default(),
+            zeros: HashMap::new(),
+        };
+        let root = state.groups.take_inode(0, true);
+        assert_eq!(root, Some(ROOT), "the root is the first inode");
+        state.inodes.insert(ROOT, Inode::new(Some(Directory::new())));
+        let grown = state.grow(&units, ROOT, directory::CHUNK);
+        assert!(grown.is_ok(), "a new disk has room for its root");
+        let most_dirty = memory * u64::from(parameters.dirty_percent) / 100;
+        let progress = Progress::default();
+        let state = RefCell::new(state);
+        let inner = Inner { clock, disk, parameters, units, most_dirty, state, progress };
+        Ok(Ffs { inner: Rc::new(inner) })
+    }
+
+    /// The disk below.
+    pub fn disk(&self) -> &SimDisk {
+        &self.inner.disk
+    }
+
+    /// What it is like.
+    pub fn parameters(&self) -> &Parameters {
+        &self.inner.parameters
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        self.state().counts
+    }
+
+    /// Bytes that can still be taken.
+    pub fn free(&self) -> u64 {
+        self.state().groups.free() * self.inner.units.fragment
+    }
+
+    /// Bytes in use by files, directories and indirect blocks.
+    pub fn used(&self) -> u64 {
+        self.state().groups.used() * self.inner.units.fragment
+    }
+
+    /// Creates a file and opens it.
+    ///
+    /// # Errors
+    /// As the system call: it exists, its directory does not, the disk is full or broken.
+    pub async fn create(&self, path: &str) -> io::Result<File> {
+        self.compute(self.inner.parameters.processor.call).await;
+        let inode = self.make(path, false).await?;
+        Ok(File { inode, missed: Cell::new(false) })
+    }
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// As the system call.
+    pub async fn mkdir(&self, path: &str) -> io::Result<()> {
+        self.compute(self.inner.parameters.processor.call).await;
+        self.make(path, true).await.map(drop)
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As the system call.
+    pub async fn open(&self, path: &str) -> io::Result<File> {
+        self.compute(self.inner.parameters.processor.call).await;
+        let (inode, missed) = self.find(path).await?;
+        let mut state = self.state();
+        let of = state.inode_mut(inode);
+        if of.directory.is_some() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        of.opens += 1;
+        of.next_read = 0;
+        Ok(File { inode, missed: Cell::new(missed) })
+    }
+
+    /// Bytes of a file.
+    pub fn len(&self, file: &File) -> u64 {
+        self.state().inode_mut(file.inode).size
+    }
+
+    /// Reads exactly `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// The file ends before, or the disk is broken.
+    pub async fn read(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
+        let processor = self.inner.parameters.processor;
+        self.compute(processor.call + processor.byte * len as f64).await;
+        let size = self.len(file);
+        if offset.checked_add(len).is_none_or(|end| end > size) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if len > 0 {
+            self.read_data(file.inode, offset, len).await?;
+        }
+        if !self.inner.parameters.access_time {
+            return Ok(());
+        }
+        if !self.counts_metadata() {
+            self.touch(file.inode);
+        } else if file.missed.replace(false) {
+            self.write_inode_counted(file.inode).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes `len` bytes at `offset`, which may lie behind the end: what is between is allocated.
+    ///
+    /// # Errors
+    /// The disk is full, in which case nothing changes, or broken.
+    pub async fn write(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
+        let processor = self.inner.parameters.processor;
+        self.compute(processor.call + processor.byte * len as f64).await;
+        if offset.checked_add(len).is_none() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        match len {
+            0 => Ok(()),
+            len => self.write_data(file.inode, offset, len).await,
+        }
+    }
+
+    /// Closes a file. One that lost its name goes with its last opening.
+    ///
+    /// # Errors
+    /// The disk is broken.
+    pub async fn close(&self, file: File) -> io::Result<()> {
+        self.compute(self.inner.parameters.processor.call).await;
+        let inode = file.inode;
+        if self.inner.parameters.data == (DataWrites::Rows { at_close: true }) {
+            let blocks = self.state().inode_mut(inode).blocks(&self.inner.units);
+            self.state().inode_mut(inode).row = 0..0;
+            self.send_blocks(inode, 0..blocks);
+        }
+        self.state().inode_mut(inode).opens -= 1;
+        self.release(inode).await
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As the system call.
+    pub async fn unlink(&self, path: &str) -> io::Result<()> {
+        self.compute(self.inner.parameters.processor.call).await;
+        self.remove(path).await
+    }
+
+    /// Brings what was written to a file to the disk, and its inode.
+    ///
+    /// # Errors
+    /// The disk is broken.
+    pub async fn sync(&self, file: &File) -> io::Result<()> {
+        self.compute(self.inner.parameters.processor.call).await;
+        self.sync_file(file.inode).await?;
+        self.inner.disk.flush().await
+    }
+
+    /// Brings everything to the disk.
+    ///
+    /// # Errors
+    /// The disk is broken.
+    pub async fn sync_all(&self) -> io::Result<()> {
+        self.compute(self.inner.parameters.processor.call).await;
+        self.sync_pass(true).await?;
+        self.inner.disk.flush().await
+    }
+
+    /// Makes a file of `len` bytes in the root directory and opens it, all in no time, as if it had
+    /// been there for long: nothing of it is in memory.
+    ///
+    /// # Errors
+    /// As of creating and writing it.
+    pub fn preallocate(&self, name: &str, len: u64) -> io::Result<File> {
+        let mut state = self.state();
+        let inode = state.make_at_root(&self.inner.units, name)?;
+        if len > 0 {
+            state.grow(&self.inner.units, inode, len).map_err(full)?;
+        }
+        Ok(File { inode, missed: Cell::new(false) })
+    }
+
+    fn state(&self) -> RefMut<'_, State> {
+        self.inner.state.borrow_mut()
+    }
+
+    fn counts_metadata(&self) -> bool {
+        self.inner.parameters.metadata == Metadata::Counted
+    }
+}
+
+impl State {
+    /// An inode that is in use.
+    fn inode_mut(&mut self, inode: u32) -> &mut Inode {
+        self.inodes.get_mut(&inode).expect("an open file or a directory has an inode")
+    }
+
+    fn grow(&mut self, units: &Units, inode: u32, size: u64) -> Result<Growth, Full> {
+        let home = self.groups.data_of(self.groups.layout.group_of_inode(inode));
+        let of = self.inodes.get_mut(&inode).expect("what grows has an inode");
+        of.grow(&mut self.groups, units, size, home)
+    }
+
+    /// `len` zero bytes to be written.
+    fn zeros(&mut self, len: u64) -> FrozenBuf {
+        let make = || IoBuf::zeroed(len as usize).freeze();
+        self.zeros.entry(len).or_insert_with(make).clone()
+    }
+}
+
+fn full(_: Full) -> io::Error {
+    io::ErrorKind::StorageFull.into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What `fsck` would say of the file system in memory.
+
+use std::collections::HashSet;
+
+use super::{Ffs, ROOT, State};
+
+impl Ffs {
+    /// Whether no fragment belongs to two files, whether exactly what belongs to one is in use, and
+    /// whether directories and inodes agree.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn audit(&self) -> Result<(), String> {
+        let state = self.state();
+        state.groups.audit()?;
+        state.audit_space(self.inner.units.per_block)?;
+        state.audit_names()
+    }
+}
+
+impl State {
+    fn audit_space(&self, per_block: u64) -> Result<(), String> {
+        let mut owned = HashSet::new();
+        for (number, inode) in &self.inodes {
+            let pieces = inode.pieces().iter().map(|piece| (piece.at, piece.count));
+            let indirect = inode.indirect.iter().map(|at| (*at, per_block));
+            for at in pieces.chain(indirect).flat_map(|(at, count)| at..at + count) {
+                if !owned.insert(at) {
+                    return Err(format!("fragment {at} of inode {number} belongs to another too"));
+                }
+                if !self.groups.is_used(at) {
+                    return Err(format!("fragment {at} of inode {number} counts as free"));
+                }
+            }
+            if !self.groups.is_inode_used(*number) {
+                return Err(format!("inode {number} counts as free"));
+            }
+        }
+        match owned.len() as u64 == self.groups.used() {
+            true => Ok(()),
+            false => {
+                Err(format!("{} fragments of {} have an owner", owned.len(), self.groups.used()))
+            }
+        }
+    }
+
+    fn audit_names(&self) -> Result<(), String> {
+        let mut reached = HashSet::from([ROOT]);
+        let directories = self.inodes.values().filter_map(|inode| inode.directory.as_ref());
+        for directory in directories {
+            for entry in directory.entries() {
+                if !self.inodes.contains_key(&entry.inode) {
+                    return Err(format!("an entry leads to inode {}, which is free", entry.inode));
+                }
+                if !reached.insert(entry.inode) {
+                    return Err(format!("two entries lead to inode {}", entry.inode));
+                }
+            }
+            if directory.len() as u64 * 12 > directory.size() {
+                return Err("a directory has more entries than room".to_owned());
+            }
+        }
+        for (number, inode) in &self.inodes {
+            if inode.named != reached.contains(number) {
+                return Err(format!("inode {number} and the directories disagree"));
+            }
+            if !inode.named && inode.opens == 0 {
+                return Err(format!("inode {number} is nobody's"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! One large file of the file system as a device, with its bytes: what a program sees that keeps
+//! its own storage in a preallocated file through the page cache of its host.
+//!
+//! A write returns when it is in the page cache, where a page that is changed in part is read
+//! first; a read may come from there; a flush brings the file to the disk.
+//!
+//! It promises the right bytes while the process lives. They are kept beside the model, not on the
+//! simulated disk, which carries their accesses only: what a power failure leaves is not modelled.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+
+use device::{Counts, Device, Extent, FrozenBuf, Geometry, IoBuf};
+
+use super::{Ffs, File};
+use crate::contents::Contents;
+
+/// See the module.
+pub struct FileDevice {
+    ffs: Ffs,
+    file: File,
+    geometry: Geometry,
+    contents: RefCell<Contents>,
+    counts: Cell<Counts>,
+}
+
+impl FileDevice {
+    /// A device on a new file of `len` bytes, whole sectors of 512, which is there at once and all
+    /// zero.
+    ///
+    /// # Errors
+    /// The file system has no room, or a file of that name.
+    pub fn preallocate(ffs: &Ffs, name: &str, len: u64) -> io::Result<FileDevice> {
+        let geometry = Geometry { len, block: 512 };
+        geometry.check(Extent { offset: 0, len })?;
+        let file = ffs.preallocate(name, len)?;
+        let (contents, counts) = (RefCell::default(), Cell::default());
+        Ok(FileDevice { ffs: ffs.clone(), file, geometry, contents, counts })
+    }
+
+    /// The file system below.
+    pub fn file_system(&self) -> &Ffs {
+        &self.ffs
+    }
+
+    /// The calls so far.
+    pub fn counts(&self) -> Counts {
+        self.counts.get()
+    }
+
+    fn count(&self, add: impl FnOnce(&mut Counts)) {
+        let mut counts = self.counts.get();
+        add(&mut counts);
+        self.counts.set(counts);
+    }
+
+    fn note(&self, result: &io::Result<()>) {
+        self.count(|counts| counts.errors += u64::from(result.is_err()));
+    }
+
+    async fn read_into(&self, offset: u64, buf: &mut IoBuf) -> io::Result<()> {
+        let len = buf.len() as u64;
+        self.geometry.check(Extent { offset, len })?;
+        self.ffs.read(&self.file, offset, len).await?;
+        self.contents.borrow().read(offset, buf);
+        self.count(|counts| counts.bytes_read += len);
+        Ok(())
+    }
+
+    async fn write_from(&self, offset: u64, buf: &FrozenBuf) -> io::Result<()> {
+        let len = buf.len() as u64;
+        self.geometry.check(Extent { offset, len })?;
+        self.ffs.write(&self.file, offset, len).await?;
+        self.contents.borrow_mut().write(offset, buf);
+        self.count(|counts| counts.bytes_written += len);
+        Ok(())
+    }
+}
+
+impl Device for FileDevice {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
+        self.count(|counts| counts.reads += 1);
+        let result = self.read_into(offset, &mut buf).await;
+        self.note(&result);
+        (buf, result)
+    }
+
+    async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
+        self.count(|counts| counts.writes += 1);
+        let result = self.write_from(offset, &buf).await;
+        self.note(&result);
+        result
+    }
+
+    async fn flush(&self) -> io::Result<()> {
+        self.count(|counts| counts.flushes += 1);
+        let result = self.ffs.sync(&self.file).await;
+        self.note(&result);
+        result
+    }
+}

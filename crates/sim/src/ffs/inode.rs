@@ -1,0 +1,386 @@
+//! A file: its length and where its blocks are.
+//!
+//! All blocks but the last are whole; the last of a file without indirect blocks is as many
+//! fragments as its bytes need. There are no holes: what lies between the old end of a file and a
+//! write behind it is allocated too.
+
+use std::ops::Range;
+
+use super::directory::Directory;
+use super::groups::Groups;
+use super::parameters::DIRECT_BLOCKS;
+
+/// An inode in memory.
+#[derive(Debug)]
+pub(super) struct Inode {
+    /// Entries of a directory; `None`: a file.
+    pub(super) directory: Option<Directory>,
+    /// Bytes.
+    pub(super) size: u64,
+    /// In the order of the file, each joined with the one before where they are neighbours.
+    pieces: Vec<Piece>,
+    /// Indirect blocks in the order in which they became necessary.
+    pub(super) indirect: Vec<u64>,
+    /// Whether a name leads to it.
+    pub(super) named: bool,
+    /// How often it is open.
+    pub(super) opens: u32,
+    /// Behind the last byte read: a read that begins there is sequential.
+    pub(super) next_read: u64,
+    /// Blocks that were written one after another and have not left for the disk.
+    pub(super) row: Range<u64>,
+    /// Bytes on their way to the disk.
+    pub(super) leaving: u64,
+}
+
+/// Fragments of a file that are neighbours on the disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// The first of them, counted from the beginning of the file.
+    pub(super) first: u64,
+    /// Where it lies.
+    pub(super) at: u64,
+    /// How many.
+    pub(super) count: u64,
+}
+
+/// A block of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its first fragment.
+    pub(super) at: u64,
+    /// Its fragments.
+    pub(super) count: u64,
+}
+
+/// What the growth of a file touched.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// Groups whose bitmaps changed, each once.
+    pub(super) groups: Vec<u32>,
+    /// New indirect blocks.
+    pub(super) indirect: Vec<u64>,
+    /// The block that was the last one, when it lies elsewhere now.
+    pub(super) moved: Option<u64>,
+}
+
+impl Growth {
+    fn touch(&mut self, group: u32) {
+        if !self.groups.contains(&group) {
+            self.groups.push(group);
+        }
+    }
+}
+
+/// There is no room on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// The sizes by which a file is cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Units {
+    /// Bytes of a fragment.
+    pub(super) fragment: u64,
+    /// Fragments of a block.
+    pub(super) per_block: u64,
+    /// Blocks that an indirect block points to.
+    pub(super) per_indirect: u64,
+    /// Blocks of a file in one group.
+    pub(super) group_share: u64,
+}
+
+impl Units {
+    /// Bytes of a block.
+    pub(super) fn block(&self) -> u64 {
+        self.fragment * self.per_block
+    }
+
+    /// Fragments that a file of `size` bytes has.
+    pub(super) fn fragments(&self, size: u64) -> u64 {
+        let fragments = size.div_ceil(self.fragment);
+        if fragments > DIRECT_BLOCKS * self.per_block {
+            fragments.next_multiple_of(self.per_block)
+        } else {
+            fragments
+        }
+    }
+
+    /// Indirect blocks of a file with so many blocks: one for each `per_indirect` behind the direct
+    /// ones, and one more that leads to all but the first.
+    fn indirect(&self, blocks: u64) -> u64 {
+        match blocks.saturating_sub(DIRECT_BLOCKS).div_ceil(self.per_indirect) {
+            0 => 0,
+            1 => 1,
+            more => more + 1,
+        }
+    }
+}
+
+impl Inode {
+    /// An empty file or directory.
+    pub(super) fn new(directory: Option<Directory>) -> Inode {
+        Inode {
+            directory,
+            size: 0,
+            pieces: Vec::new(),
+            indirect: Vec::new(),
+            named: true,
+            opens: 0,
+            next_read: 0,
+            row: 0..0,
+            leaving: 0,
+        }
+    }
+
+    /// Its runs on the disk.
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Fragments of the file.
+    fn fragments(&self) -> u64 {
+        self.pieces.last().map_or(0, |piece| piece.first + piece.count)
+    }
+
+    /// Blocks of the file, the last one counted even if it is a few fragments.
+    pub(super) fn blocks(&self, units: &Units) -> u64 {
+        self.fragments().div_ceil(units.per_block)
+    }
+
+    /// Where block `number` lies.
+    pub(super) fn place(&self, units: &Units, number: u64) -> Option<Place> {
+        let first = number * units.per_block;
+        let index = self.pieces.partition_point(|piece| piece.first + piece.count <= first);
+        let piece = self.pieces.get(index)?;
+        let within = first - piece.first;
+        let count = (piece.count - within).min(units.per_block);
+        Some(Place { at: piece.at + within, count })
+    }
+
+    /// The indirect blocks through which block `number` is found, the first to read first.
+    pub(super) fn way_to(&self, units: &Units, number: u64) -> Vec<u64> {
+        let Some(behind) = number.checked_sub(DIRECT_BLOCKS) else { return Vec::new() };
+        // In the order of becoming necessary: the first, the one that leads to the others, those.
+        let which = match behind / units.per_indirect {
+            0 => vec![0],
+            more => vec![1, more as usize + 1],
+        };
+        which.into_iter().filter_map(|index| self.indirect.get(index).copied()).collect()
+    }
+
+    /// Makes the file `size` bytes long, which is more than it is. `home` is where the data of its
+    /// inode's group begins.
+    pub(super) fn grow(
+        &mut self,
+        groups: &mut Groups,
+        units: &Units,
+        size: u64,
+        home: u64,
+    ) -> Result<Growth, Full> {
+        let (have, want) = (self.fragments(), units.fragments(size));
+        let blocks = want.div_ceil(units.per_block);
+        let indirect = units.indirect(blocks) - self.indirect.len() as u64;
+        let mut growth = Growth::default();
+        if want > have {
+            let more = blocks - have / units.per_block + indirect;
+            if !groups.has_room(more) {
+                return Err(Full);
+            }
+            self.take(groups, units, want, home, &mut growth);
+        }
+        self.size = size;
+        Ok(growth)
+    }
+
+    /// Takes fragments until there are `want`; there is room.
+    fn take(
+        &mut self,
+        groups: &mut Groups,
+        units: &Units,
+        want: u64,
+        home: u64,
+        growth: &mut Growth,
+    ) {
+        let per_block = units.per_block;
+        while self.fragments() < want {
+            let have = self.fragments();
+            let number = have / per_block;
+            let count = (want - number * per_block).min(per_block);
+            let indirect = units.indirect(number + 1);
+            while (self.indirect.len() as u64) < indirect {
+                let near = self.near(groups, units, number, home);
+                let at = groups.take_block(near).expect("there is room");
+                growth.touch(groups.layout.group_of(at));
+                growth.indirect.push(at);
+                self.indirect.push(at);
+            }
+            let near = self.near(groups, units, number, home);
+            if have > number * per_block {
+                self.lengthen_last(groups, units, (number, count), near, growth);
+                continue;
+            }
+            let at = take(groups, near, count, per_block);
+            growth.touch(groups.layout.group_of(at));
+            self.push(Piece { first: number * per_block, at, count });
+        }
+    }
+
+    /// Gives the last block, which has a few fragments, `count` of them: in its place if those
+    /// behind it are free, else elsewhere.
+    fn lengthen_last(
+        &mut self,
+        groups: &mut Groups,
+        units: &Units,
+        (number, count): (u64, u64),
+        near: u64,
+        growth: &mut Growth,
+    ) {
+        let Place { at, count: have } = self.place(units, number).expect("it is the last one");
+        growth.touch(groups.layout.group_of(at));
+        if groups.extend(at, have, count) {
+            self.push(Piece {
+                first: number * units.per_block + have,
+                at: at + have,
+                count: count - have,
+            });
+            return;
+        }
+        let new = take(groups, near, count, units.per_block);
+        growth.touch(groups.layout.group_of(new));
+        growth.moved = Some(number);
+        groups.give_back(at, have);
+        let last = self.pieces.last_mut().expect("it is the last one");
+        last.count -= have;
+        if last.count == 0 {
+            self.pieces.pop();
+        }
+        self.push(Piece { first: number * units.per_block, at: new, count });
+    }
+
+    /// Where block `number` had best lie: behind the block before it; at the beginning of its
+    /// inode's group if it is the first; in another group when the file has had its share of one.
+    fn near(&self, groups: &Groups, units: &Units, number: u64, home: u64) -> u64 {
+        let Some(before) = number.checked_sub(1).and_then(|before| self.place(units, before))
+        else {
+            return home;
+        };
+        let moves = number == DIRECT_BLOCKS || number.is_multiple_of(units.group_share);
+        match moves && number >= DIRECT_BLOCKS {
+            true => groups.next_group(groups.layout.group_of(before.at)),
+            false => before.at + before.count,
+        }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        match self.pieces.last_mut() {
+            Some(last) if last.at + last.count == piece.at => last.count += piece.count,
+            _ => self.pieces.push(piece),
+        }
+    }
+
+    /// Frees everything; returns the groups whose bitmaps changed.
+    pub(super) fn free(&mut self, groups: &mut Groups, units: &Units) -> Vec<u32> {
+        let mut growth = Growth::default();
+        for piece in std::mem::take(&mut self.pieces) {
+            growth.touch(groups.layout.group_of(piece.at));
+            groups.give_back(piece.at, piece.count);
+        }
+        for at in std::mem::take(&mut self.indirect) {
+            growth.touch(groups.layout.group_of(at));
+            groups.give_back(at, units.per_block);
+        }
+        self.size = 0;
+        growth.groups
+    }
+}
+
+/// Takes a block or fragments; there is room.
+fn take(groups: &mut Groups, near: u64, count: u64, per_block: u64) -> u64 {
+    let taken = match count == per_block {
+        true => groups.take_block(near),
+        false => groups.take_fragments(near, count),
+    };
+    taken.expect("there is room")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ffs::parameters::Parameters;
+
+    fn parts() -> (Groups, Units) {
+        let parameters =
+            Parameters { group: 4 << 20, group_share: 100, ..Parameters::ucfs_ffs(64 << 20) };
+        let units = Units { fragment: 1_024, per_block: 4, per_indirect: 1_024, group_share: 100 };
+        (Groups::new(&parameters, 64 << 20), units)
+    }
+
+    #[test]
+    fn a_small_file_is_whole_blocks_and_fragments() {
+        let (mut groups, units) = parts();
+        let home = groups.data_of(3);
+        let mut file = Inode::new(None);
+        let growth = file.grow(&mut groups, &units, 9_300, home).unwrap();
+        assert_eq!(growth.groups, [3]);
+        assert_eq!(file.place(&units, 0), Some(Place { at: home, count: 4 }));
+        assert_eq!(file.place(&units, 2), Some(Place { at: home + 8, count: 2 }));
+        assert_eq!(file.place(&units, 3), None);
+        assert_eq!(file.pieces().len(), 1);
+        // In its place, as the fragments behind it are free.
+        file.grow(&mut groups, &units, 11_000, home).unwrap();
+        assert_eq!(file.place(&units, 2), Some(Place { at: home + 8, count: 3 }));
+        // Another file takes the next one: the last block moves.
+        let mut other = Inode::new(None);
+        other.grow(&mut groups, &units, 1, home + 8).unwrap();
+        assert_eq!(other.place(&units, 0), Some(Place { at: home + 11, count: 1 }));
+        let growth = file.grow(&mut groups, &units, 12_288, home).unwrap();
+        assert_eq!(growth.moved, Some(2));
+        assert_eq!(file.place(&units, 2), Some(Place { at: home + 12, count: 4 }));
+        file.free(&mut groups, &units);
+        assert_eq!(groups.used(), 1);
+    }
+
+    #[test]
+    fn a_large_file_moves_on_and_has_indirect_blocks() {
+        let (mut groups, units) = parts();
+        let home = groups.data_of(0);
+        let mut file = Inode::new(None);
+        let growth = file.grow(&mut groups, &units, 4_096 * 350 - 5, home).unwrap();
+        let group_of =
+            |file: &Inode, number| groups.layout.group_of(file.place(&units, number).unwrap().at);
+        let of: Vec<u32> = [0, 11, 12, 99, 100, 199, 200, 349].map(|n| group_of(&file, n)).into();
+        assert_eq!(of, [0, 0, 1, 1, 2, 2, 3, 4]);
+        assert_eq!(growth.indirect.len(), 1);
+        assert_eq!(file.way_to(&units, 11), Vec::<u64>::new());
+        assert_eq!(file.way_to(&units, 12), growth.indirect);
+        assert_eq!(file.place(&units, 349).unwrap().count, 4);
+        assert_eq!(groups.used(), 351 * 4);
+        file.free(&mut groups, &units);
+        assert_eq!(groups.used(), 0);
+        groups.audit().unwrap();
+    }
+
+    #[test]
+    fn the_second_indirect_block_needs_one_that_leads_to_it() {
+        let (mut groups, units) = parts();
+        let mut file = Inode::new(None);
+        let home = groups.data_of(0);
+        file.grow(&mut groups, &units, 4_096 * (12 + 2_048 + 1), home).unwrap();
+        assert_eq!(file.indirect.len(), 4);
+        let way = |number| file.way_to(&units, number);
+        assert_eq!(way(12 + 1_023), [file.indirect[0]]);
+        assert_eq!(way(12 + 1_024), [file.indirect[1], file.indirect[2]]);
+        assert_eq!(way(12 + 2_048), [file.indirect[1], file.indirect[3]]);
+    }
+
+    #[test]
+    fn a_full_disk_changes_nothing() {
+        let (mut groups, units) = parts();
+        let home = groups.data_of(0);
+        let mut file = Inode::new(None);
+        file.grow(&mut groups, &units, 5_000, home).unwrap();
+        let used = groups.used();
+        assert_eq!(file.grow(&mut groups, &units, 64 << 20, home).unwrap_err(), Full);
+        assert_eq!((file.size, groups.used()), (5_000, used));
+    }
+}
