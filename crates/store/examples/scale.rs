@@ -1,12 +1,12 @@
 //! A cache of 100 million objects and 1.2 TB, on a device whose contents are computed from the
 //! position: nothing of what was stored before the start is kept anywhere.
 //!
-//! `cargo run --release -p store --example scale [-- OBJECTS]`
+//! `cargo run --release -p store --example scale [-- OBJECTS [DIRECTORY]]`
 //!
 //! The cache looks as if its process had been killed. It is started; objects chosen at random are
 //! read and compared byte by byte; others are stored until clusters are evicted for them; then it is
 //! stopped in order and started again. What is written after the start is kept
-//! (`support/elided.rs`).
+//! (`support/elided.rs`). With DIRECTORY the starts are added to its `recovery-cost.csv`.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -16,6 +16,7 @@ mod support;
 
 use std::cell::Cell;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,14 @@ use device::{Device, FrozenBuf, Geometry, IoBuf};
 use store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
 use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
 use support::elided::{ElidedDevice, FILLER};
+use support::recovery::Start;
 use support::{TokioClock, processor_seconds};
 use tokio::task::LocalSet;
 
 /// Bytes of body, metadata and key of an object.
 const OBJECT: u64 = RECORD_LEN as u64;
+/// Lookups between two turns of the recovery.
+const LOOKUPS_PER_TURN: usize = 1000;
 /// Objects looked up.
 const LOOKUPS: u64 = 100_000;
 
@@ -79,28 +83,38 @@ async fn open(device: &Rc<ClockedDevice>, objects: u64) -> Cache {
 }
 
 /// Opens the cache; says when it answered first and when its index was whole.
-async fn start(device: &Rc<ClockedDevice>, objects: u64, what: &str) -> Cache {
+async fn start(
+    device: &Rc<ClockedDevice>,
+    objects: u64,
+    after: &str,
+    directory: Option<&Path>,
+) -> Cache {
     let (started, processor, before) = (Instant::now(), processor_seconds(), device.read.get());
     let cache = open(device, objects).await;
     let filled = device.device.filled();
     let mut random = fastrand::Rng::with_seed(1);
+    let mut turns = 0;
     while let Lookup::Miss = cache.lookup(&filled.key(random.u64(..objects))).await {
-        tokio::task::yield_now().await;
+        turns += 1;
+        if turns % LOOKUPS_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+        }
     }
     let first = started.elapsed().as_secs_f64();
     while cache.stats()[0].recovering {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let now = device.read.get();
-    println!(
-        "{what}: first hit after {first:.2} s, index whole after {:.2} s; {:.2} s of processor, \
-         {:.2} s of it the device's; {} reads, {:.3}% of the device",
-        started.elapsed().as_secs_f64(),
-        processor_seconds() - processor,
-        now.2 - before.2,
-        now.0 - before.0,
-        (now.1 - before.1) as f64 * 100.0 / device.geometry().len as f64,
-    );
+    let start = Start {
+        layout: "cluster".to_owned(),
+        objects,
+        after: after.to_owned(),
+        first_hit: first,
+        whole: started.elapsed().as_secs_f64(),
+        processor: processor_seconds() - processor - (now.2 - before.2),
+        percent_read: (now.1 - before.1) as f64 * 100.0 / device.geometry().len as f64,
+    };
+    start.tell(directory);
     tell(&cache);
     cache
 }
@@ -175,23 +189,23 @@ async fn store(cache: &Cache, device: &ClockedDevice, count: u64) {
     tell(cache);
 }
 
-async fn run(objects: u64) {
+async fn run(objects: u64, directory: Option<&Path>) {
     // The index is 90% full when the cache is; a hundredth of the clusters is free.
     let len = objects * OBJECT / 100 * 101 + (1 << 30);
-    let written = ElidedDevice::new(len);
+    let written = ElidedDevice::new(len).without_yielding();
     let format = FormatOptions { mean_object: OBJECT as u32, ..FormatOptions::default() };
     store::format(&written, &format, [7; 48], 0).await.unwrap();
     let filled = ComputedClusters::fill(&written, objects).await.unwrap();
     let device = ComputedDevice::new(written, filled);
     let device = Rc::new(ClockedDevice { device, read: Cell::default() });
     println!("{objects} objects on {:.3} TB, computed", len as f64 / 1e12);
-    let cache = start(&device, objects, "after a kill").await;
+    let cache = start(&device, objects, "kill", directory).await;
     read(&cache, &device, objects).await;
     // More than is free.
     store(&cache, &device, objects / 50).await;
     assert!(cache.shutdown().await, "the cache stopped in order");
     drop(cache);
-    start(&device, objects, "after an orderly stop").await.shutdown().await;
+    start(&device, objects, "stop", directory).await.shutdown().await;
     println!(
         "{:.2} GB of memory at most, the device's included",
         support::peak_bytes() as f64 / 1e9
@@ -199,8 +213,9 @@ async fn run(objects: u64) {
 }
 
 fn main() {
-    let objects =
-        std::env::args().nth(1).map_or(100_000_000, |text| text.parse().expect("OBJECTS"));
+    let mut arguments = std::env::args().skip(1);
+    let objects = arguments.next().map_or(100_000_000, |text| text.parse().expect("OBJECTS"));
+    let directory = arguments.next().map(PathBuf::from);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, run(objects));
+    LocalSet::new().block_on(&runtime, run(objects, directory.as_deref()));
 }

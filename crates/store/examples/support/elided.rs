@@ -3,8 +3,8 @@
 //! some 300 bytes of memory per object, and every header, key, checksum and journal block in it is
 //! stored and read back as it was written.
 //!
-//! Every operation completes at once. What the device itself costs is clocked, so that a benchmark
-//! can take it off.
+//! Every operation completes at once, but reads let the other tasks go on before they end, as those of
+//! a real device would. What the device itself costs is clocked, so that a benchmark can take it off.
 
 use super::processor_seconds;
 use std::cell::{Cell, RefCell};
@@ -46,6 +46,8 @@ pub struct ElidedDevice {
     shelves: RefCell<Vec<Box<[Page]>>>,
     /// Writes beyond here are forgotten.
     keeps: u64,
+    /// Whether a read lets others go on before it ends.
+    yields: bool,
     asked: Cell<Asked>,
 }
 
@@ -53,12 +55,23 @@ impl ElidedDevice {
     /// A device of `len` bytes, all zero.
     pub fn new(len: u64) -> ElidedDevice {
         let len = len.next_multiple_of(PAGE as u64);
-        ElidedDevice { len, shelves: RefCell::default(), keeps: len, asked: Cell::default() }
+        ElidedDevice {
+            len,
+            shelves: RefCell::default(),
+            keeps: len,
+            yields: true,
+            asked: Cell::default(),
+        }
     }
 
     /// A device that keeps only what is written in its first `keeps` bytes: enough to be filled.
     pub fn forgetful(len: u64, keeps: u64) -> ElidedDevice {
         ElidedDevice { keeps, ..ElidedDevice::new(len) }
+    }
+
+    /// The same, with reads that end at once.
+    pub fn without_yielding(self) -> ElidedDevice {
+        ElidedDevice { yields: false, ..self }
     }
 
     pub fn asked(&self) -> Asked {
@@ -91,6 +104,10 @@ impl Device for ElidedDevice {
             asked.reads += 1;
             asked.read_bytes += len;
         });
+        drop(shelves);
+        if self.yields {
+            super::yield_now().await;
+        }
         (buf, Ok(()))
     }
 

@@ -4,7 +4,10 @@
 // No benchmark uses all of it.
 #![allow(dead_code)]
 
+pub mod arm;
 pub mod elided;
+pub mod objects;
+pub mod recovery;
 
 use std::path::Path;
 use std::rc::Rc;

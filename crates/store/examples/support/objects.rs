@@ -1,0 +1,67 @@
+//! Objects such as those of the web: lognormal sizes, median 3.3 KB, mean 12 KB; bodies of filler.
+
+use bytes::Bytes;
+use device::Device;
+use store::{Hint, Key, Locality, Lookup, Store};
+
+use super::TokioClock;
+use super::elided::FILLER;
+
+/// A cache on any device.
+pub type Cache<D> = Store<D, TokioClock>;
+
+/// Bytes of the metadata of an object.
+const META_LEN: usize = 200;
+/// Bytes of the largest body.
+const BODY_MAX: usize = 1 << 20;
+
+/// The key of an object.
+pub fn key(number: usize) -> Key {
+    let url = format!("f http://site{}.example/path/object-{number}", number % 1000);
+    let locality = Locality { site: number as u64 % 1000, group: number as u64 % 10_000 };
+    Key::new(url.into(), locality).unwrap()
+}
+
+/// Bytes of the body of an object, the same for a number every time.
+pub fn body_len(number: usize) -> usize {
+    let mut random = fastrand::Rng::with_seed(number as u64);
+    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+    let normal = radius * (std::f64::consts::TAU * random.f64()).cos();
+    ((3300.0 * (1.61 * normal).exp()) as usize).clamp(100, BODY_MAX)
+}
+
+/// All bodies are parts of this one.
+pub fn filler() -> Bytes {
+    Bytes::from(vec![FILLER; BODY_MAX])
+}
+
+/// Stores an object of `len` bytes; false when it was refused.
+pub async fn insert<D: Device>(
+    cache: &Cache<D>,
+    number: usize,
+    len: usize,
+    filler: &Bytes,
+) -> bool {
+    let key = key(number);
+    let token = cache.begin_fetch(&key);
+    let hint = Hint { size: Some(len as u64), ..Hint::default() };
+    let Ok(mut writer) = cache.insert(&token, &key, filler.slice(..META_LEN), hint).await else {
+        return false;
+    };
+    writer.write(filler.slice(..len)).await.is_ok() && writer.commit().await.is_ok()
+}
+
+/// Looks an object up and reads all of it; false when it is not there.
+pub async fn look_up<D: Device>(cache: &Cache<D>, number: usize) -> bool {
+    let Lookup::Hit(entry) = cache.lookup(&key(number)).await else { return false };
+    if entry.whole().is_some() {
+        return true;
+    }
+    let mut body = entry.body(0..entry.len());
+    while let Some(part) = body.next().await {
+        if part.is_err() {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,202 @@
+//! How much of a web-like load each layout and preset keeps on a disk of one size, at several
+//! utilizations, and what that costs the processor and the disk.
+//!
+//! `cargo run --release -p store --example web_load -- FILE [--objects N] [--arms ARM,…]
+//! [--csv CSV]`
+//!
+//! The cache lies on FILE (created, removed in the end) and has room for a tenth of the bytes of N
+//! objects, which 32 clients ask for by Zipf's law with exponent 0.9; what misses is stored. The
+//! second half of 2 N requests counts. Memory, tables included, is a tenth of the disk. An arm is
+//! written as `support/arm.rs` says; without `--arms` all presets are measured, and the product's
+//! with every layout, those of slots at 70, 80, 90 and 97% of the disk.
+
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
+// A benchmark reads the clock; the crate's ban is for the engine.
+#![allow(clippy::disallowed_methods)]
+
+mod support;
+
+use std::cell::RefCell;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+use store::Counters;
+use support::arm::{Arm, MEAN_OBJECT};
+use support::objects::{body_len, filler, insert, look_up};
+use support::{Engine, processor_seconds};
+use tokio::task::{JoinSet, LocalSet};
+
+/// Exponent of Zipf's law.
+const ZIPF: f64 = 0.9;
+/// Requests under way at a time.
+const CLIENTS: usize = 32;
+
+const HEADER: &str = "arm,hits_percent,hit_bytes_percent,memory_hits_percent,\
+processor_us_per_request,requests_per_second,writes_per_stored_object,\
+written_per_stored_byte,reads_per_request,refused,records,percent_full";
+
+fn all() -> Vec<Arm> {
+    let mut names = vec!["cluster".to_owned()];
+    for layout in ["stream", "unified", "buddy"] {
+        names.extend([70, 80, 90, 97].map(|percent| format!("{layout}@{percent}")));
+    }
+    names.extend(["stream", "unified", "buddy"].map(|layout| format!("{layout}:0@90")));
+    let own = store::PRESETS.iter().filter(|name| **name != "larder");
+    names.extend(own.map(|name| match *name {
+        // Else it would be taken for the product's preset with this layout.
+        "unified" => "unified/unified".to_owned(),
+        name => name.to_owned(),
+    }));
+    Arm::list(&names.join(","))
+}
+
+/// Numbers by Zipf's law, the most popular being 0.
+struct Zipf {
+    sums: Vec<f64>,
+    random: fastrand::Rng,
+}
+
+impl Zipf {
+    fn new(objects: usize) -> Zipf {
+        let mut sum = 0.0;
+        let weights = (1..=objects).map(|rank| (rank as f64).powf(-ZIPF));
+        let sums = weights.map(|weight| {
+            sum += weight;
+            sum
+        });
+        Zipf { sums: sums.collect(), random: fastrand::Rng::with_seed(3) }
+    }
+
+    fn draw(&mut self) -> usize {
+        let at = self.random.f64() * self.sums.last().unwrap();
+        self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1)
+    }
+}
+
+/// What the clients do and count.
+struct Load {
+    zipf: Zipf,
+    turns: usize,
+    hits: usize,
+    bytes: usize,
+    hit_bytes: usize,
+    stores: usize,
+    refused: usize,
+}
+
+/// Sends requests until `until` were sent.
+async fn client(cache: Engine, load: Rc<RefCell<Load>>, until: usize) {
+    let filler = filler();
+    loop {
+        let number = {
+            let mut load = load.borrow_mut();
+            if load.turns == until {
+                return;
+            }
+            load.turns += 1;
+            load.zipf.draw()
+        };
+        let len = body_len(number);
+        if look_up(&cache, number).await {
+            let mut load = load.borrow_mut();
+            load.hits += 1;
+            load.hit_bytes += len;
+            load.bytes += len;
+            continue;
+        }
+        let stored = insert(&cache, number, len, &filler).await;
+        let mut load = load.borrow_mut();
+        load.bytes += len;
+        load.stores += usize::from(stored);
+        load.refused += usize::from(!stored);
+    }
+}
+
+async fn requests(cache: &Engine, load: &Rc<RefCell<Load>>, until: usize) {
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        clients.spawn_local(client(cache.clone(), Rc::clone(load), until));
+    }
+    while let Some(ended) = clients.join_next().await {
+        ended.unwrap();
+    }
+}
+
+/// The figures of an arm, as [`HEADER`] names them.
+async fn measure(path: &Path, arm: &Arm, objects: usize) -> String {
+    let _ = std::fs::remove_file(path);
+    let size = objects as u64 * u64::from(MEAN_OBJECT) / 10;
+    let records = objects / 5;
+    let options = arm.options(records, size / 10);
+    let (cache, device) = support::open(path, size, &arm.format(records), options).await;
+    let load = Load {
+        zipf: Zipf::new(objects),
+        turns: 0,
+        hits: 0,
+        bytes: 0,
+        hit_bytes: 0,
+        stores: 0,
+        refused: 0,
+    };
+    let load = Rc::new(RefCell::new(load));
+    requests(&cache, &load, objects).await;
+    let zipf = std::mem::replace(&mut load.borrow_mut().zipf, Zipf::new(1));
+    load.replace(Load { zipf, turns: 0, hits: 0, bytes: 0, hit_bytes: 0, stores: 0, refused: 0 });
+    let (processor, started) = (processor_seconds(), Instant::now());
+    let (before, counters) = (device.counters().snapshot(), cache.stats()[0].counters);
+    requests(&cache, &load, objects).await;
+    let (processor, wall) = (processor_seconds() - processor, started.elapsed().as_secs_f64());
+    let (now, stats) = (device.counters().snapshot(), cache.stats()[0]);
+    let since = |of: fn(&Counters) -> u64| (of(&stats.counters) - of(&counters)) as f64;
+    let load = load.borrow();
+    let each = |count: f64| count / objects as f64;
+    let figures = format!(
+        "{arm},{:.2},{:.2},{:.2},{:.2},{:.0},{:.4},{:.4},{:.3},{},{},{}",
+        each(load.hits as f64) * 100.0,
+        load.hit_bytes as f64 * 100.0 / load.bytes as f64,
+        each(since(|counters| counters.memory_hits)) * 100.0,
+        each(processor) * 1e6,
+        objects as f64 / wall,
+        (now.writes - before.writes) as f64 / load.stores as f64,
+        (now.bytes_written - before.bytes_written) as f64 / since(|c| c.inserted_bytes),
+        each((now.reads - before.reads) as f64),
+        load.refused,
+        stats.index_entries,
+        stats.percent_full(),
+    );
+    cache.shutdown().await;
+    std::fs::remove_file(path).unwrap();
+    figures
+}
+
+fn main() {
+    let (mut objects, mut arms, mut csv) = (500_000, all(), None);
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().expect("usage: web_load FILE [--objects N] [--arms ARM,…]");
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_else(|| panic!("{name} wants a value"));
+        match name.as_str() {
+            "--objects" => objects = value.parse().expect("--objects: a number"),
+            "--arms" => arms = Arm::list(&value),
+            "--csv" => csv = Some(OpenOptions::new().append(true).create(true).open(value)),
+            _ => panic!("expected --objects, --arms or --csv, got {name}"),
+        }
+    }
+    assert!(objects >= 10_000, "--objects: 10,000 at least");
+    let mut csv = csv.map(|file| file.expect("--csv: a file that can be written"));
+    println!("{HEADER}");
+    if let Some(csv) = csv.as_mut().filter(|file| file.metadata().unwrap().len() == 0) {
+        writeln!(csv, "{HEADER}").unwrap();
+    }
+    for arm in arms {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let figures = LocalSet::new().block_on(&runtime, measure(Path::new(&file), &arm, objects));
+        println!("{figures}");
+        if let Some(csv) = &mut csv {
+            writeln!(csv, "{figures}").unwrap();
+        }
+    }
+}
