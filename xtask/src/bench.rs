@@ -48,6 +48,12 @@ pub struct Options {
     /// Only the systems whose names contain this, such as "1 worker" or "nginx".
     #[arg(long, default_value = "")]
     pub systems: String,
+    /// Larder with these layouts instead of its default, divided by commas: each is a system.
+    #[arg(long, value_delimiter = ',')]
+    pub layout: Vec<String>,
+    /// Larder with these presets, likewise.
+    #[arg(long, value_delimiter = ',')]
+    pub preset: Vec<String>,
     /// Writes the figures to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -64,10 +70,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
     let origin = origin::start()?;
-    let mut systems = vec![System::larder(1)?];
-    if process::cores() > 1 {
-        systems.push(System::larder(process::cores())?);
-    }
+    let mut systems = larders(options)?;
     match System::nginx() {
         Some(nginx) => systems.push(nginx),
         None => println!("SKIPPED: nginx is not installed, there is nothing to compare with"),
@@ -83,6 +86,25 @@ pub fn run(options: &Options) -> Result<(), String> {
         report::write(path, &rows, options)?;
     }
     Ok(())
+}
+
+/// Larder as the options say: its default on one worker and on all cores, or each layout and preset
+/// on one worker.
+fn larders(options: &Options) -> Result<Vec<System>, String> {
+    let layouts = options.layout.iter().map(|name| ("layout", name));
+    let presets = options.preset.iter().map(|name| ("preset", name));
+    let variants: Vec<_> = layouts.chain(presets).collect();
+    if variants.is_empty() {
+        let cores = process::cores();
+        let workers = if cores > 1 { vec![1, cores] } else { vec![1] };
+        return workers.into_iter().map(System::larder).collect();
+    }
+    let larder = |(setting, name): (&str, &String)| {
+        let mut system = System::larder(1)?;
+        system.set(setting, name);
+        Ok(system)
+    };
+    variants.into_iter().map(larder).collect()
 }
 
 /// The same chore in a release build: an unoptimised load generator would measure itself.

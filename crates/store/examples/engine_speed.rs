@@ -1,9 +1,10 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [PRESET [UNIT]]]`
+//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT]]]`
 //!
-//! The read unit is object, cluster or auto, or the preset's. Lookups come at random, or page by
+//! ARM is a preset or a layout (`support/arm.rs`). The read unit is object, cluster or auto, or the
+//! preset's. Lookups come at random, or page by
 //! page: 100 objects of one group, which were stored together, one after another.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
@@ -16,8 +17,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, PRESETS, Preset, ReadUnit};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit};
 use support::Engine;
+use support::arm::Arm;
 use tokio::task::{JoinSet, LocalSet};
 
 /// User and system seconds of this process so far.
@@ -88,11 +90,9 @@ fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
     );
 }
 
-async fn run(directory: &Path, body_len: usize, preset: Preset) {
+async fn run(directory: &Path, body_len: usize, format: FormatOptions, options: Options) {
     let path = directory.join("engine_speed.larder");
     let _ = std::fs::remove_file(&path);
-    let options = Options { memory: 256 << 20, ..preset.options };
-    let format = FormatOptions { mean_object: 3000, ..preset.format };
     let (store, device) = support::open(&path, 10 << 30, &format, options).await;
 
     let count = 100_000;
@@ -133,17 +133,18 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("usage: engine_speed DIRECTORY [BODY_BYTES]");
     let body_len = arguments.next().map_or(3000, |bytes| bytes.parse().expect("a number"));
-    let name = arguments.next();
-    let name = name.as_deref().unwrap_or("larder");
-    let mut preset =
-        store::preset(name).unwrap_or_else(|| panic!("expected one of {PRESETS:?}, got {name}"));
-    preset.options.read_unit = match arguments.next().as_deref() {
-        None => preset.options.read_unit,
+    let arms = Arm::list(&arguments.next().unwrap_or_else(|| "larder".to_owned()));
+    let [arm] = &arms[..] else { panic!("one arm at a time") };
+    let records = (10 << 30) / 3000;
+    let mut options = arm.options(records, 256 << 20);
+    options.read_unit = match arguments.next().as_deref() {
+        None => options.read_unit,
         Some("auto") => ReadUnit::Auto,
         Some("object") => ReadUnit::Object,
         Some("cluster") => ReadUnit::Cluster,
         Some(other) => panic!("expected object, cluster or auto, got {other}"),
     };
+    let format = FormatOptions { mean_object: 3000, ..arm.format(records) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, preset));
+    LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, format, options));
 }

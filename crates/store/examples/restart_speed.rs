@@ -1,10 +1,11 @@
 //! How long a start takes: after an orderly stop and after a kill, with many objects.
 //!
-//! `cargo run --release -p store --example restart_speed -- FILE OBJECTS [BODY_BYTES]`
+//! `cargo run --release -p store --example restart_speed -- FILE OBJECTS [BODY_BYTES [ARM]]`
 //!
 //! Fills a cache on FILE (created, as large as needed), stops it in order, times the next start to
 //! its first hit; then starts it, goes away without a stop, and times the start after that to its
-//! first hit and to the end of recovery. The file is removed in the end.
+//! first hit and to the end of recovery. The file is removed in the end. ARM is a preset or a
+//! layout (`support/arm.rs`).
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -13,11 +14,14 @@
 mod support;
 
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options};
-use support::Engine;
+use device::{AnyDevice, Device};
+use store::{Hint, Key, Locality, Lookup};
+use support::arm::Arm;
+use support::{Engine, processor_seconds};
 use tokio::task::LocalSet;
 
 /// What a run works with.
@@ -25,6 +29,7 @@ struct Plan {
     path: String,
     objects: usize,
     body_len: usize,
+    arm: Arm,
 }
 
 fn key(number: usize) -> Key {
@@ -33,22 +38,33 @@ fn key(number: usize) -> Key {
         .unwrap()
 }
 
+/// A cache that has just been opened.
+struct Opened {
+    store: Engine,
+    device: Rc<AnyDevice>,
+    started: Instant,
+    processor: f64,
+}
+
 /// One life of the cache: opened, used by `body`, and left in order or not.
-fn life<T>(plan: &Plan, orderly: bool, body: impl AsyncFnOnce(&Engine, Instant) -> T) -> T {
+fn life(plan: &Plan, orderly: bool, body: impl AsyncFnOnce(&Opened)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let started = Instant::now();
-        let size = (plan.objects * (plan.body_len + 500)) as u64 * 5 / 4 + (64 << 20);
-        let options = Options { memory: 512 << 20, ..Options::default() };
-        let mean_object = (plan.body_len + 400) as u32;
-        let format = FormatOptions { mean_object, ..FormatOptions::default() };
-        let (store, _) = support::open(Path::new(&plan.path), size, &format, options).await;
-        let value = body(&store, started).await;
+        let (started, processor) = (Instant::now(), processor_seconds());
+        // Rounded up to slots, with room for a layout that wants a quarter free.
+        let record = (plan.body_len + 400).next_multiple_of(512) as u64;
+        let size = plan.objects as u64 * record * 3 / 2 + (64 << 20);
+        let records = plan.objects * 10 / 9;
+        let mut options = plan.arm.options(records, 0);
+        options.memory = (256 << 20) + plan.arm.tables(records);
+        let format = plan.arm.format(records);
+        let (store, device) = support::open(Path::new(&plan.path), size, &format, options).await;
+        let opened = Opened { store, device, started, processor };
+        body(&opened).await;
         if orderly {
-            assert!(store.shutdown().await, "the cache stopped in order");
+            assert!(opened.store.shutdown().await, "the cache stopped in order");
         }
-        value
-    })
+    });
 }
 
 async fn fill(store: &Engine, plan: &Plan) {
@@ -65,51 +81,64 @@ async fn fill(store: &Engine, plan: &Plan) {
     tokio::time::sleep(Duration::from_secs(2)).await;
 }
 
-async fn first_hit(store: &Engine, plan: &Plan, started: Instant, what: &str) {
+/// Waits for the first hit and the end of recovery, and tells when they were.
+async fn tell_start(opened: &Opened, plan: &Plan, what: &str) {
+    let Opened { store, device, started, processor } = opened;
     let mut number = plan.objects;
     loop {
         number = if number == 0 { plan.objects - 1 } else { number - 1 };
         if let Lookup::Hit(_) = store.lookup(&key(number)).await {
-            println!("{what}: first hit after {:.3} s", started.elapsed().as_secs_f64());
-            return;
+            break;
         }
-        tokio::task::yield_now().await;
+        if number.is_multiple_of(1000) {
+            tokio::task::yield_now().await;
+        }
     }
+    let first = started.elapsed().as_secs_f64();
+    while store.stats()[0].recovering {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let stats = &store.stats()[0];
+    println!(
+        "{what}: first hit after {first:.3} s, index whole after {:.3} s; {:.3} s of processor, \
+         {:.3} GB read of {:.3}; {} records",
+        started.elapsed().as_secs_f64(),
+        processor_seconds() - processor,
+        device.counters().snapshot().bytes_read as f64 / 1e9,
+        device.geometry().len as f64 / 1e9,
+        stats.index_entries,
+    );
 }
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: restart_speed FILE OBJECTS [BODY_BYTES]";
+    let usage = "usage: restart_speed FILE OBJECTS [BODY_BYTES [ARM]]";
     let plan = Plan {
         path: arguments.next().expect(usage),
         objects: arguments.next().expect(usage).parse().expect("a number"),
         body_len: arguments.next().map_or(200, |bytes| bytes.parse().expect("a number")),
+        arm: Arm::list(&arguments.next().unwrap_or_else(|| "larder".to_owned())).remove(0),
     };
-    let filled = Instant::now();
-    life(&plan, true, async |store, _| fill(store, &plan).await);
-    println!("filled with {} objects in {:.1} s", plan.objects, filled.elapsed().as_secs_f64());
-    life(&plan, false, async |store, started| {
-        first_hit(store, &plan, started, "after an orderly stop").await;
-        let stats = &store.stats()[0];
+    let _ = std::fs::remove_file(&plan.path);
+    life(&plan, true, async |opened| {
+        fill(&opened.store, &plan).await;
         println!(
-            "{} records, index {:.2} bytes each at {:.0}% load, cluster table {:.3}",
-            stats.index_entries,
+            "filled with {} objects in {:.1} s, {:.1} s of processor",
+            plan.objects,
+            opened.started.elapsed().as_secs_f64(),
+            processor_seconds() - opened.processor,
+        );
+    });
+    life(&plan, false, async |opened| {
+        tell_start(opened, &plan, "after an orderly stop").await;
+        let stats = &opened.store.stats()[0];
+        println!(
+            "index {:.2} bytes for each record at {:.0}% load, tables {:.3}",
             stats.index_bytes as f64 / stats.index_entries as f64,
             stats.index_load * 100.0,
             stats.cluster_table_bytes as f64 / stats.index_entries as f64,
         );
     });
-    life(&plan, true, async |store, started| {
-        first_hit(store, &plan, started, "after a kill").await;
-        while store.stats()[0].recovering {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let stats = &store.stats()[0];
-        println!(
-            "after a kill: {} records, index whole after {:.3} s",
-            stats.index_entries,
-            started.elapsed().as_secs_f64()
-        );
-    });
+    life(&plan, true, async |opened| tell_start(opened, &plan, "after a kill").await);
     std::fs::remove_file(&plan.path).unwrap();
 }

@@ -4,8 +4,8 @@
 //! `cargo run --release -p store --example scale [-- OBJECTS [DIRECTORY]]`
 //!
 //! The cache looks as if its process had been killed. It is started; objects chosen at random are
-//! read and compared byte by byte; others are stored until clusters are evicted for them; then it is
-//! stopped in order and started again. What is written after the start is kept
+//! read and compared byte by byte; others are stored until clusters are evicted for them; then it
+//! is stopped in order and started again. What is written after the start is kept
 //! (`support/elided.rs`). With DIRECTORY the starts are added to its `recovery-cost.csv`.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]

@@ -151,7 +151,7 @@ async fn measure(path: &Path, arm: &Arm, objects: usize) -> String {
     let (processor, wall) = (processor_seconds() - processor, started.elapsed().as_secs_f64());
     let (now, stats) = (device.counters().snapshot(), cache.stats()[0]);
     let since = |of: fn(&Counters) -> u64| (of(&stats.counters) - of(&counters)) as f64;
-    let load = load.borrow();
+    let load = Rc::try_unwrap(load).ok().expect("no client is left").into_inner();
     let each = |count: f64| count / objects as f64;
     let figures = format!(
         "{arm},{:.2},{:.2},{:.2},{:.2},{:.0},{:.4},{:.4},{:.3},{},{},{}",

@@ -24,7 +24,7 @@ pub struct System {
 }
 
 enum Kind {
-    Larder { workers: usize },
+    Larder { workers: usize, settings: Vec<String> },
     Nginx,
 }
 
@@ -47,7 +47,15 @@ impl System {
         let workers_shown =
             if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
         let name = format!("larder, {workers_shown}");
-        Ok(System { name, kind: Kind::Larder { workers }, program })
+        Ok(System { name, kind: Kind::Larder { workers, settings: Vec::new() }, program })
+    }
+
+    /// Starts larder with `--setting value`, which then is part of the name.
+    pub fn set(&mut self, setting: &str, value: &str) {
+        if let Kind::Larder { settings, .. } = &mut self.kind {
+            settings.extend([format!("--{setting}"), value.to_owned()]);
+            self.name = format!("{}, {setting} {value}", self.name);
+        }
     }
 
     /// nginx with one worker; `None` when it is not installed.
@@ -74,13 +82,14 @@ impl System {
         let log =
             fs::File::create(directory.path().join("log")).map_err(|e| format!("log: {e}"))?;
         let mut command = Command::new(&self.program);
-        match self.kind {
-            Kind::Larder { workers } => {
+        match &self.kind {
+            Kind::Larder { workers, settings } => {
                 command.arg("serve").arg("--cache").arg(directory.path().join("cache"));
                 command.args(["--cache-size", "2G", "--workers", &workers.to_string()]);
                 command.args(["--memory", &format!("{}M", scenario.memory_mib)]);
                 command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
                 command.args(["--reverse", &format!("http://{origin}")]);
+                command.args(settings);
             }
             Kind::Nginx => {
                 let path = directory.path().join("nginx.conf");

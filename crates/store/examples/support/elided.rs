@@ -3,8 +3,9 @@
 //! some 300 bytes of memory per object, and every header, key, checksum and journal block in it is
 //! stored and read back as it was written.
 //!
-//! Every operation completes at once, but reads let the other tasks go on before they end, as those of
-//! a real device would. What the device itself costs is clocked, so that a benchmark can take it off.
+//! Every operation completes at once, but reads let the other tasks go on before they end, as those
+//! of a real device would. What the device itself costs is clocked, so that a benchmark can take it
+//! off.
 
 use super::processor_seconds;
 use std::cell::{Cell, RefCell};
@@ -78,6 +79,15 @@ impl ElidedDevice {
         self.asked.get()
     }
 
+    fn copy_out(&self, offset: u64, into: &mut [u8]) {
+        let shelves = self.shelves.borrow();
+        let first = (offset / PAGE as u64) as usize;
+        for (number, into) in (first..).zip(into.chunks_exact_mut(PAGE)) {
+            let shelf = shelves.get(number / SHELF);
+            expand(shelf.and_then(|pages| pages.get(number % SHELF)).unwrap_or(&None), into);
+        }
+    }
+
     fn count(&self, started: f64, change: impl FnOnce(&mut Asked)) {
         let mut asked = self.asked.get();
         asked.seconds += processor_seconds() - started;
@@ -93,18 +103,12 @@ impl Device for ElidedDevice {
 
     async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
         let started = processor_seconds();
-        let shelves = self.shelves.borrow();
-        let first = (offset / PAGE as u64) as usize;
-        for (number, into) in (first..).zip(buf.chunks_exact_mut(PAGE)) {
-            let shelf = shelves.get(number / SHELF);
-            expand(shelf.and_then(|pages| pages.get(number % SHELF)).unwrap_or(&None), into);
-        }
+        self.copy_out(offset, &mut buf);
         let len = buf.len() as u64;
         self.count(started, |asked| {
             asked.reads += 1;
             asked.read_bytes += len;
         });
-        drop(shelves);
         if self.yields {
             super::yield_now().await;
         }
