@@ -8,6 +8,7 @@ mod disk_compare;
 mod layout;
 mod list;
 mod missratio;
+mod report;
 mod run;
 mod space;
 
@@ -25,6 +26,7 @@ struct LabCommand {
 const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: list::command, run: list::run },
     LabCommand { arguments: run::command, run: run::run },
+    LabCommand { arguments: report::command, run: report::run },
     LabCommand { arguments: disk::command, run: disk::run },
     LabCommand { arguments: disk_compare::command, run: disk_compare::run },
     LabCommand { arguments: layout::command, run: layout::run },

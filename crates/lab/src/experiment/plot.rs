@@ -13,6 +13,13 @@ pub enum AxisScale {
     Log,
 }
 
+impl AxisScale {
+    /// Whether equal distances are equal differences.
+    pub fn is_linear(self) -> bool {
+        self == AxisScale::Linear
+    }
+}
+
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {

@@ -72,7 +72,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         let begun = Instant::now();
         let record = watched(experiment, scale, jobs, &format!("{}/{count}", index + 1))
             .map_err(|why| Failure::runtime(format!("{}: {why}", experiment.name)))?;
-        record.write(out).map_err(Failure::runtime)?;
+        lab::report::write(&record, out).map_err(Failure::runtime)?;
         print(&record, begun.elapsed())?;
     }
     answer(&format!("Results are in {}; `larder lab report` makes a page of them.", out.display()))

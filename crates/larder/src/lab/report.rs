@@ -1,0 +1,33 @@
+//! `larder lab report`: a page of whatever experiments have been run.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Command};
+
+use super::run::{OUT, out};
+use crate::messages::{Failure, answer};
+
+/// The arguments of `larder lab report`.
+pub fn command() -> Command {
+    Command::new("report")
+        .about("Make one page of the results of all experiments that have been run")
+        .after_help(
+            "Writes report.html into the directory: plots, every number beside the paper's, and \
+             what differs and why, in one file that needs no network.",
+        )
+        .arg(out())
+}
+
+/// Does what the arguments ask for.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let folder = matches.get_one::<PathBuf>("out").map_or(Path::new(OUT), PathBuf::as_path);
+    let (path, records) = lab::report::build(folder).map_err(Failure::runtime)?;
+    if records == 0 {
+        return Err(Failure::usage(format!(
+            "lab report: {} has no results; `larder lab run all --out {}` makes some",
+            folder.display(),
+            folder.display()
+        )));
+    }
+    answer(&format!("{} has {records} experiments.", path.display()))
+}
