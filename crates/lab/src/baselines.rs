@@ -9,7 +9,7 @@ mod simple;
 mod squid;
 
 pub use buddy_files::{BLOCK, BuddyFiles, THRESHOLD_BLOCKS};
-pub use file_per_object::{FilePerObject, Placement, SyncPolicy};
+pub use file_per_object::{CallSizes, FilePerObject, Place, Placement, SyncPolicy};
 pub use multiple_dirs::MultipleDirs;
 pub use simple::Simple;
 pub use squid::Squid;

@@ -70,6 +70,11 @@ impl<F: FileSystem> Counted<F> {
         Counted { below, calls: Cell::default() }
     }
 
+    /// The file system.
+    pub fn below(&self) -> &F {
+        &self.below
+    }
+
     /// The calls so far.
     pub fn calls(&self) -> Calls {
         self.calls.get()

@@ -15,7 +15,9 @@ pub mod workload;
 // Ways of keeping objects on a disk.
 pub mod baselines;
 pub mod engine_space;
+pub mod file_caches;
 pub mod file_system;
+pub mod modelled_files;
 pub mod real_directory;
 pub mod real_engine;
 pub mod space_manager;
@@ -25,6 +27,7 @@ pub mod disk_compare;
 pub mod disk_replay;
 pub mod experiment;
 pub mod experiments;
+pub mod file_costs;
 pub mod layouts;
 pub mod missratio;
 pub mod replay;

@@ -5,6 +5,8 @@
 //! Pure bookkeeping: it decides, somebody else carries out. The space manager behind it never
 //! decides what to keep.
 
+use std::ops::{AddAssign, Sub};
+
 use store::policy::{Entry, Lru, Policy};
 
 use crate::contents::mix;
@@ -51,6 +53,37 @@ pub struct CacheCounts {
     pub evictions: u64,
     /// Objects deleted because a newer version was asked for.
     pub outdated: u64,
+}
+
+impl Sub for CacheCounts {
+    type Output = CacheCounts;
+
+    /// What happened between two moments.
+    fn sub(self, earlier: CacheCounts) -> CacheCounts {
+        CacheCounts {
+            gets: self.gets - earlier.gets,
+            get_bytes: self.get_bytes - earlier.get_bytes,
+            memory_hits: self.memory_hits - earlier.memory_hits,
+            disk_hits: self.disk_hits - earlier.disk_hits,
+            misses: self.misses - earlier.misses,
+            too_large: self.too_large - earlier.too_large,
+            evictions: self.evictions - earlier.evictions,
+            outdated: self.outdated - earlier.outdated,
+        }
+    }
+}
+
+impl AddAssign for CacheCounts {
+    fn add_assign(&mut self, other: CacheCounts) {
+        self.gets += other.gets;
+        self.get_bytes += other.get_bytes;
+        self.memory_hits += other.memory_hits;
+        self.disk_hits += other.disk_hits;
+        self.misses += other.misses;
+        self.too_large += other.too_large;
+        self.evictions += other.evictions;
+        self.outdated += other.outdated;
+    }
 }
 
 impl CacheCounts {
@@ -122,6 +155,17 @@ impl TwoLevel {
             operations.push(Operation::Delete(victim));
         });
         operations.push(Operation::Store(object));
+    }
+
+    /// Puts an object on the disk as the one used last, if there is room and no other version of
+    /// it; counts nothing. Whether it did.
+    pub fn install(&mut self, object: Object) -> bool {
+        let room = self.disk.used + object.size <= self.disk.capacity;
+        let install = room && matches!(self.disk.find(&object), Found::Nothing);
+        if install {
+            self.disk.enter(object, |_| {});
+        }
+        install
     }
 
     /// Objects on the disk and their bytes.

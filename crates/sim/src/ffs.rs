@@ -283,18 +283,53 @@ impl Ffs {
         self.inner.disk.flush().await
     }
 
-    /// Makes a file of `len` bytes in the root directory and opens it, all in no time, as if it had
-    /// been there for long: nothing of it is in memory.
+    /// Makes a file of `len` bytes and opens it, and the directories on its path, all in no time,
+    /// as if it had been there for long: nothing of it is in memory.
     ///
     /// # Errors
     /// As of creating and writing it.
-    pub fn preallocate(&self, name: &str, len: u64) -> io::Result<File> {
+    pub fn preallocate(&self, path: &str, len: u64) -> io::Result<File> {
         let mut state = self.state();
-        let inode = state.make_at_root(&self.inner.units, name)?;
+        let inode = state.make_at_once(&self.inner.units, path)?;
         if len > 0 {
             state.grow(&self.inner.units, inode, len).map_err(full)?;
         }
         Ok(File { inode, missed: Cell::new(false) })
+    }
+
+    /// The same, and closes it again.
+    ///
+    /// # Errors
+    /// As of creating and writing it.
+    pub fn install(&self, path: &str, len: u64) -> io::Result<()> {
+        let file = self.preallocate(path, len)?;
+        self.state().inode_mut(file.inode).opens -= 1;
+        Ok(())
+    }
+
+    /// Touches `len` bytes at `offset` of a file that is mapped into memory, to read or to `write`
+    /// them. Pages that are not there are read one by one, also those that are to be overwritten:
+    /// the first byte of a page brings the page. A changed page leaves with the next sync or when
+    /// memory is needed. No call is made, so that the processor and access times have no part in
+    /// it.
+    ///
+    /// # Errors
+    /// The file ends before, or the disk is broken.
+    pub async fn touch_mapped(
+        &self,
+        file: &File,
+        offset: u64,
+        len: u64,
+        write: bool,
+    ) -> io::Result<()> {
+        let size = self.len(file);
+        if offset.checked_add(len).is_none_or(|end| end > size) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if len > 0 {
+            self.fault(file.inode, offset, len, write).await?;
+        }
+        Ok(())
     }
 
     fn state(&self) -> RefMut<'_, State> {

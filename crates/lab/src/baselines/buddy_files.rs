@@ -159,7 +159,7 @@ impl<F: FileSystem> SpaceManager for BuddyFiles<F> {
         match held {
             None => Ok(Read::Gone),
             Some(Held { place: Place::Own, size }) => {
-                read_file(&self.files, &own_path(object.id), size).await
+                read_file(&self.files, &own_path(object.id), size, u64::MAX).await
             }
             Some(Held { size: 0, .. }) => Ok(Read::Body(Vec::new())),
             Some(Held { place: Place::Slot { class, slot }, size }) => {

@@ -24,6 +24,20 @@ pub enum SyncPolicy {
     EachStore,
 }
 
+/// In how many calls a body is read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSizes {
+    /// The most bytes of a read.
+    pub read: u64,
+    /// The most bytes of a write.
+    pub write: u64,
+}
+
+impl CallSizes {
+    /// One call for a whole body.
+    pub const WHOLE: CallSizes = CallSizes { read: u64::MAX, write: u64::MAX };
+}
+
 /// Chooses the file of an object.
 pub trait Placement {
     /// Directories to make before the first object, parents first.
@@ -46,6 +60,7 @@ pub struct Place {
 pub struct FilePerObject<F: FileSystem, P: Placement> {
     files: Counted<F>,
     sync: SyncPolicy,
+    sizes: CallSizes,
     state: RefCell<State<P>>,
 }
 
@@ -73,7 +88,36 @@ impl<F: FileSystem, P: Placement> FilePerObject<F, P> {
             made.map_err(|error| SpaceError::file("make directory", &path, error))?;
         }
         let state = State { placement, directories: HashSet::new(), held: HashMap::new() };
-        Ok(FilePerObject { files, sync, state: RefCell::new(state) })
+        Ok(FilePerObject { files, sync, sizes: CallSizes::WHOLE, state: RefCell::new(state) })
+    }
+
+    /// The same with bodies read and written in calls of these sizes.
+    pub fn in_calls_of(self, sizes: CallSizes) -> Self {
+        assert!(sizes.read > 0 && sizes.write > 0, "a call carries bytes");
+        FilePerObject { sizes, ..self }
+    }
+
+    /// The file system below.
+    pub fn files(&self) -> &F {
+        self.files.below()
+    }
+
+    /// Lets the object lie where it would be stored, without storing it: `put` brings the file
+    /// there. For what was on the disk before anything is measured.
+    ///
+    /// # Errors
+    /// That of `put`.
+    pub fn adopt(
+        &self,
+        object: &Object,
+        put: impl FnOnce(&F, &str) -> io::Result<()>,
+    ) -> Result<(), SpaceError> {
+        let mut state = self.state.borrow_mut();
+        let Place { directory, path } = state.placement.place(object);
+        put(self.files.below(), &path).map_err(|error| SpaceError::file("adopt", &path, error))?;
+        state.directories.extend(directory);
+        state.held.insert(object.id, Held { path, size: object.size });
+        Ok(())
     }
 
     async fn make_directory(&self, path: String) -> Result<(), SpaceError> {
@@ -93,9 +137,12 @@ impl<F: FileSystem, P: Placement> FilePerObject<F, P> {
     }
 
     async fn write(&self, file: &F::File, path: &str, body: Bytes) -> Result<(), SpaceError> {
-        if !body.is_empty() {
-            let written = self.files.write(file, 0, body).await;
+        let mut at = 0;
+        while at < body.len() {
+            let end = body.len().min(at.saturating_add(self.sizes.write as usize));
+            let written = self.files.write(file, at as u64, body.slice(at..end)).await;
             written.map_err(|error| SpaceError::file("write", path, error))?;
+            at = end;
         }
         if self.sync == SyncPolicy::EachStore {
             let synced = self.files.sync(file).await;
@@ -124,23 +171,37 @@ pub(super) async fn create_file<F: FileSystem>(
     result
 }
 
-/// The first `len` bytes of the file at `path`.
+/// The first `len` bytes of the file at `path`, at most `most` of them in a call.
 pub(super) async fn read_file<F: FileSystem>(
     files: &F,
     path: &str,
     len: u64,
+    most: u64,
 ) -> Result<Read, SpaceError> {
     let opened = files.open(path).await;
     let file = opened.map_err(|error| SpaceError::file("open", path, error))?;
-    let read = if len == 0 {
-        Ok(Read::Body(Vec::new()))
-    } else {
-        let read = files.read(&file, 0, len).await;
-        read.map(found).map_err(|error| SpaceError::file("read", path, error))
-    };
+    let read = read_parts(files, &file, len, most).await;
+    let read = read.map_err(|error| SpaceError::file("read", path, error));
     let closed = files.close(file).await;
     closed.map_err(|error| SpaceError::file("close", path, error))?;
     read
+}
+
+async fn read_parts<F: FileSystem>(
+    files: &F,
+    file: &F::File,
+    len: u64,
+    most: u64,
+) -> io::Result<Read> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < len {
+        let part = most.min(len - at);
+        parts.push(files.read(file, at, part).await?);
+        at += part;
+    }
+    // A file system that keeps no contents has none of any part.
+    Ok(parts.into_iter().collect::<Option<Vec<Bytes>>>().map_or(Read::Unseen, Read::Body))
 }
 
 /// What a file system returned, as a manager says it.
@@ -164,7 +225,7 @@ impl<F: FileSystem, P: Placement> SpaceManager for FilePerObject<F, P> {
     async fn read(&self, object: &Object) -> Result<Read, SpaceError> {
         let held = self.state.borrow().held.get(&object.id).map(|it| (it.path.clone(), it.size));
         match held {
-            Some((path, size)) => read_file(&self.files, &path, size).await,
+            Some((path, size)) => read_file(&self.files, &path, size, self.sizes.read).await,
             None => Ok(Read::Gone),
         }
     }

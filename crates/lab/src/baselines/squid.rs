@@ -1,7 +1,11 @@
 //! M2 SQUID: one file per object in a tree of 16 × 256 directories, filled round robin: the first
 //! file goes to `0/00`, the next to `0/01` … `0/FF`, then `1/00`.
+//!
+//! C15's Squid has the same tree and chooses the directory by a hash of the URL, that of its
+//! SQUIDML by the origin server.
 
 use super::file_per_object::{Place, Placement};
+use crate::contents::mix;
 use crate::request::Object;
 
 /// Directories of the first level, `0` to `F`.
@@ -14,24 +18,62 @@ const SECOND_LEVEL: u32 = 256;
 #[derive(Default)]
 pub struct Squid {
     stored: u32,
+    choice: Choice,
+    /// The directory above the tree, with a `/` behind it; empty: the root.
+    above: String,
+}
+
+/// How the directory of a file is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Choice {
+    #[default]
+    RoundRobin,
+    Url,
+    Server,
+}
+
+impl Squid {
+    /// Directories by a hash of the URL (C15).
+    pub fn by_url() -> Squid {
+        Squid { choice: Choice::Url, ..Squid::default() }
+    }
+
+    /// All objects of a server in one directory, chosen by a hash of the server (C15, SQUIDML).
+    pub fn by_server() -> Squid {
+        Squid { choice: Choice::Server, ..Squid::default() }
+    }
+
+    /// The tree of a cache directory of this name, one of several on a file system (U8).
+    pub fn in_directory(name: &str) -> Squid {
+        Squid { above: format!("{name}/"), ..Squid::default() }
+    }
 }
 
 impl Placement for Squid {
     fn directories(&self) -> Vec<String> {
-        let mut paths = Vec::new();
+        let above = &self.above;
+        let mut paths: Vec<String> =
+            above.strip_suffix('/').map(str::to_owned).into_iter().collect();
         for first in 0..FIRST_LEVEL {
-            paths.push(format!("{first:X}"));
-            paths.extend((0..SECOND_LEVEL).map(|second| format!("{first:X}/{second:02X}")));
+            paths.push(format!("{above}{first:X}"));
+            let second = 0..SECOND_LEVEL;
+            paths.extend(second.map(|second| format!("{above}{first:X}/{second:02X}")));
         }
         paths
     }
 
-    fn place(&mut self, _: &Object) -> Place {
+    fn place(&mut self, object: &Object) -> Place {
         let number = self.stored;
         self.stored = self.stored.wrapping_add(1);
-        let first = number / SECOND_LEVEL % FIRST_LEVEL;
-        let second = number % SECOND_LEVEL;
-        Place { directory: None, path: format!("{first:X}/{second:02X}/{number:08X}") }
+        let directory = match self.choice {
+            Choice::RoundRobin => number,
+            Choice::Url => mix(u64::from(object.id)) as u32,
+            Choice::Server => mix(u64::from(object.site)) as u32,
+        };
+        let first = directory / SECOND_LEVEL % FIRST_LEVEL;
+        let second = directory % SECOND_LEVEL;
+        let above = &self.above;
+        Place { directory: None, path: format!("{above}{first:X}/{second:02X}/{number:08X}") }
     }
 }
 
@@ -56,6 +98,25 @@ mod tests {
             "0/01/00001001",
         ];
         assert_eq!(at, expected);
+    }
+
+    #[test]
+    fn the_directory_follows_from_the_url_or_the_server() {
+        let object = |id, site| Object { id, site, ..Object::default() };
+        let directory = |squid: &mut Squid, object: &Object| {
+            squid.place(object).path.rsplit_once('/').unwrap().0.to_owned()
+        };
+        let mut squid = Squid::by_url();
+        let first = directory(&mut squid, &object(1, 1));
+        assert_ne!(directory(&mut squid, &object(2, 1)), first);
+        assert_eq!(directory(&mut squid, &object(1, 1)), first);
+        let mut squid = Squid::by_server();
+        let first = directory(&mut squid, &object(1, 1));
+        assert_eq!(directory(&mut squid, &object(2, 1)), first);
+        assert_ne!(directory(&mut squid, &object(1, 2)), first);
+        let mut squid = Squid::in_directory("cache2");
+        assert_eq!(squid.directories()[..3], ["cache2", "cache2/0", "cache2/0/00"]);
+        assert_eq!(squid.place(&object(1, 1)).path, "cache2/0/00/00000000");
     }
 
     #[test]

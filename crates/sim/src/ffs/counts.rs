@@ -25,6 +25,10 @@ pub struct Counts {
     pub name_hits: u64,
     /// Lookups that it did not.
     pub name_misses: u64,
+    /// Reads of files and of what is mapped.
+    pub reads: u64,
+    /// Of those, the ones that found all their data in memory.
+    pub reads_from_memory: u64,
     /// Blocks of data that were read and were in memory.
     pub data_hits: u64,
     /// Blocks of data that were read and were not.

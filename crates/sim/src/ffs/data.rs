@@ -15,6 +15,19 @@ impl Ffs {
     /// sequential read come the blocks behind it, as far as they are its neighbours on the disk and
     /// as one request may carry.
     pub(super) async fn read_data(&self, inode: u32, offset: u64, len: u64) -> io::Result<()> {
+        let missed = self.read_blocks(inode, offset, len).await?;
+        self.count_read(missed);
+        Ok(())
+    }
+
+    fn count_read(&self, missed: bool) {
+        let counts = &mut self.state().counts;
+        counts.reads += 1;
+        counts.reads_from_memory += u64::from(!missed);
+    }
+
+    /// As [`Ffs::read_data`]; whether something was not in memory.
+    async fn read_blocks(&self, inode: u32, offset: u64, len: u64) -> io::Result<bool> {
         let block = self.inner.units.block();
         let last = (offset + len - 1) / block;
         let ahead = {
@@ -23,11 +36,13 @@ impl Ffs {
             std::mem::replace(&mut of.next_read, offset + len) == offset
         };
         let mut number = offset / block;
+        let mut missed = false;
         while number <= last {
             self.load_way(inode, number).await?;
+            missed |= self.state().buffers.find(Key::File { inode, block: number }) != Found::Valid;
             number = self.read_some(inode, number, last, ahead).await?;
         }
-        Ok(())
+        Ok(missed)
     }
 
     /// Loads the indirect blocks that lead to a block.
@@ -113,6 +128,36 @@ impl Ffs {
         self.wake_sync();
         self.let_go(inode, blocks, end).await?;
         self.throttle(inode).await;
+        Ok(())
+    }
+
+    /// Touches bytes of a mapped file, which are in it.
+    pub(super) async fn fault(
+        &self,
+        inode: u32,
+        offset: u64,
+        len: u64,
+        write: bool,
+    ) -> io::Result<()> {
+        let block = self.inner.units.block();
+        let mut missed = false;
+        for number in offset / block..(offset + len).div_ceil(block) {
+            self.load_way(inode, number).await?;
+            missed |= self.state().buffers.find(Key::File { inode, block: number }) != Found::Valid;
+            while self.read_some(inode, number, number, false).await? == number {}
+            if write {
+                let key = Key::File { inode, block: number };
+                let mut state = self.state();
+                let place = state.inode_mut(inode).place(&self.inner.units, number);
+                state.buffers.change(key, place.expect("it is a block of the file"));
+            }
+        }
+        if write {
+            self.wake_sync();
+            self.throttle(inode).await;
+        } else {
+            self.count_read(missed);
+        }
         Ok(())
     }
 

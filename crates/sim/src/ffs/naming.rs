@@ -335,9 +335,15 @@ impl State {
         Ok(Made { inode, chunk, grew, parent, own })
     }
 
-    /// Makes a file in the root directory, in memory only.
-    pub(super) fn make_at_root(&mut self, units: &Units, name: &str) -> io::Result<u32> {
-        let leaf = Leaf { directory: ROOT, name, way: Vec::new() };
+    /// Makes a file, which is open then, and the directories on its path, in memory only.
+    pub(super) fn make_at_once(&mut self, units: &Units, path: &str) -> io::Result<u32> {
+        for (end, _) in path.match_indices('/') {
+            let leaf = self.resolve(&path[..end])?;
+            if self.entry(leaf.directory, leaf.name).is_none() {
+                self.make(units, &leaf, true)?;
+            }
+        }
+        let leaf = self.resolve(path)?;
         self.make(units, &leaf, false).map(|made| made.inode)
     }
 

@@ -256,6 +256,25 @@ fn a_partial_write_reads_the_page() {
 }
 
 #[test]
+fn a_mapped_page_is_read_even_to_be_overwritten() {
+    on_plain_disk(Parameters::ucfs_ffs(8 * MIB), async |ffs| {
+        let file = ffs.preallocate("mapped/file", MIB).unwrap();
+        let touch = async |offset, len, write| {
+            let cost = counted(&ffs, ffs.touch_mapped(&file, offset, len, write)).await;
+            (cost.data_reads, cost.requests())
+        };
+        assert_eq!(touch(4_096, 8_192, true).await, (2, 2));
+        assert_eq!(touch(8_000, 500, false).await, (0, 0));
+        assert_eq!(touch(16_384, 1, false).await, (1, 1));
+        assert_eq!(ffs.counts().data_writes_behind, 0);
+        ffs.sync_all().await.unwrap();
+        assert_eq!(ffs.counts().data_writes_behind, 1);
+        assert!(ffs.touch_mapped(&file, MIB, 1, false).await.is_err());
+        ffs.audit().unwrap();
+    });
+}
+
+#[test]
 fn a_file_that_lost_its_name_goes_when_it_is_closed() {
     on_plain_disk(Parameters::solaris_ufs(8 * MIB), async |ffs| {
         put(&ffs, "1", 50_000).await.unwrap();
