@@ -23,6 +23,7 @@ pub mod real_engine;
 pub mod space_manager;
 
 // Runs.
+pub mod curve;
 pub mod disk_compare;
 pub mod disk_replay;
 pub mod experiment;

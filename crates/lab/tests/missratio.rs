@@ -4,26 +4,24 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::missratio::{Simulation, Sweep, Tally, reference};
+use lab::missratio::reference::{self, Figure};
+use lab::missratio::{Arm, Sampling, Sweep, Tally};
 use lab::trace::{Format, Trace};
-use store::policy::{Parameters, PolicyName, Unit};
+use store::policy::{PolicyName, Unit};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-fn sweep(arms: &[(PolicyName, Unit, u64)]) -> Vec<Tally> {
+fn sweep(arms: &[Arm]) -> Vec<Tally> {
     let path = data("nasa_jul95_10k.oracleGeneral.zst");
     let mut trace = Trace::open(&path, Format::Auto, None).unwrap();
-    let cache = |(name, unit, size): &(PolicyName, Unit, u64)| {
-        Simulation::new(*name, &Parameters::new(*size), *unit)
-    };
-    let mut sweep = Sweep::new(arms.iter().map(cache).collect());
+    let mut sweep = Sweep::new(arms, Sampling::ALL);
     while let Some(access) = trace.next_access().unwrap() {
         assert!(sweep.take(access));
     }
     assert_eq!(trace.damage(), None);
-    sweep.finish()
+    sweep.finish().tallies
 }
 
 #[test]
@@ -31,7 +29,7 @@ fn policies_agree_with_the_reference() {
     let text = std::fs::read_to_string(data("nasa_jul95_10k.reference.csv")).unwrap();
     let figures = reference::parse(&text).unwrap();
     assert_eq!(figures.len(), 20, "five policies at four sizes");
-    let arms: Vec<_> = figures.iter().map(|f| (f.policy, f.unit, f.size)).collect();
+    let arms: Vec<Arm> = figures.iter().map(Figure::arm).collect();
     for (figure, tally) in figures.iter().zip(sweep(&arms)) {
         let deviation = (tally.miss_ratio() - figure.miss_ratio).abs();
         assert!(
@@ -46,7 +44,7 @@ fn policies_agree_with_the_reference() {
 #[test]
 fn miss_counts_are_known() {
     let misses = |unit, size| {
-        let arms = PolicyName::ALL.map(|name| (name, unit, size));
+        let arms = PolicyName::ALL.map(|policy| Arm { policy, unit, size });
         let tallies = sweep(&arms);
         assert!(tallies.iter().all(|tally| tally.requests == 9_543));
         PolicyName::ALL
@@ -66,7 +64,7 @@ fn miss_counts_are_known() {
 fn caches_of_any_size_work() {
     for unit in [Unit::Bytes, Unit::Objects] {
         for size in [0, 1, 2, 3, 7, 50, 1_000, u64::MAX] {
-            let arms = PolicyName::ALL.map(|name| (name, unit, size));
+            let arms = PolicyName::ALL.map(|policy| Arm { policy, unit, size });
             for (arm, tally) in arms.iter().zip(sweep(&arms)) {
                 let least = if size == u64::MAX { 803 } else { 0 };
                 assert!((least..=9_543).contains(&tally.misses), "{arm:?}: {tally:?}");

@@ -8,6 +8,8 @@ use std::fmt;
 
 use store::policy::{PolicyName, Unit};
 
+use super::Arm;
+
 /// A figure to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -21,6 +23,13 @@ pub struct Figure {
     pub policy: PolicyName,
     /// Misses by requests, to four digits.
     pub miss_ratio: f64,
+}
+
+impl Figure {
+    /// The cache that it is the figure of.
+    pub fn arm(&self) -> Arm {
+        Arm { policy: self.policy, unit: self.unit, size: self.size }
+    }
 }
 
 /// A line that cannot be understood.

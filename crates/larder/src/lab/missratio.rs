@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::missratio::{Simulation, Sweep, Tally, reference};
+use lab::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
 use lab::trace::{Columns, Format, Trace};
-use store::policy::{Parameters, PolicyName, Unit};
+use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use crate::messages::{Failure, answer, warn};
 use crate::units::{self, SIZE_EXAMPLE};
@@ -14,7 +14,14 @@ const AFTER_HELP: &str = "\
 Prints CSV: policy,size,requests,misses,miss_ratio,byte_miss_ratio, or, with --check, \
 trace,unit,size,policy,reference,miss_ratio,deviation. An object larger than the cache is a miss \
 and not admitted (s3-fifo and w-tinylfu: larger than their small queue or window); objects are \
-given up until a new one fits; nothing else takes room.";
+given up until a new one fits; nothing else takes room.
+
+All caches see the trace in one pass, on as many threads as the machine runs; memory grows with the \
+objects of the trace (about 20 bytes each, and 8 to 40 for each cache), not with its requests. With \
+--sample RATE a hash of its name decides whether an object is looked at (SHARDS), caches are that \
+much smaller, and misses count for 1/RATE: requests are exact, misses and ratios are estimates. \
+Objects larger than RATE times the size count as misses, and with less than some thousand objects \
+in the sample the estimates are rough.";
 
 /// The arguments of `larder lab missratio`.
 pub fn command() -> Command {
@@ -27,7 +34,7 @@ pub fn command() -> Command {
 }
 
 /// Which caches.
-fn arms() -> [Arg; 4] {
+fn arms() -> [Arg; 5] {
     let names = PolicyName::ALL.map(PolicyName::as_str).join(", ");
     [
         Arg::new("policy")
@@ -35,7 +42,7 @@ fn arms() -> [Arg; 4] {
             .value_delimiter(',')
             .value_name("NAME,...")
             .default_value("lru")
-            .value_parser(|text: &str| text.parse::<PolicyName>())
+            .value_parser(named)
             .help(format!("Eviction policies: {names}.")),
         Arg::new("size")
             .long("size")
@@ -49,11 +56,15 @@ fn arms() -> [Arg; 4] {
             .default_value("bytes")
             .value_parser(["bytes", "objects"])
             .help("What a capacity counts."),
+        Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(
+            "Simulate only this share of the objects, such as 0.01 or 1%, in caches that much \
+                 smaller: for traces with more objects than memory has room for.",
+        ),
         Arg::new("check")
             .long("check")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
-            .conflicts_with_all(["size", "policy", "unit"])
+            .conflicts_with_all(["size", "policy", "unit", "sample"])
             .help(
                 "Compare with the miss ratios in this CSV file instead (trace, mode, \
                  cache_size, algorithm, miss_ratio); exit code 1 when one is too far off.",
@@ -102,24 +113,54 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         Some("objects") => Unit::Objects,
         _ => Unit::Bytes,
     };
-    let mut arms = Vec::new();
-    for policy in matches.get_many::<PolicyName>("policy").into_iter().flatten() {
+    let sampling = matches.get_one("sample").copied().unwrap_or(Sampling::ALL);
+    let mut names = Vec::new();
+    let mut caches = Vec::new();
+    for Named { policy, given } in matches.get_many::<Named>("policy").into_iter().flatten() {
         for text in matches.get_many::<String>("size").into_iter().flatten() {
-            arms.push((*policy, text, capacity(text, unit)?));
+            names.push((given, text));
+            caches.push(Cache { policy: *policy, unit, size: capacity(text, unit)? });
         }
     }
-    let caches = arms
-        .iter()
-        .map(|(policy, _, size)| Simulation::new(*policy, &Parameters::new(*size), unit))
-        .collect();
-    let tallies = sweep(matches, trace, caches)?;
+    let outcome = sweep(matches, trace, &caches, sampling)?;
+    if sampling != Sampling::ALL {
+        let Outcome { sampled_requests, sampled_objects, .. } = outcome;
+        warn(&format!(
+            "lab missratio: estimated from {sampled_requests} requests for {sampled_objects} \
+             objects, a share of {} of all objects",
+            sampling.rate()
+        ));
+    }
     answer("policy,size,requests,misses,miss_ratio,byte_miss_ratio")?;
-    for ((policy, size, _), tally) in arms.iter().zip(tallies) {
+    for ((policy, size), tally) in names.iter().zip(outcome.tallies) {
         let Tally { requests, misses, .. } = tally;
         let (ratio, bytes) = (tally.miss_ratio(), tally.byte_miss_ratio());
         answer(&format!("{policy},{size},{requests},{misses},{ratio:.6},{bytes:.6}"))?;
     }
     Ok(())
+}
+
+/// A policy, and how it was called.
+#[derive(Clone)]
+struct Named {
+    policy: PolicyName,
+    given: String,
+}
+
+/// Reads a policy's name; as other simulators write it (`S3FIFO`), too.
+fn named(text: &str) -> Result<Named, UnknownPolicy> {
+    let letters = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
+    let alike = |policy: &PolicyName| letters(policy.as_str()) == letters(text);
+    let found = PolicyName::ALL.into_iter().find(alike);
+    let policy = found.ok_or_else(|| UnknownPolicy(text.to_owned()))?;
+    Ok(Named { policy, given: text.to_owned() })
+}
+
+/// Reads the share of the objects that are simulated.
+fn sample(text: &str) -> Result<Sampling, String> {
+    let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
+    let rate: f64 = digits.parse().map_err(|_| "it is no share such as 0.01 or 1%".to_owned())?;
+    Sampling::new(rate / unit).map_err(|error| error.to_string())
 }
 
 fn capacity(text: &str, unit: Unit) -> Result<u64, Failure> {
@@ -133,18 +174,19 @@ fn capacity(text: &str, unit: Unit) -> Result<u64, Failure> {
 fn sweep(
     matches: &ArgMatches,
     path: &Path,
-    caches: Vec<Simulation>,
-) -> Result<Vec<Tally>, Failure> {
+    caches: &[Cache],
+    sampling: Sampling,
+) -> Result<Outcome, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::runtime(format!("lab missratio: {}: {error}", path.display()))
     };
     let format = matches.get_one("format").copied().unwrap_or(Format::Auto);
     let columns = matches.get_one("columns").copied();
     let mut trace = Trace::open(path, format, columns).map_err(|error| failed(&error))?;
-    let mut sweep = Sweep::new(caches);
+    let mut sweep = Sweep::new(caches, sampling);
     while let Some(access) = trace.next_access().map_err(|error| failed(&error))? {
         if !sweep.take(access) {
-            return Err(failed(&"more than four billion objects"));
+            return Err(failed(&"more than four billion objects: use --sample"));
         }
     }
     if let Some((skipped, first)) = trace.damage() {
@@ -169,13 +211,9 @@ fn check(matches: &ArgMatches, traces: &[&PathBuf], file: &Path) -> Result<(), F
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let name = name.split('.').next().unwrap_or_default();
         let figures: Vec<_> = figures.iter().filter(|figure| figure.trace == name).collect();
-        let caches = figures
-            .iter()
-            .map(|figure| {
-                Simulation::new(figure.policy, &Parameters::new(figure.size), figure.unit)
-            })
-            .collect();
-        for (figure, tally) in figures.iter().zip(sweep(matches, path, caches)?) {
+        let caches: Vec<Cache> = figures.iter().map(|figure| figure.arm()).collect();
+        let outcome = sweep(matches, path, &caches, Sampling::ALL)?;
+        for (figure, tally) in figures.iter().zip(outcome.tallies) {
             let unit = if figure.unit == Unit::Bytes { "bytes" } else { "objects" };
             let (size, policy, theirs) = (figure.size, figure.policy, figure.miss_ratio);
             let deviation = tally.miss_ratio() - theirs;

@@ -1,0 +1,117 @@
+//! Spatial sampling (SHARDS; Waldspurger and others, FAST 2015 and, for any policy, ATC 2017): all
+//! requests for some of the objects instead of some of the requests.
+//!
+//! A hash of an object's name decides whether it is in the sample, so that either all of its
+//! requests are or none, and popularity and reuse stay as they are. A cache of a hundredth of the
+//! size behaves to a hundredth of the objects as the whole one to all: time and memory shrink
+//! likewise.
+//!
+//! What is counted in the sample counts for `1/rate` in the whole. Misses are divided by all
+//! requests of the trace, not by the sampled ones times `1/rate`: it is the few popular objects
+//! that make a sample have too many requests or too few, and those are hits (the adjustment called
+//! SHARDS-adj).
+
+use std::fmt;
+
+use super::numbers::mix;
+
+/// Which share of the objects is in a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    rate: f64,
+    /// Hashes up to this one are in the sample.
+    last: u64,
+}
+
+/// A rate that is none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BadRate(f64);
+
+impl fmt::Display for BadRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the sampling rate is {}: it is above 0, such as 0.01, and 1 at most", self.0)
+    }
+}
+
+impl std::error::Error for BadRate {}
+
+impl Sampling {
+    /// Every object: exact results.
+    pub const ALL: Sampling = Sampling { rate: 1.0, last: u64::MAX };
+
+    /// So many of all objects, above 0, up to 1.
+    pub fn new(rate: f64) -> Result<Sampling, BadRate> {
+        if !(rate > 0.0 && rate <= 1.0) {
+            return Err(BadRate(rate));
+        }
+        // The product is 2^64 at most, which becomes the largest hash.
+        Ok(Sampling { rate, last: (rate * 2_f64.powi(64)) as u64 })
+    }
+
+    /// The share.
+    pub fn rate(self) -> f64 {
+        self.rate
+    }
+
+    /// The largest sample hash that is in the sample.
+    pub(crate) fn last(self) -> u64 {
+        self.last
+    }
+
+    /// Whether an object is in the sample.
+    #[inline]
+    pub fn takes(self, object: u64) -> bool {
+        self.last == u64::MAX || sample_hash(object) <= self.last
+    }
+
+    /// Size of the cache that is to the sample what `size` is to the whole.
+    pub fn shrink(self, size: u64) -> u64 {
+        if self == Sampling::ALL { size } else { (size as f64 * self.rate).round() as u64 }
+    }
+
+    /// What `count` in the sample says of the whole, which is `most` at most.
+    pub fn grow(self, count: u64, most: u64) -> u64 {
+        if self == Sampling::ALL {
+            return count;
+        }
+        ((count as f64 / self.rate).round() as u64).min(most)
+    }
+}
+
+/// Independent of the hash that policies see: they would find all its high bits zero.
+#[inline]
+pub(crate) fn sample_hash(object: u64) -> u64 {
+    mix(mix(object) ^ 0x5348_4152_4453_0001)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_has_its_share_of_the_objects() {
+        for rate in [0.5, 0.01] {
+            let sampling = Sampling::new(rate).unwrap();
+            let taken = (0..1_000_000).filter(|object| sampling.takes(*object)).count() as f64;
+            let deviation = (1e6 * rate * (1.0 - rate)).sqrt();
+            assert!((taken - 1e6 * rate).abs() < 4.0 * deviation, "{taken} at {rate}");
+        }
+        let all = Sampling::new(1.0).unwrap();
+        assert_eq!(all, Sampling::ALL);
+        assert_eq!((all.shrink(u64::MAX), all.grow(u64::MAX, 3)), (u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn a_smaller_sample_is_part_of_a_larger_one() {
+        let [small, large] = [0.05, 0.2].map(|rate| Sampling::new(rate).unwrap());
+        assert!((0..10_000).all(|object| !small.takes(object) || large.takes(object)));
+    }
+
+    #[test]
+    fn rates_that_are_none_are_refused() {
+        for rate in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert!(Sampling::new(rate).is_err(), "{rate}");
+        }
+        assert!(Sampling::new(7.0).unwrap_err().to_string().contains("rate is 7:"));
+    }
+}
