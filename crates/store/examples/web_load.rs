@@ -1,10 +1,11 @@
 //! How much of a web-like load each layout and preset keeps on a disk of one size, at several
 //! utilizations, and what that costs the processor and the disk.
 //!
-//! `cargo run --release -p store --example web_load -- FILE [--objects N] [--arms ARM,…]
+//! `cargo run --release -p store --example web_load -- FILE|elided [--objects N] [--arms ARM,…]
 //! [--csv CSV]`
 //!
-//! The cache lies on FILE (created, removed in the end) and has room for a tenth of the bytes of N
+//! The cache lies on FILE (created, removed in the end), or on a device whose bodies are not stored
+//! and whose own processor time is taken off (`support/elided.rs`), and has room for a tenth of the bytes of N
 //! objects, which 32 clients ask for by Zipf's law with exponent 0.9; what misses is stored. The
 //! second half of 2 N requests counts. Memory, tables included, is a tenth of the disk. An arm is
 //! written as `support/arm.rs` says; without `--arms` all presets are measured, and the product's
@@ -23,10 +24,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use store::Counters;
+use device::Device;
+use store::{Counters, Options, Store};
 use support::arm::{Arm, MEAN_OBJECT};
-use support::objects::{body_len, filler, insert, look_up};
-use support::{Engine, processor_seconds};
+use support::elided::{Asked, ElidedDevice};
+use support::objects::{Cache, body_len, filler, insert, look_up};
+use support::{TokioClock, processor_seconds};
 use tokio::task::{JoinSet, LocalSet};
 
 /// Exponent of Zipf's law.
@@ -88,7 +91,7 @@ struct Load {
 }
 
 /// Sends requests until `until` were sent.
-async fn client(cache: Engine, load: Rc<RefCell<Load>>, until: usize) {
+async fn client<D: Device>(cache: Cache<D>, load: Rc<RefCell<Load>>, until: usize) {
     let filler = filler();
     loop {
         let number = {
@@ -115,7 +118,7 @@ async fn client(cache: Engine, load: Rc<RefCell<Load>>, until: usize) {
     }
 }
 
-async fn requests(cache: &Engine, load: &Rc<RefCell<Load>>, until: usize) {
+async fn requests<D: Device>(cache: &Cache<D>, load: &Rc<RefCell<Load>>, until: usize) {
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
         clients.spawn_local(client(cache.clone(), Rc::clone(load), until));
@@ -125,13 +128,51 @@ async fn requests(cache: &Engine, load: &Rc<RefCell<Load>>, until: usize) {
     }
 }
 
-/// The figures of an arm, as [`HEADER`] names them.
-async fn measure(path: &Path, arm: &Arm, objects: usize) -> String {
+/// The cache on a file; its figures as [`HEADER`] names them.
+async fn on_file(path: &Path, arm: &Arm, objects: usize) -> String {
     let _ = std::fs::remove_file(path);
+    let (size, records, options) = sizes(arm, objects);
+    let (cache, device) = support::open(path, size, &arm.format(records), options).await;
+    let counters = device.counters();
+    let asked = || {
+        let done = counters.snapshot();
+        Asked {
+            reads: done.reads,
+            read_bytes: done.bytes_read,
+            writes: done.writes,
+            written_bytes: done.bytes_written,
+            ..Asked::default()
+        }
+    };
+    let figures = measure(&cache, asked, arm, objects).await;
+    std::fs::remove_file(path).unwrap();
+    figures
+}
+
+/// The cache on a device that elides.
+async fn elided(arm: &Arm, objects: usize) -> String {
+    let (size, records, options) = sizes(arm, objects);
+    let device = Rc::new(ElidedDevice::new(size));
+    store::format(&*device, &arm.format(records), [7; 48], 0).await.unwrap();
+    let cache = Store::open(vec![Rc::clone(&device)], TokioClock::new(), options).await.unwrap();
+    let background = cache.clone();
+    tokio::task::spawn_local(async move { background.run_background().await });
+    measure(&cache, || device.asked(), arm, objects).await
+}
+
+/// Bytes of the disk, records that the index has room for, and options.
+fn sizes(arm: &Arm, objects: usize) -> (u64, usize, Options) {
     let size = objects as u64 * u64::from(MEAN_OBJECT) / 10;
     let records = objects / 5;
-    let options = arm.options(records, size / 10);
-    let (cache, device) = support::open(path, size, &arm.format(records), options).await;
+    (size, records, arm.options(records, size / 10))
+}
+
+async fn measure<D: Device>(
+    cache: &Cache<D>,
+    asked: impl Fn() -> Asked,
+    arm: &Arm,
+    objects: usize,
+) -> String {
     let load = Load {
         zipf: Zipf::new(objects),
         turns: 0,
@@ -142,14 +183,14 @@ async fn measure(path: &Path, arm: &Arm, objects: usize) -> String {
         refused: 0,
     };
     let load = Rc::new(RefCell::new(load));
-    requests(&cache, &load, objects).await;
+    requests(cache, &load, objects).await;
     let zipf = std::mem::replace(&mut load.borrow_mut().zipf, Zipf::new(1));
     load.replace(Load { zipf, turns: 0, hits: 0, bytes: 0, hit_bytes: 0, stores: 0, refused: 0 });
     let (processor, started) = (processor_seconds(), Instant::now());
-    let (before, counters) = (device.counters().snapshot(), cache.stats()[0].counters);
-    requests(&cache, &load, objects).await;
+    let (before, counters) = (asked(), cache.stats()[0].counters);
+    requests(cache, &load, objects).await;
     let (processor, wall) = (processor_seconds() - processor, started.elapsed().as_secs_f64());
-    let (now, stats) = (device.counters().snapshot(), cache.stats()[0]);
+    let (now, stats) = (asked(), cache.stats()[0]);
     let since = |of: fn(&Counters) -> u64| (of(&stats.counters) - of(&counters)) as f64;
     let load = Rc::try_unwrap(load).ok().expect("no client is left").into_inner();
     let each = |count: f64| count / objects as f64;
@@ -158,24 +199,26 @@ async fn measure(path: &Path, arm: &Arm, objects: usize) -> String {
         each(load.hits as f64) * 100.0,
         load.hit_bytes as f64 * 100.0 / load.bytes as f64,
         each(since(|counters| counters.memory_hits)) * 100.0,
-        each(processor) * 1e6,
+        each(processor - (now.seconds - before.seconds)) * 1e6,
         objects as f64 / wall,
         (now.writes - before.writes) as f64 / load.stores as f64,
-        (now.bytes_written - before.bytes_written) as f64 / since(|c| c.inserted_bytes),
+        (now.written_bytes - before.written_bytes) as f64 / since(|c| c.inserted_bytes),
         each((now.reads - before.reads) as f64),
         load.refused,
         stats.index_entries,
         stats.percent_full(),
     );
+    if let Some(slots) = stats.slots {
+        println!("{slots:?}");
+    }
     cache.shutdown().await;
-    std::fs::remove_file(path).unwrap();
     figures
 }
 
 fn main() {
     let (mut objects, mut arms, mut csv) = (500_000, all(), None);
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().expect("usage: web_load FILE [--objects N] [--arms ARM,…]");
+    let file = arguments.next().expect("usage: web_load FILE|elided [--objects N]");
     while let Some(name) = arguments.next() {
         let value = arguments.next().unwrap_or_else(|| panic!("{name} wants a value"));
         match name.as_str() {
@@ -193,7 +236,11 @@ fn main() {
     }
     for arm in arms {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let figures = LocalSet::new().block_on(&runtime, measure(Path::new(&file), &arm, objects));
+        let local = LocalSet::new();
+        let figures = match file.as_str() {
+            "elided" => local.block_on(&runtime, elided(&arm, objects)),
+            path => local.block_on(&runtime, on_file(Path::new(path), &arm, objects)),
+        };
         println!("{figures}");
         if let Some(csv) = &mut csv {
             writeln!(csv, "{figures}").unwrap();

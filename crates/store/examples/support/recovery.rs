@@ -128,7 +128,7 @@ pub fn draw(directory: &Path) {
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(SeriesLabelPosition::LowerRight)
         .legend_area_size(32)
         .background_style(WHITE)
         .border_style(BLACK)
