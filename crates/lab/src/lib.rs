@@ -7,6 +7,7 @@
 
 // What is asked for.
 pub mod contents;
+pub mod generator;
 pub mod request;
 pub mod trace;
 pub mod two_level;

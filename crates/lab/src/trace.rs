@@ -14,6 +14,8 @@ mod lines;
 mod oracle;
 mod requests;
 mod squid;
+pub mod stack;
+pub mod statistics;
 mod url;
 
 use std::collections::HashMap;

@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use super::csv::Columns;
+use super::event::Event;
 use super::{Format, clf, squid};
+
+/// Reads a line of a log.
+type Parse = fn(&[u8]) -> Result<Event, String>;
 
 /// Lines that are looked at.
 const LINES: usize = 20;
@@ -24,12 +28,8 @@ pub(super) fn by_start(start: &[u8]) -> Option<Format> {
     let lines: Vec<&[u8]> = start.split(|byte| *byte == b'\n').take(LINES).collect();
     // The last line may go on beyond these bytes.
     let whole = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
-    let logs: [(Format, fn(&[u8]) -> bool); 2] = [
-        (Format::Squid, |line| squid::parse(line).is_ok()),
-        (Format::Clf, |line| clf::parse(line).is_ok()),
-    ];
-    for (format, is_one) in logs {
-        let found = whole.iter().filter(|line| is_one(line.trim_ascii_end())).count();
+    for (format, parse) in [(Format::Squid, squid::parse as Parse), (Format::Clf, clf::parse)] {
+        let found = whole.iter().filter(|line| parse(line.trim_ascii_end()).is_ok()).count();
         if found * 2 > whole.len() {
             return Some(format);
         }
