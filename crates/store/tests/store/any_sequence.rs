@@ -46,6 +46,11 @@ fn read_a_range(rig: &mut Rig, number: u32, random: &mut fastrand::Rng) {
     assert!(rig.read(&entry, state, start..end), "nothing ran beside it");
 }
 
+/// The device is sound: whatever is damaged, the store has written over.
+fn nothing_is_damaged(rig: &Rig) {
+    assert_eq!(rig.store.stats()[0].counters.damaged_records, 0);
+}
+
 fn run(name: &'static str, count: usize, device: u64, options: fn() -> Options, all: bool) {
     for seed in seeds(name, count) {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -57,12 +62,15 @@ fn run(name: &'static str, count: usize, device: u64, options: fn() -> Options, 
         for _ in 0..random.u32(..400) {
             step(&mut rig, &mut random, all);
             if random.u8(..60) == 0 {
+                nothing_is_damaged(&rig);
                 rig = rig.reopen();
             }
         }
         rig.check_all(all);
+        nothing_is_damaged(&rig);
         rig = rig.reopen();
         rig.check_all(all);
+        nothing_is_damaged(&rig);
     }
 }
 
@@ -95,8 +103,10 @@ pub fn far_more_traffic_than_room() {
         }
         assert!(hits > 1_000, "only {hits} of 2,000 recent objects were there");
         rig.check_all(false);
+        nothing_is_damaged(&rig);
         rig = rig.reopen();
         rig.check_all(false);
+        nothing_is_damaged(&rig);
         assert!(rig.entry(1_999).is_some(), "{:?}", key(1_999));
     }
 }

@@ -61,7 +61,9 @@ pub(crate) struct Batches {
     sealed: VecDeque<Batch>,
     /// By position.
     waiting: BTreeMap<u32, Waiting>,
-    /// The slots of what waits: first and end.
+    /// The slots that are not on the device yet, of what waits: first and end. A part leaves them
+    /// once it is written, though the rest of its record still waits: from then on the page that it
+    /// lies in must not be written without it.
     runs: BTreeMap<u32, u32>,
     bytes: usize,
     writing: bool,
@@ -213,17 +215,110 @@ impl Batches {
 
     /// A part is on the device, or will never be. True when nothing of its record waits any more.
     pub(crate) fn settle(&mut self, part: &Part) -> bool {
+        self.uncover(part.slots);
         let position = part.of.place.position;
         let waiting = self.waiting.get_mut(&position).expect("who has parts waits");
         waiting.parts -= 1;
         if waiting.parts > 0 {
             return false;
         }
-        for run in part.of.runs.iter() {
-            self.runs.remove(&run.first);
-        }
         self.bytes -= part.of.record.len();
         self.waiting.remove(&position);
         true
+    }
+
+    /// These slots, which lie in one run, wait no more.
+    fn uncover(&mut self, slots: Run) {
+        let (first, end) = self
+            .runs
+            .range(..=slots.first)
+            .next_back()
+            .map(|(first, end)| (*first, *end))
+            .filter(|(_, end)| slots.end() <= *end)
+            .expect("what was not written waited");
+        self.runs.remove(&first);
+        if first < slots.first {
+            self.runs.insert(first, slots.first);
+        }
+        if slots.end() < end {
+            self.runs.insert(slots.end(), end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use bytes::Bytes;
+
+    use crate::digest::Digest;
+    use crate::record::{Header, RecordKind};
+    use crate::secret::Secret;
+
+    fn unwritten(sequence: u64, runs: &[Run]) -> Unwritten {
+        let header = Header {
+            kind: RecordKind::Object,
+            html: false,
+            digest: Digest([1; 16]),
+            sequence,
+            object_id: sequence,
+            object_len: 10,
+            piece_size: 0,
+            stored_at: 0,
+            site: 0,
+            group: 0,
+            references: 0,
+            stamp: 0,
+        };
+        let body = Bytes::from_static(b"ten bytes.");
+        let secret = Secret::new([1; 32]);
+        let record = Record::new(&secret, header, Bytes::new(), Bytes::new(), body);
+        let place = Place { position: runs[0].first, incarnation: sequence };
+        Unwritten { record: Arc::new(record), place, runs: runs.into() }
+    }
+
+    const fn run(first: u32, len: u32) -> Run {
+        Run { first, len }
+    }
+
+    fn covered(batches: &Batches) -> Vec<u32> {
+        (0..64).filter(|slot| batches.covers(*slot)).collect()
+    }
+
+    #[test]
+    fn a_run_that_is_written_is_not_to_be_written_while_its_record_waits_for_another() {
+        let mut batches = Batches::new(512, 0, 4096);
+        // The second record's first run shares its page with the first record.
+        batches.add(unwritten(1, &[run(0, 2)]), 0);
+        batches.add(unwritten(2, &[run(20, 2), run(3, 2)]), 0);
+        assert_eq!(covered(&batches), [0, 1, 3, 4, 20, 21]);
+        let written = batches.begin_write();
+        assert_eq!(written.len(), 2, "the third would share a page with the first");
+        batches.end_write();
+        let settled = written.iter().map(|batch| batches.settle(&batch.parts[0]));
+        assert_eq!(settled.collect::<Vec<_>>(), [true, false]);
+        assert_eq!(covered(&batches), [3, 4]);
+        assert!(batches.get(20).is_some(), "it still waits");
+        let written = batches.begin_write();
+        batches.end_write();
+        assert!(batches.settle(&written[0].parts[0]));
+        assert_eq!((covered(&batches), batches.bytes()), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn parts_of_a_run_in_several_packets_are_written_one_by_one() {
+        let mut batches = Batches::new(512, 4096, 4096);
+        batches.add(unwritten(1, &[run(6, 4)]), 0);
+        batches.seal();
+        let mut written = batches.begin_write();
+        assert_eq!(written.len(), 2, "the run lies in two packets");
+        // In whichever order they end.
+        written.reverse();
+        batches.end_write();
+        assert!(!batches.settle(&written[0].parts[0]));
+        assert_eq!(covered(&batches), [6, 7]);
+        assert!(batches.settle(&written[1].parts[0]));
+        assert_eq!(covered(&batches), []);
     }
 }
