@@ -46,7 +46,7 @@ use gathering::Gathering;
 pub(crate) use insertion::{NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
-pub(crate) use prefetch::{Neighbour, neighbours, verified};
+pub(crate) use prefetch::{Beside, Neighbour, neighbours, verified};
 pub use reading::ReadCounters;
 pub(crate) use reading::{Reading, Took, WindowId};
 

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::api::Source;
+use crate::core::{Beside, Neighbour, neighbours, verified};
 use crate::core::{Company, Expected, Finding, MetaPlan, Now, ReadPlan, Took, WindowId};
-use crate::core::{Neighbour, neighbours, verified};
 use crate::digest::Digest;
 use crate::join::yield_now;
 use crate::object::Object;
@@ -90,8 +90,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
             pinned.failed(Problem::OtherKey);
             return None;
         }
-        let mut beside = neighbours(&self.shared.secret, plan, &bytes);
-        let plan = pinned.loaded(&object, &mut beside, self.now());
+        let beside = neighbours(&self.shared.secret, plan, &bytes);
+        let (plan, beside) = pinned.loaded(&object, beside, bytes.len(), self.now());
         if window.is_some() {
             self.take_along(&plan, beside, &bytes).await;
         }
@@ -102,7 +102,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn take_along(&self, plan: &ReadPlan, beside: Vec<Neighbour>, bytes: &Bytes) {
         yield_now().await;
         let objects = verified(&self.shared.secret, plan, &beside, bytes);
-        let whole = plan.surroundings.and_then(|surroundings| surroundings.whole);
+        let whole = plan.surroundings.and_then(|surroundings| surroundings.whole());
         self.shared.lock().prefetch(whole, &beside, objects, self.now());
     }
 
@@ -241,14 +241,21 @@ impl<'a> Pinned<'a> {
         self.plan.as_mut().expect("resolved only once").took = Some(took);
     }
 
-    /// The record was what was wanted; those of its neighbours that are, too, are marked.
-    fn loaded(mut self, object: &Arc<Object>, beside: &mut [Neighbour], now: Now) -> ReadPlan {
+    /// The record was what was wanted. Returns what lies `beside` it in the `len` bytes that were
+    /// read; what of that is wanted, too, is marked.
+    fn loaded(
+        mut self,
+        object: &Arc<Object>,
+        beside: Beside,
+        len: usize,
+        now: Now,
+    ) -> (ReadPlan, Vec<Neighbour>) {
         let plan = self.plan.take().expect("resolved only once");
         let mut core = self.shared.lock();
         core.loaded(&plan, object, now);
-        core.want(beside);
+        let neighbours = core.want(beside, len);
         drop(core);
-        plan
+        (plan, neighbours)
     }
 
     fn failed(&mut self, problem: Problem) {

@@ -127,6 +127,15 @@ impl Space {
         }
     }
 
+    /// Within which bounds what surrounds the record at `position` may be read along with it. In
+    /// slots that may be written over meanwhile.
+    pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Option<Extent> {
+        match self {
+            Space::Clusters(space) => space.whole(areas, position),
+            Space::Slots(space) => Some(space.surroundings(areas, position)),
+        }
+    }
+
     /// A reader needs what is at `position` to stay as it is.
     pub(crate) fn pin(&mut self, areas: &Areas, position: u32) {
         match self {

@@ -1,6 +1,6 @@
 //! One life of a cache: opening, clients at work, an end; and what the next life inherits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,9 @@ pub struct Ground {
     pub keys: u32,
     /// What was known when the last life ended, for findings.
     before: RefCell<Option<History>>,
+    /// Something went wrong on the device, or a life did not end in order: a record may be damaged
+    /// since, for which the store is not to blame.
+    marred: Cell<bool>,
 }
 
 impl Ground {
@@ -53,14 +56,23 @@ impl Ground {
             format: arm.format_by(random),
             keys: random.u32(4..80),
             before: RefCell::default(),
+            marred: Cell::new(false),
         }
     }
 
     /// A ground of `len` bytes without chance.
     pub fn plain(arm: Arm, len: u64) -> Ground {
         let format = FormatOptions { cluster_size: Some(32 << 10), ..arm.format() };
-        let before = RefCell::default();
-        Ground { arm, len, room: len + 32 * MIB, block: 512, format, keys: 16, before }
+        Ground {
+            arm,
+            len,
+            room: len + 32 * MIB,
+            block: 512,
+            format,
+            keys: 16,
+            before: RefCell::default(),
+            marred: Cell::new(false),
+        }
     }
 
     pub(super) fn disk(
@@ -205,13 +217,25 @@ impl<'a> Life<'a> {
         report: &mut Report,
         lives: &mut Vec<String>,
     ) -> Result<(Contents, History), String> {
+        if self.plan != FaultPlan::none() {
+            self.ground.marred.set(true);
+        }
         let mut random = Rng::with_seed(self.seed);
         let order = (random.u8(..8) > 0).then(|| random.u64(..));
         let executor = Executor::new(order, START + random.u64(..1_000_000));
         let disk = self.ground.disk(&executor, self.drive, self.len, contents);
         let mut running =
             Running::new(self, executor, disk, Rc::new(RefCell::new(history)), random);
-        let result = running.run(self, report);
+        let result = running.run(self, report).and_then(|end| {
+            let damaged = running.damaged;
+            if damaged > 0 && !self.ground.marred.get() {
+                return Err(format!("{damaged} records are damaged on a device that is sound"));
+            }
+            Ok(end)
+        });
+        if !running.stopped {
+            self.ground.marred.set(true);
+        }
         report.lives += 1;
         let counts = running.disk.disk.counts();
         report.operations += counts.reads + counts.writes + counts.flushes;
@@ -265,6 +289,8 @@ struct Running {
     given_up: Arc<Mutex<bool>>,
     /// Records that the store says it gave up or lost so far.
     losses: u64,
+    /// Records that it found damaged so far.
+    damaged: u64,
     /// It ended in order.
     stopped: bool,
 }
@@ -297,6 +323,7 @@ impl Running {
             events,
             given_up,
             losses: 0,
+            damaged: 0,
             stopped: false,
         }
     }
@@ -540,8 +567,10 @@ impl Running {
     /// Notes whether anything went for want of room or after an error.
     fn note_losses(&mut self, store: &Subject) {
         let mut losses = 0;
+        self.damaged = 0;
         for stats in store.stats() {
             let counters = stats.counters;
+            self.damaged += counters.damaged_records;
             let lost = counters.evicted_records
                 + counters.one_timer_clusters
                 + counters.evicted_clusters

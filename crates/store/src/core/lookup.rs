@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use device::Extent;
 
-use super::prefetch::Surroundings;
+use super::prefetch::{Scope, Surroundings};
 use super::reading::{Took, WindowId};
 use super::{Core, Health, Now};
 use crate::api::Source;
@@ -185,7 +185,13 @@ impl Core {
         self.space.touch(&self.areas, slot.position, now);
         self.space.pin(&self.areas, slot.position);
         let Location { extent: record, split } = self.space.locate(&self.areas, slot);
-        let (extent, surroundings) = self.choose_extent(slot, record, expected);
+        let (extent, surroundings) = match split {
+            None => self.choose_extent(slot, record, expected),
+            Some(_) => {
+                self.reading.counters.exact += 1;
+                (record, None)
+            }
+        };
         let window = surroundings.map(|_| self.reading.begin_window(record, extent));
         let position = slot.position;
         let plan = ReadPlan {
@@ -203,12 +209,12 @@ impl Core {
         Some(plan)
     }
 
-    /// The read under way, of a cluster or a part of one, that the record of `slot` is in.
+    /// The read under way, for another record, that brings that of `slot` along. None brings what
+    /// lies in several runs.
     fn covering_window(&self, slot: Slot) -> Option<WindowId> {
-        self.space
-            .has_clusters()
-            .then(|| self.space.locate(&self.areas, slot).extent)
-            .and_then(|record| self.reading.covering(record))
+        self.place_at(slot.position)?;
+        let Location { extent, split } = self.space.locate(&self.areas, slot);
+        if split.is_some() { None } else { self.reading.covering(extent) }
     }
 
     /// How much is read for a record: the read unit.
@@ -222,7 +228,8 @@ impl Core {
         let bounds = match (self.options.read_unit, expected) {
             // The pieces of a large object are no neighbours of one another in time.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
-            _ => self.space.whole_cluster(&self.areas, slot.position),
+            (ReadUnit::Auto, _) => self.space.surroundings(&self.areas, slot.position),
+            (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
         };
         let Some(bounds) = bounds else {
             counters.exact += 1;
@@ -241,9 +248,14 @@ impl Core {
             counters.exact += 1;
             return (record, None);
         }
-        let whole = (extent == bounds).then(|| self.areas.locate(slot.position).0);
-        *(if whole.is_some() { &mut counters.clusters } else { &mut counters.windows }) += 1;
-        (extent, Some(Surroundings::new(&self.areas, extent.offset, whole)))
+        let scope = match self.space.cluster_of(&self.areas, slot.position) {
+            Some(cluster) if extent == bounds => Scope::Cluster(cluster),
+            Some(_) => Scope::Part,
+            None => Scope::Slots,
+        };
+        let whole = matches!(scope, Scope::Cluster(_));
+        *(if whole { &mut counters.clusters } else { &mut counters.windows }) += 1;
+        (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
     }
 
     fn tier_memory(&self) -> Memory {

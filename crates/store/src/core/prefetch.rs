@@ -1,8 +1,13 @@
 //! Prefetching: what lies next to a record that is read comes along into memory (C4).
 //!
-//! In three steps, so that nothing is verified or copied under the lock: [`neighbours`] finds the
-//! records in the bytes, [`Core::want`] says under the lock which of them are alive and not in
-//! memory yet, [`verified`] makes objects of those, and [`Core::prefetch`] takes them in.
+//! In steps, so that nothing is verified or copied under the lock: [`neighbours`] finds the records
+//! in the bytes, [`Core::want`] says under the lock which of them are alive and not in memory yet,
+//! [`verified`] makes objects of those, and [`Core::prefetch`] takes in those that still live.
+//!
+//! Only the record that was asked for is pinned. What surrounds it in a space of slots may be dead,
+//! given up, and written over while the read is under way: a neighbour is one only if a record of
+//! this sequence number lives at its position both before it was verified and when it enters
+//! memory, and all its bytes are that record's by their checksums, which are bound to both.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +38,31 @@ pub(crate) struct Neighbour {
     wanted: bool,
 }
 
+/// What the bytes that were read say lies beside a record.
+pub(crate) enum Beside {
+    /// Records, their heads verified.
+    Records(Vec<Neighbour>),
+    /// In slots: places where a record claims to be, and where from the start of what was read.
+    /// Nothing of that is verified.
+    Claims(Vec<(Place, usize)>),
+}
+
+impl Beside {
+    /// Nothing.
+    pub(crate) const NOTHING: Beside = Beside::Records(Vec::new());
+}
+
+/// What an extent holds beside a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope {
+    /// All of this cluster.
+    Cluster(ClusterId),
+    /// A part of a cluster.
+    Part,
+    /// Slots.
+    Slots,
+}
+
 /// What surrounds the record of a plan that reads more than it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
@@ -40,28 +70,60 @@ pub(crate) struct Surroundings {
     granule: u32,
     /// The position of the first byte of the extent.
     first: u32,
-    /// The extent is all of this cluster.
-    pub(crate) whole: Option<ClusterId>,
+    scope: Scope,
 }
 
 impl Surroundings {
     /// Those of an extent that starts on a granule.
-    pub(crate) fn new(areas: &Areas, offset: u64, whole: Option<ClusterId>) -> Surroundings {
+    pub(crate) fn new(areas: &Areas, offset: u64, scope: Scope) -> Surroundings {
         let granule = u64::from(areas.granule);
         let first = ((offset - areas.clusters_at) / granule) as u32;
-        Surroundings { granule: areas.granule, first, whole }
+        Surroundings { granule: areas.granule, first, scope }
+    }
+
+    /// The cluster that the extent is all of.
+    pub(crate) fn whole(&self) -> Option<ClusterId> {
+        match self.scope {
+            Scope::Cluster(cluster) => Some(cluster),
+            Scope::Part | Scope::Slots => None,
+        }
     }
 }
 
-/// The records in `bytes`, which were read for `plan`, apart from its own. Of a whole cluster they
-/// are what its summary says. Otherwise they are found one behind the other: each is believed only
-/// if its checksum, bound to place and incarnation, says that it was written there, and taken only
-/// if the index says so too, so that nothing in a body can pass for one.
-pub(crate) fn neighbours(secret: &Secret, plan: &ReadPlan, bytes: &Bytes) -> Vec<Neighbour> {
-    let Some(surroundings) = plan.surroundings else { return Vec::new() };
-    if let Some(cluster) = surroundings.whole {
-        return listed(secret, plan, surroundings, cluster, bytes);
+/// What `bytes`, which were read for `plan`, say lies beside its record. Of a whole cluster that is
+/// what its summary says. In a part of one, records are found one behind the other: each is
+/// believed only if its checksum, bound to place and incarnation, says that it was written there,
+/// and taken only if the index says so too, so that nothing in a body can pass for one. In slots
+/// the table of what lives says where a record begins and how long it is; the bytes only spare it
+/// the question for every slot.
+pub(crate) fn neighbours(secret: &Secret, plan: &ReadPlan, bytes: &Bytes) -> Beside {
+    let Some(surroundings) = plan.surroundings else { return Beside::NOTHING };
+    match surroundings.scope {
+        Scope::Cluster(cluster) => {
+            Beside::Records(listed(secret, plan, surroundings, cluster, bytes))
+        }
+        Scope::Part => Beside::Records(walked(secret, plan, surroundings, bytes)),
+        Scope::Slots => Beside::Claims(claims(plan, surroundings, bytes)),
     }
+}
+
+fn claims(plan: &ReadPlan, surroundings: Surroundings, bytes: &Bytes) -> Vec<(Place, usize)> {
+    let granule = surroundings.granule as usize;
+    let own = plan.record_in_extent();
+    let claim = |(position, at): (u32, usize)| {
+        let incarnation = Found::claimed_incarnation(&bytes[at..])?;
+        Some((Place { position, incarnation }, at))
+    };
+    let slots = (surroundings.first..).zip((0..bytes.len()).step_by(granule));
+    slots.filter(|(_, at)| !own.contains(&(*at as u64))).filter_map(claim).collect()
+}
+
+fn walked(
+    secret: &Secret,
+    plan: &ReadPlan,
+    surroundings: Surroundings,
+    bytes: &Bytes,
+) -> Vec<Neighbour> {
     let granule = surroundings.granule as usize;
     let (mut found, mut at, mut false_starts) = (Vec::new(), 0, 0);
     while at < bytes.len() && false_starts < FALSE_STARTS {
@@ -139,15 +201,40 @@ pub(crate) fn verified(
 }
 
 impl Core {
-    /// Marks those of `neighbours` that are alive and not in memory.
-    pub(crate) fn want(&self, neighbours: &mut [Neighbour]) {
-        for neighbour in neighbours {
+    /// Marks those records `beside` one that was read that are alive and not in memory. Of slots,
+    /// `len` bytes of which were read, those that are alive are all that is returned.
+    pub(crate) fn want(&self, beside: Beside, len: usize) -> Vec<Neighbour> {
+        let mut neighbours = match beside {
+            Beside::Records(records) => records,
+            Beside::Claims(claims) => self.living(&claims, len),
+        };
+        for neighbour in &mut neighbours {
             let Some(slot) = self.index.get(&neighbour.digest) else { continue };
             neighbour.wanted = slot.position == neighbour.place.position
                 && neighbour.kind != RecordKind::Meta
                 && !slot.refreshed
                 && self.tier.peek(&neighbour.digest).is_none();
         }
+        neighbours
+    }
+
+    /// The records of `claims` that live where they claim to be, in one run and on the device, and
+    /// were read to their end.
+    fn living(&self, claims: &[(Place, usize)], len: usize) -> Vec<Neighbour> {
+        let Some(space) = self.space.slots() else { return Vec::new() };
+        let neighbour = |(place, at): &(Place, usize)| {
+            let record = space.alone_at(*place)?;
+            let range = *at..*at + record.len as usize;
+            let (digest, kind) = (record.digest, record.kind);
+            (range.end <= len).then_some(Neighbour {
+                digest,
+                kind,
+                place: *place,
+                range,
+                wanted: false,
+            })
+        };
+        claims.iter().filter_map(neighbour).collect()
     }
 
     /// Takes `objects` into memory. When all that lives in a cluster that was read whole is in

@@ -223,6 +223,15 @@ impl SlotSpace {
         Some(Place { position, incarnation: record.sequence })
     }
 
+    /// What lives at just this place, if it lies in one run and is on the device.
+    pub(crate) fn alone_at(&self, place: Place) -> Option<&Listed> {
+        let id = self.records.id(place.position)?;
+        let record = self.records.get(id);
+        let written = self.batches.get(place.position).is_none();
+        let here = record.sequence == place.incarnation && written && self.records.is_one_run(id);
+        here.then_some(record)
+    }
+
     /// The record at `position`, when not all of it is on the device yet.
     pub(crate) fn unwritten(&self, position: u32) -> Option<&Arc<Record>> {
         self.batches.get(position).filter(|record| {
@@ -239,6 +248,15 @@ impl SlotSpace {
         let further: Vec<Extent> = further.iter().map(|run| self.extent(areas, *run)).collect();
         let split = (!further.is_empty()).then(|| Box::new(Split { runs, further }));
         Location { extent, split }
+    }
+
+    /// Within which bounds a read of the record at `position` may take others along: those of the
+    /// cluster that it would be in if there were any. A read reaches no further in one layout than
+    /// in another.
+    pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Extent {
+        let per_cluster = areas.cluster_size / self.slot_bytes;
+        let first = position / per_cluster * per_cluster;
+        self.extent(areas, Run { first, len: per_cluster.min(self.slots - first) })
     }
 
     fn extent(&self, areas: &Areas, run: Run) -> Extent {

@@ -24,3 +24,4 @@ mod slots;
 mod steps;
 mod trickle;
 mod ucfs_paper;
+mod windows;

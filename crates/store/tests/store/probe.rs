@@ -25,6 +25,8 @@ pub struct Watch {
     hook: RefCell<Option<Hook>>,
     /// The next read waits until this is false again.
     stall_read: Cell<bool>,
+    /// It waits with what it has read, not before it reads.
+    stall_late: Cell<bool>,
     /// A read waits.
     stalled: Cell<bool>,
 }
@@ -55,9 +57,16 @@ impl Watch {
     /// The next read waits for [`Watch::resume_read`]; others pass.
     pub fn stall_read(&self) {
         self.stall_read.set(true);
+        self.stall_late.set(false);
     }
 
-    /// Lets the read go on that waits, which then sees what the device holds by now.
+    /// The next read sees what the device holds now, and ends only after [`Watch::resume_read`].
+    pub fn stall_read_with_its_bytes(&self) {
+        self.stall_read.set(true);
+        self.stall_late.set(true);
+    }
+
+    /// Lets the read go on that waits.
     pub fn resume_read(&self) {
         self.stall_read.set(false);
     }
@@ -90,13 +99,20 @@ impl Device for Probe {
 
     async fn read(&self, offset: u64, buf: IoBuf) -> (IoBuf, io::Result<()>) {
         let stalled = &self.watch.stalled;
-        if self.watch.stall_read.get() && !stalled.replace(true) {
-            let resumed =
-                || if self.watch.stall_read.get() { Poll::Pending } else { Poll::Ready(()) };
+        let resumed = || if self.watch.stall_read.get() { Poll::Pending } else { Poll::Ready(()) };
+        let stalls = self.watch.stall_read.get() && !stalled.replace(true);
+        let late = self.watch.stall_late.get();
+        if stalls && !late {
             poll_fn(|_| resumed()).await;
+        }
+        let read = self.memory.read(offset, buf).await;
+        if stalls && late {
+            poll_fn(|_| resumed()).await;
+        }
+        if stalls {
             stalled.set(false);
         }
-        self.memory.read(offset, buf).await
+        read
     }
 
     async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {

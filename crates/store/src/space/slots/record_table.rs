@@ -74,6 +74,11 @@ impl RecordTable {
         self.id(position).map(|id| self.get(id))
     }
 
+    /// Whether it has no run but the first.
+    pub(crate) fn is_one_run(&self, id: RecordId) -> bool {
+        !self.further.contains_key(&id)
+    }
+
     /// All its runs, in the order in which its bytes lie in them.
     pub(crate) fn runs(&self, id: RecordId) -> Vec<Run> {
         let mut runs = vec![self.get(id).run];
@@ -142,8 +147,9 @@ mod tests {
                 if let Some((listed, further)) = model.remove(&at) {
                     let id = table.id(at).expect("listed");
                     assert_eq!(table.get(id), &listed);
-                    let runs = table.remove(id);
+                    let (alone, runs) = (table.is_one_run(id), table.remove(id));
                     assert_eq!((runs[0], &runs[1..]), (listed.run, &further[..]));
+                    assert_eq!(alone, further.is_empty());
                     assert!(table.at(at).is_none());
                 } else {
                     let run = Run { first: at, len: random.u32(1..8) };
