@@ -105,8 +105,8 @@ fn engine_in_a_file(preset: &str) -> (u64, u64) {
         let counted = Rc::clone(&device);
         let counts = Rc::new(move || counted.counts());
         let spawn = |background| drop(clock.spawn(background));
-        let engine =
-            EngineSpace::create(device, clock.clone(), &format, options, counts, spawn).await;
+        let time = clock.clone();
+        let engine = EngineSpace::create(device, time, &format, options, counts, spawn).await;
         let engine = engine.unwrap();
         let before = ffs.counts().reads_for_write;
         let mut cache = TwoLevel::new(MEMORY, DISK);
@@ -126,8 +126,7 @@ fn engine_in_a_file(preset: &str) -> (u64, u64) {
 fn the_packetizer_spares_the_pages_that_stream_reads() {
     let (stream, writes) = engine_in_a_file("markatos-stream");
     let (pack, pack_writes) = engine_in_a_file("markatos-stream-pack");
-    println!(
-        "pages read to be written: STREAM {stream} for {writes} writes, PACK {pack} for {pack_writes}"
-    );
+    println!("pages read to be written: STREAM {stream}, {writes} writes");
+    println!("                          PACK {pack}, {pack_writes} writes");
     assert!(stream > 4 * pack, "STREAM {stream}, PACK {pack}");
 }

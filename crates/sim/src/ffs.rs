@@ -24,11 +24,11 @@ mod parameters;
 mod transfer;
 
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::rc::Rc;
 
-use device::{Device, FrozenBuf, IoBuf};
+use device::{Device, FrozenBuf, IoBuf, Nanos};
 
 pub use counts::Counts;
 pub use file_device::FileDevice;
@@ -70,8 +70,8 @@ struct State {
     inodes: HashMap<u32, Inode>,
     names: NameCache,
     buffers: Buffers,
-    /// Inodes that changed in memory and not yet in their block.
-    stale: BTreeSet<u32>,
+    /// Inodes that changed in memory and not yet in their block, and since when.
+    stale: BTreeMap<u32, Nanos>,
     /// Whether the next sync will come by itself.
     syncing: bool,
     /// Requests on their way to the disk that nobody waits for.
@@ -112,7 +112,7 @@ impl Ffs {
             inodes: HashMap::new(),
             names: NameCache::new(parameters.names),
             buffers: Buffers::new(memory),
-            stale: BTreeSet::new(),
+            stale: BTreeMap::new(),
             syncing: false,
             leaving: 0,
             sweep: 0,
@@ -279,7 +279,7 @@ impl Ffs {
     /// The disk is broken.
     pub async fn sync_all(&self) -> io::Result<()> {
         self.compute(self.inner.parameters.processor.call).await;
-        self.sync_pass(true).await?;
+        self.sync_everything().await?;
         self.inner.disk.flush().await
     }
 

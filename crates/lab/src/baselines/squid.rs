@@ -2,7 +2,8 @@
 //! file goes to `0/00`, the next to `0/01` … `0/FF`, then `1/00`.
 //!
 //! C15's Squid has the same tree and chooses the directory by a hash of the URL, that of its
-//! SQUIDML by the origin server.
+//! SQUIDML by the origin server. Squid 2.4 itself (U8) puts 256 files in a directory before it goes
+//! on to the next.
 
 use super::file_per_object::{Place, Placement};
 use crate::contents::mix;
@@ -13,6 +14,9 @@ const FIRST_LEVEL: u32 = 16;
 
 /// Directories of the second level in each of them, `00` to `FF`.
 const SECOND_LEVEL: u32 = 256;
+
+/// Files that Squid 2.4 puts in a directory before it goes on.
+const FILES: u32 = 256;
 
 /// Squid's tree of directories. A file is named by its number in the order of storing.
 #[derive(Default)]
@@ -28,6 +32,7 @@ pub struct Squid {
 enum Choice {
     #[default]
     RoundRobin,
+    InTurn,
     Url,
     Server,
 }
@@ -43,9 +48,10 @@ impl Squid {
         Squid { choice: Choice::Server, ..Squid::default() }
     }
 
-    /// The tree of a cache directory of this name, one of several on a file system (U8).
+    /// The tree of a cache directory of this name, which may be one of several on a file system;
+    /// 256 files go to a directory, then as many to the next (U8).
     pub fn in_directory(name: &str) -> Squid {
-        Squid { above: format!("{name}/"), ..Squid::default() }
+        Squid { choice: Choice::InTurn, above: format!("{name}/"), ..Squid::default() }
     }
 }
 
@@ -67,6 +73,7 @@ impl Placement for Squid {
         self.stored = self.stored.wrapping_add(1);
         let directory = match self.choice {
             Choice::RoundRobin => number,
+            Choice::InTurn => number / FILES,
             Choice::Url => mix(u64::from(object.id)) as u32,
             Choice::Server => mix(u64::from(object.site)) as u32,
         };
@@ -116,7 +123,9 @@ mod tests {
         assert_ne!(directory(&mut squid, &object(1, 2)), first);
         let mut squid = Squid::in_directory("cache2");
         assert_eq!(squid.directories()[..3], ["cache2", "cache2/0", "cache2/0/00"]);
-        assert_eq!(squid.place(&object(1, 1)).path, "cache2/0/00/00000000");
+        let places: Vec<_> = (0..=256).map(|_| squid.place(&object(1, 1)).path).collect();
+        assert_eq!(places[0], "cache2/0/00/00000000");
+        assert_eq!(places[255..], ["cache2/0/00/000000FF", "cache2/0/01/00000100"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use device::Nanos;
 use hashlink::LinkedHashMap;
 
 use super::inode::Place;
@@ -41,6 +42,8 @@ struct Buffer {
     state: State,
     /// Changed since it was last sent to the disk.
     dirty: bool,
+    /// When it was first changed since then.
+    since: Nanos,
     /// Requests that carry it to the disk.
     writing: u32,
     /// Tells it from a later one under the same key.
@@ -174,11 +177,12 @@ impl Buffers {
         }
     }
 
-    /// A block was changed in memory, or made there; `place` is where it lies now.
-    pub(super) fn change(&mut self, key: Key, place: Place) {
+    /// A block was changed in memory, or made there, at `now`; `place` is where it lies now.
+    pub(super) fn change(&mut self, key: Key, place: Place, now: Nanos) {
         if let Some(buffer) = self.buffers.to_back(&key) {
             let (was, old) = (buffer.dirty, buffer.place);
             buffer.dirty = true;
+            buffer.since = if was { buffer.since } else { now };
             buffer.state = State::Valid;
             buffer.place = place;
             self.used = self.used - old.count + place.count;
@@ -190,6 +194,7 @@ impl Buffers {
             self.enter(key, place, State::Valid);
             if let Some(buffer) = self.buffers.get_mut(&key) {
                 buffer.dirty = true;
+                buffer.since = now;
             }
         }
         self.dirty_fragments += place.count;
@@ -240,6 +245,12 @@ impl Buffers {
         self.dirty.range(from..).next().map(|(at, _)| *at)
     }
 
+    /// The places of the blocks that wait since `until` or longer.
+    pub(super) fn dirty_since(&self, until: Nanos) -> impl Iterator<Item = u64> {
+        let old = move |key: &Key| self.buffers.get(key).is_some_and(|it| it.since <= until);
+        self.dirty.iter().filter(move |(_, key)| old(key)).map(|(at, _)| *at)
+    }
+
     /// The places of all blocks that wait, and what they are.
     pub(super) fn all_dirty(&self) -> impl Iterator<Item = (u64, Key)> {
         self.dirty.iter().map(|(at, key)| (*at, *key))
@@ -258,7 +269,7 @@ impl Buffers {
     fn enter(&mut self, key: Key, place: Place, state: State) -> Moving {
         self.births += 1;
         let birth = self.births;
-        let buffer = Buffer { place, state, dirty: false, writing: 0, birth };
+        let buffer = Buffer { place, state, dirty: false, since: 0, writing: 0, birth };
         let before = self.buffers.insert(key, buffer);
         debug_assert!(before.is_none(), "{key:?} was missing");
         self.used += place.count;
@@ -292,16 +303,16 @@ mod tests {
             buffers.end_load(&moving, true);
         }
         assert_eq!(buffers.find(key(0)), Found::Valid);
-        buffers.change(key(1), place(1));
+        buffers.change(key(1), place(1), 0);
         assert_eq!(buffers.make_room(4), Room::Enough);
         assert_eq!(buffers.find(key(2)), Found::Missing);
-        buffers.change(key(3), place(3));
+        buffers.change(key(3), place(3), 0);
         assert_eq!(buffers.make_room(8), Room::Clean(place(1).at));
         let row = buffers.begin_write(place(1).at, 16);
         assert_eq!((row.len(), buffers.dirty()), (1, 4));
         assert!(buffers.is_writing(key(1)));
         // Changed again on its way: it waits again when it has arrived.
-        buffers.change(key(1), place(1));
+        buffers.change(key(1), place(1), 0);
         buffers.end_write(&row[0]);
         assert_eq!(buffers.dirty_at(key(1)), Some(place(1).at));
     }
@@ -310,7 +321,7 @@ mod tests {
     fn neighbours_go_together_and_what_is_gone_is_not_written() {
         let mut buffers = Buffers::new(1_000);
         for block in [0, 1, 2, 3, 5] {
-            buffers.change(key(block), place(block));
+            buffers.change(key(block), place(block), block);
         }
         let row = buffers.begin_write(place(0).at, 12);
         assert_eq!(row.iter().map(|moving| moving.key).collect::<Vec<_>>(), [0, 1, 2].map(key));
@@ -322,7 +333,9 @@ mod tests {
         assert_eq!((buffers.used(), buffers.dirty()), (12, 4));
         assert!(buffers.begin_write(place(4).at, 12).is_empty());
         // One that is moved on the disk.
-        buffers.change(key(5), Place { at: 7, count: 2 });
+        buffers.change(key(5), Place { at: 7, count: 2 }, 9);
+        assert_eq!(buffers.dirty_since(4).count(), 0);
+        assert_eq!(buffers.dirty_since(5).collect::<Vec<_>>(), [7]);
         assert_eq!(buffers.all_dirty().collect::<Vec<_>>(), [(7, key(5))]);
         assert_eq!((buffers.used(), buffers.dirty()), (10, 2));
     }

@@ -122,10 +122,11 @@ impl Ffs {
             if !self.state().buffers.has(key) {
                 self.room(place.count).await;
             }
-            self.state().buffers.change(key, place);
+            self.change(key, place);
         }
-        self.state().stale.insert(inode);
-        self.wake_sync();
+        if !self.counts_metadata() {
+            self.touch(inode);
+        }
         self.let_go(inode, blocks, end).await?;
         self.throttle(inode).await;
         Ok(())
@@ -147,13 +148,11 @@ impl Ffs {
             while self.read_some(inode, number, number, false).await? == number {}
             if write {
                 let key = Key::File { inode, block: number };
-                let mut state = self.state();
-                let place = state.inode_mut(inode).place(&self.inner.units, number);
-                state.buffers.change(key, place.expect("it is a block of the file"));
+                let place = self.state().inode_mut(inode).place(&self.inner.units, number);
+                self.change(key, place.expect("it is a block of the file"));
             }
         }
         if write {
-            self.wake_sync();
             self.throttle(inode).await;
         } else {
             self.count_read(missed);
@@ -188,7 +187,7 @@ impl Ffs {
         for at in &growth.indirect {
             let place = Place { at: *at, count: self.inner.units.per_block };
             self.room(place.count).await;
-            self.state().buffers.change(Key::Meta(*at), place);
+            self.change(Key::Meta(*at), place);
         }
         if !growth.groups.is_empty() {
             let way = {
@@ -266,7 +265,7 @@ impl Ffs {
         while self.state().inode_mut(inode).leaving > 0 {
             self.inner.progress.next().await;
         }
-        if self.state().stale.remove(&inode) && !self.counts_metadata() {
+        if self.state().stale.remove(&inode).is_some() && !self.counts_metadata() {
             let block = self.state().groups.layout.inode_block(inode);
             self.change_metadata(block, true).await?;
             self.write_now(Key::Meta(block)).await?;

@@ -4,6 +4,8 @@
 
 use std::io;
 
+use device::Clock;
+
 use super::buffers::Key;
 use super::directory::{CHUNK, Directory};
 use super::inode::{Full, Growth, Inode, Place, Units};
@@ -56,8 +58,7 @@ impl Ffs {
         }
         let place = Place { at, count: self.inner.units.per_block };
         self.room(place.count).await;
-        self.state().buffers.change(Key::Meta(at), place);
-        self.wake_sync();
+        self.change(Key::Meta(at), place);
         self.throttle(inode).await;
         Ok(())
     }
@@ -182,13 +183,8 @@ impl Ffs {
     async fn change_block(&self, directory: u32, chunk: u32) -> io::Result<()> {
         let block = u64::from(chunk) * CHUNK / self.inner.units.block();
         let key = Key::File { inode: directory, block };
-        {
-            let mut state = self.state();
-            let place = state.inode_mut(directory).place(&self.inner.units, block);
-            let place = place.expect("a directory has blocks for its chunks");
-            state.buffers.change(key, place);
-        }
-        self.wake_sync();
+        let place = self.state().inode_mut(directory).place(&self.inner.units, block);
+        self.change(key, place.expect("a directory has blocks for its chunks"));
         match self.inner.parameters.synchronous {
             true => self.write_now(key).await,
             false => Ok(()),
@@ -251,7 +247,8 @@ impl Ffs {
 
     /// An inode's times changed; the next sync writes it.
     pub(super) fn touch(&self, inode: u32) {
-        self.state().stale.insert(inode);
+        let now = self.inner.clock.now();
+        self.state().stale.entry(inode).or_insert(now);
         self.wake_sync();
     }
 }

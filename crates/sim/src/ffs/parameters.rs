@@ -37,8 +37,11 @@ pub struct Parameters {
     pub memory: u64,
     /// Percent of the memory that may wait to be written; more, and the writer waits.
     pub dirty_percent: u32,
-    /// What waits to be written is written so often, in nanoseconds.
+    /// What waits to be written is written after so long, in nanoseconds.
     pub sync_interval: Nanos,
+    /// How often the system looks for it, in nanoseconds, at most the interval: when it is the
+    /// interval, everything is written each time, however short it waited.
+    pub sync_step: Nanos,
     /// Bytes of one file on their way to the disk above which its writer waits, and below which it
     /// goes on.
     pub write_throttle: Option<(u64, u64)>,
@@ -133,6 +136,7 @@ impl Parameters {
             memory,
             dirty_percent: 50,
             sync_interval: 30 * SECOND,
+            sync_step: 5 * SECOND,
             write_throttle: Some((384 << 10, 256 << 10)),
             names: Names::Recent { entries: 8_724 },
             metadata: Metadata::Buffered,
@@ -159,6 +163,7 @@ impl Parameters {
             memory,
             dirty_percent: 50,
             sync_interval: 30 * SECOND,
+            sync_step: 30 * SECOND,
             write_throttle: None,
             names: Names::Rate { percent: 65, seed: 1 },
             metadata: Metadata::Counted,
@@ -184,6 +189,7 @@ impl Parameters {
             memory,
             dirty_percent: 50,
             sync_interval: 30 * SECOND,
+            sync_step: SECOND,
             write_throttle: None,
             names: Names::Recent { entries: 17_000 },
             metadata: Metadata::Buffered,
@@ -234,8 +240,8 @@ impl Parameters {
         if self.cluster < block || self.memory < 16 * u64::from(self.cluster) {
             return refuse("a request carries a block at least, memory holds 16 requests");
         }
-        if self.group_share == 0 || self.sync_interval == 0 {
-            return refuse("a file's share of a group and the sync interval are not zero");
+        if self.group_share == 0 || self.sync_step == 0 || self.sync_step > self.sync_interval {
+            return refuse("a file has a share of a group, a sync interval has steps");
         }
         match self.names {
             Names::Rate { percent, .. } if percent > 100 => refuse("100 percent are all"),
@@ -279,7 +285,8 @@ mod tests {
             Parameters { group: 16_384, ..good },
             Parameters { dirty_percent: 0, ..good },
             Parameters { memory: 4_096, ..good },
-            Parameters { sync_interval: 0, ..good },
+            Parameters { sync_step: 0, ..good },
+            Parameters { sync_interval: 1, ..good },
             Parameters { names: Names::Rate { percent: 101, seed: 1 }, ..good },
         ];
         for parameters in bad {

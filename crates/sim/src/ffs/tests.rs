@@ -103,6 +103,9 @@ fn a_file_write_costs_three_writes_of_metadata_and_those_of_data() {
             assert_eq!(clock.now() - before, (3 + cost.data_writes) * 1_000_000);
             assert_eq!(cost.requests(), 3 + cost.data_writes);
         }
+        // Nothing is left to be written later.
+        ffs.sync_all().await.unwrap();
+        assert_eq!(ffs.counts().metadata_writes_behind, 0);
     });
 }
 
@@ -214,13 +217,29 @@ fn rows_of_blocks_leave_together() {
 
 #[test]
 fn what_waits_is_written_after_the_interval() {
+    const SECOND: Nanos = 1_000_000_000;
     on_plain_disk(Parameters::ucfs_ffs(8 * MIB).asynchronous(), async |ffs| {
         put(&ffs, "1", 4_000).await.unwrap();
         let clock = ffs.inner.clock.clone();
-        clock.sleep_until(29_000_000_000).await;
+        clock.sleep_until(29 * SECOND).await;
         assert_eq!(ffs.counts().requests(), 0);
-        clock.sleep_until(31_000_000_000).await;
+        clock.sleep_until(31 * SECOND).await;
         assert_eq!((ffs.counts().data_writes_behind, ffs.counts().metadata_writes_behind), (1, 1));
+    });
+    // In steps: each file when its time has come.
+    let parameters =
+        Parameters { sync_step: SECOND, ..Parameters::ucfs_ffs(8 * MIB).asynchronous() };
+    on_plain_disk(parameters, async |ffs| {
+        let clock = ffs.inner.clock.clone();
+        for number in 0..10 {
+            put(&ffs, &format!("{number}"), 4_000).await.unwrap();
+            clock.sleep_until((number + 1) * 2 * SECOND + SECOND / 2).await;
+        }
+        assert_eq!(ffs.counts().requests(), 0);
+        clock.sleep_until(40 * SECOND).await;
+        assert_eq!(ffs.counts().data_writes_behind, 5);
+        clock.sleep_until(60 * SECOND).await;
+        assert_eq!(ffs.counts().data_writes_behind, 10);
     });
 }
 

@@ -6,10 +6,11 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Poll, Waker};
 
-use device::{Clock, Device, IoBuf};
+use device::{Clock, Device, IoBuf, Nanos};
 
 use super::buffers::{Buffers, Found, Key, Moving, Room};
 use super::inode::Place;
+use super::parameters::Parameters;
 use super::{Ffs, State};
 
 /// Requests on their way to the disk behind a caller's back before it waits for one of them.
@@ -124,14 +125,20 @@ impl Ffs {
         }
     }
 
+    /// A block was changed in memory, or made there.
+    pub(super) fn change(&self, key: Key, place: Place) {
+        let now = self.inner.clock.now();
+        self.state().buffers.change(key, place, now);
+        self.wake_sync();
+    }
+
     /// Makes a block of metadata dirty, which is read first if need be. Returns when it is on the
     /// disk if metadata is synchronous and it is not `lazy`.
     pub(super) async fn change_metadata(&self, at: u64, lazy: bool) -> io::Result<()> {
         let key = Key::Meta(at);
         let place = Place { at, count: self.inner.units.per_block };
         self.load(key, place).await?;
-        self.state().buffers.change(key, place);
-        self.wake_sync();
+        self.change(key, place);
         match lazy || !self.inner.parameters.synchronous {
             true => Ok(()),
             false => self.write_now(key).await,
@@ -264,21 +271,35 @@ impl Ffs {
         }
     }
 
-    /// Writes everything that waits, in the order of places; returns when it is on its way, with
-    /// `finish` when it has arrived.
-    pub(super) async fn sync_pass(&self, finish: bool) -> io::Result<()> {
-        let stale = std::mem::take(&mut self.state().stale);
+    /// Writes what waits since `until` or longer, in the order of places; returns when it is on its
+    /// way.
+    pub(super) async fn sync_pass(&self, until: Nanos) -> io::Result<()> {
+        let stale: Vec<u32> = {
+            let mut state = self.state();
+            let old = state.stale.extract_if(.., |_, since| *since <= until);
+            old.map(|(inode, _)| inode).collect()
+        };
         let mut last = None;
         for inode in stale {
             let block = self.state().groups.layout.inode_block(inode);
             if last != Some(block) {
                 self.change_metadata(block, true).await?;
+                let waiting = self.state().buffers.dirty_at(Key::Meta(block));
+                if let Some(at) = waiting {
+                    self.send(at);
+                }
                 last = Some(block);
             }
         }
-        let waiting: Vec<u64> = self.state().buffers.all_dirty().map(|(at, _)| at).collect();
+        let waiting: Vec<u64> = self.state().buffers.dirty_since(until).collect();
         waiting.into_iter().for_each(|at| self.send(at));
-        while finish && self.state().leaving > 0 {
+        Ok(())
+    }
+
+    /// Writes everything that waits; returns when it has arrived.
+    pub(super) async fn sync_everything(&self) -> io::Result<()> {
+        self.sync_pass(Nanos::MAX).await?;
+        while self.state().leaving > 0 {
             self.inner.progress.next().await;
         }
         Ok(())
@@ -290,12 +311,15 @@ impl Ffs {
             return;
         }
         let ffs = self.clone();
-        let interval = self.inner.parameters.sync_interval;
+        let Parameters { sync_interval: interval, sync_step: step, .. } = self.inner.parameters;
         self.inner.clock.spawn(async move {
             loop {
                 let clock = &ffs.inner.clock;
-                clock.sleep_until(clock.now() + interval).await;
-                let result = ffs.sync_pass(false).await;
+                clock.sleep_until(clock.now() + step).await;
+                let result = match (clock.now() + step).checked_sub(interval) {
+                    Some(until) => ffs.sync_pass(until).await,
+                    None => Ok(()),
+                };
                 let mut state = ffs.state();
                 state.counts.lost_writes += u64::from(result.is_err());
                 if state.stale.is_empty() && state.buffers.dirty() == 0 {
