@@ -34,5 +34,6 @@ pub mod layouts;
 pub mod missratio;
 pub mod replay;
 pub mod report;
+pub mod simulation;
 pub mod space_run;
 pub mod trial;
