@@ -36,16 +36,16 @@ struct Arm {
     faults: bool,
 }
 
-fn arms(bodies: Bodies) -> Vec<Arm> {
+fn arms() -> Vec<Arm> {
     let memory = Arm {
         name: "mostly from memory",
-        bodies,
+        bodies: Bodies::Elided,
         popularity: Popularity::Zipf(0.9),
         objects: 100_000,
         memory: 1 << 30,
         len: 4 << 30,
         warm: 400_000,
-        counted: 1_000_000,
+        counted: 2_000_000,
         interval: 10_000,
         drive: "nvme_tlc",
         faults: false,
@@ -167,7 +167,7 @@ fn main() {
         .skip(1)
         .map(|word| word.parse().unwrap_or_else(|_| panic!("{word} is no arm: a number from 1")))
         .collect();
-    for (number, arm) in (1..).zip(arms(Bodies::Bytes)) {
+    for (number, arm) in (1..).zip(arms()) {
         if !chosen.is_empty() && !chosen.contains(&number) {
             continue;
         }

@@ -29,6 +29,18 @@ pub fn first_wrong(object: &Object, offset: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = 0;
     while at < bytes.len() {
         let position = offset + at as u64;
+        if position.is_multiple_of(WORD) {
+            let (words, _) = bytes[at..].as_chunks::<{ WORD as usize }>();
+            let right = |(number, word): &(u64, &[u8; 8])| {
+                u64::from_le_bytes(**word) == word_at(object, *number)
+            };
+            let right = (position / WORD..).zip(words).take_while(right).count();
+            at += right * WORD as usize;
+            if at == bytes.len() {
+                return None;
+            }
+        }
+        let position = offset + at as u64;
         let word = word_at(object, position / WORD).to_le_bytes();
         let within = (position % WORD) as usize;
         let len = (word.len() - within).min(bytes.len() - at);

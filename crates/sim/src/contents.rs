@@ -1,5 +1,6 @@
 //! What a simulated device holds: sparse pages that copies share until one of them changes, so that
-//! a device of a terabyte costs what was written to it, and a crash is a copy.
+//! a device of a terabyte costs what was written to it, and a crash is a copy. Of a page it keeps
+//! the lines that are not zero: with bodies that are elided, a header or two.
 //!
 //! It promises: what was never written, or written as zeros, is zero and takes no memory.
 
@@ -10,7 +11,19 @@ const PAGE: usize = 4096;
 /// Pages of a leaf: one allocation of the table.
 const LEAF: usize = 256;
 
-type Page = Rc<[u8; PAGE]>;
+/// Bytes of a line: what a page keeps or leaves out.
+const LINE: usize = PAGE / u64::BITS as usize;
+
+/// A page, sparse.
+#[derive(Clone)]
+struct Lines {
+    /// Which lines are not zero.
+    mask: u64,
+    /// Those, in order.
+    kept: Vec<[u8; LINE]>,
+}
+
+type Page = Rc<Lines>;
 type Leaf = Rc<[Option<Page>; LEAF]>;
 
 /// Contents of a linear space. A clone costs a pointer for every mebibyte of it.
@@ -30,7 +43,7 @@ impl Contents {
         for part in parts(offset, into.len()) {
             let bytes = &mut into[part.range];
             match self.page(part.page) {
-                Some(page) => bytes.copy_from_slice(&page[part.within..][..bytes.len()]),
+                Some(page) => page.read(part.within, bytes),
                 None => bytes.fill(0),
             }
         }
@@ -41,19 +54,15 @@ impl Contents {
         for part in parts(offset, from.len()) {
             let bytes = &from[part.range];
             if bytes.len() == PAGE {
-                let page: &[u8; PAGE] = bytes.try_into().expect("a whole page");
-                if is_zero(page) {
-                    if self.page(part.page).is_some() {
-                        *self.slot(part.page) = None;
-                    }
-                } else {
-                    self.put(part.page, page);
-                }
+                self.put(part.page, bytes.try_into().expect("a whole page"));
                 continue;
             }
-            let slot = self.slot(part.page);
-            let page = slot.get_or_insert_with(|| Rc::new([0; PAGE]));
-            Rc::make_mut(page)[part.within..][..bytes.len()].copy_from_slice(bytes);
+            let mut whole = [0; PAGE];
+            if let Some(page) = self.page(part.page) {
+                page.read(0, &mut whole);
+            }
+            whole[part.within..][..bytes.len()].copy_from_slice(bytes);
+            self.put(part.page, &whole);
         }
     }
 
@@ -62,17 +71,34 @@ impl Contents {
         self.leaves.iter().flatten().map(|leaf| leaf.iter().flatten().count()).sum()
     }
 
-    fn page(&self, number: usize) -> Option<&[u8; PAGE]> {
+    /// Bytes of them that are kept.
+    pub fn bytes(&self) -> usize {
+        let pages = self.leaves.iter().flatten().flat_map(|leaf| leaf.iter().flatten());
+        pages.map(|page| page.kept.len() * LINE).sum()
+    }
+
+    fn page(&self, number: usize) -> Option<&Lines> {
         let leaf = self.leaves.get(number / LEAF)?.as_ref()?;
         leaf[number % LEAF].as_deref()
     }
 
     fn put(&mut self, number: usize, bytes: &[u8; PAGE]) {
+        let mask = mask_of(bytes);
+        if mask == 0 {
+            if self.page(number).is_some() {
+                *self.slot(number) = None;
+            }
+            return;
+        }
         let slot = self.slot(number);
         // Nobody shares it: written in place.
         match slot.as_mut().and_then(Rc::get_mut) {
-            Some(page) => page.copy_from_slice(bytes),
-            None => *slot = Some(Rc::new(*bytes)),
+            Some(page) => page.set(mask, bytes),
+            None => {
+                let mut page = Lines { mask: 0, kept: Vec::new() };
+                page.set(mask, bytes);
+                *slot = Some(Rc::new(page));
+            }
         }
     }
 
@@ -86,9 +112,55 @@ impl Contents {
     }
 }
 
-/// Whether a page is zero; looks at the first bytes that are not, mostly.
-fn is_zero(page: &[u8; PAGE]) -> bool {
-    page.chunks_exact(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+impl Lines {
+    /// Makes it the page `bytes`, whose lines that are not zero are those of `mask`.
+    fn set(&mut self, mask: u64, bytes: &[u8; PAGE]) {
+        let (lines, _) = bytes.as_chunks::<LINE>();
+        self.mask = mask;
+        self.kept.clear();
+        // Pages are many: none keeps more room than it needs.
+        self.kept.shrink_to(mask.count_ones() as usize);
+        self.kept.reserve_exact(mask.count_ones() as usize);
+        match mask {
+            u64::MAX => self.kept.extend_from_slice(lines),
+            _ => self.kept.extend(bits(mask).map(|line| lines[line])),
+        }
+    }
+
+    /// Fills `into` with the bytes at `within`.
+    fn read(&self, within: usize, into: &mut [u8]) {
+        if self.mask == u64::MAX {
+            into.copy_from_slice(&self.kept.as_flattened()[within..][..into.len()]);
+            return;
+        }
+        into.fill(0);
+        for (line, kept) in bits(self.mask).zip(&self.kept) {
+            let at = line * LINE;
+            let (from, to) = (at.max(within), (at + LINE).min(within + into.len()));
+            if from < to {
+                into[from - within..to - within].copy_from_slice(&kept[from - at..to - at]);
+            }
+        }
+    }
+}
+
+/// Which lines of a page are not zero.
+fn mask_of(page: &[u8; PAGE]) -> u64 {
+    let (lines, _) = page.as_chunks::<LINE>();
+    (0..).zip(lines).fold(0, |mask, (number, line)| {
+        let (words, _) = line.as_chunks::<8>();
+        let any = words.iter().fold(0, |all, word| all | u64::from_ne_bytes(*word));
+        mask | u64::from(any != 0) << number
+    })
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (bit < u64::BITS as usize).then_some(bit)
+    })
 }
 
 /// A part of a run that lies in one page.
@@ -127,6 +199,7 @@ mod tests {
             let at = random.usize(..plain.len());
             let len = random.usize(..=(plain.len() - at).min(5 * PAGE));
             let byte = random.u8(..3);
+            let len = if random.bool() { len } else { len.min(200) };
             plain[at..at + len].fill(byte);
             contents.write(at as u64, &vec![byte; len]);
             let at = random.usize(..plain.len());
@@ -150,5 +223,8 @@ mod tests {
         let mut back = [0; 3];
         copy.read(12_286, &mut back);
         assert_eq!(back, [2, 2, 0]);
+        assert_eq!((copy.bytes(), contents.bytes()), (3 * PAGE, PAGE));
+        contents.write(4096 + 1000, &[7; 100]);
+        assert_eq!(contents.bytes(), PAGE + 3 * LINE);
     }
 }

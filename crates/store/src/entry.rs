@@ -9,6 +9,7 @@ use bytes::Bytes;
 use device::{Clock, Device};
 
 use crate::api::{ReadError, Source};
+use crate::content::Content;
 use crate::core::Expected;
 use crate::digest::Digest;
 use crate::object::Object;
@@ -91,7 +92,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
 
     /// The whole body as one slice, when it is in one record: the fast path.
     pub fn whole(&self) -> Option<Bytes> {
-        (!self.object.in_pieces()).then(|| self.object.body.clone())
+        (!self.object.in_pieces()).then(|| self.object.body.bytes())
     }
 
     /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
@@ -121,6 +122,11 @@ pub struct Body<D: Device, C: Clock> {
 impl<D: Device, C: Clock> Body<D, C> {
     /// The next chunk, verified; `None` at the end of the range. After an error the body is over.
     pub async fn next(&mut self) -> Option<Result<Bytes, ReadError>> {
+        self.next_content().await.map(|chunk| chunk.map(|content| content.bytes()))
+    }
+
+    /// As [`Body::next`], without making up bytes that are elided.
+    pub async fn next_content(&mut self) -> Option<Result<Content, ReadError>> {
         if self.range.is_empty() {
             return None;
         }
@@ -131,7 +137,7 @@ impl<D: Device, C: Clock> Body<D, C> {
         }
         let chunk = self.piece().await;
         self.range.start = match &chunk {
-            Ok(bytes) => self.range.start + bytes.len() as u64,
+            Ok(content) => self.range.start + content.len() as u64,
             Err(_) => {
                 self.volume.forget_incomplete(&self.digest, &self.object);
                 self.range.end
@@ -140,7 +146,7 @@ impl<D: Device, C: Clock> Body<D, C> {
         Some(chunk)
     }
 
-    async fn piece(&mut self) -> Result<Bytes, ReadError> {
+    async fn piece(&mut self) -> Result<Content, ReadError> {
         let header = &self.object.header;
         let size = u64::from(header.piece_size);
         let number = self.range.start / size;

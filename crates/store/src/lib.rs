@@ -13,6 +13,7 @@
 // The interface.
 mod account;
 mod api;
+mod content;
 mod counters;
 mod entry;
 mod event;
@@ -76,6 +77,7 @@ mod test_seed;
 pub use account::Account;
 pub use api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};
 pub use areas::{CACHE_SIZE_MIN, CLUSTER_SIZES};
+pub use content::Content;
 pub use core::ReadCounters;
 pub use cost_meter::ReadCost;
 pub use counters::Counters;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use crate::content::Content;
 use crate::record::{Found, Header, Place, Record};
 use crate::tier::Weighed;
 
@@ -21,7 +22,7 @@ pub(crate) struct Object {
     pub(crate) key: Bytes,
     pub(crate) meta: Bytes,
     /// The part of the body that is in its record: all of it unless `header.piece_size` > 0.
-    pub(crate) body: Bytes,
+    pub(crate) body: Content,
     /// Where its record is; `None` while it lives in memory only. The incarnation tells this
     /// version from a later one at the same position.
     pub(crate) place: Option<Place>,
@@ -49,8 +50,8 @@ impl Object {
     pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes, buffer: usize) -> Object {
         let wasteful = buffer > found.len() + found.len() / 4;
         let own;
-        let bytes = if wasteful {
-            own = Bytes::copy_from_slice(&bytes[..found.len()]);
+        let bytes = if wasteful || found.elided() {
+            own = Bytes::copy_from_slice(&bytes[..found.meaningful()]);
             &own
         } else {
             bytes
@@ -60,7 +61,7 @@ impl Object {
             header: found.header.clone(),
             key: part(&found.key),
             meta: part(&found.meta),
-            body: part(&found.body),
+            body: found.content(bytes),
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer },
             attachment: Attachment::new(),
@@ -143,7 +144,8 @@ mod tests {
             let found = Found::decode(&secret, place, &bytes[start..]).unwrap();
             let object = Object::from_found(&found, place, &bytes.slice(start..), buffer);
             let whole = bytes.as_ptr_range();
-            let kept = if whole.contains(&object.body.as_ptr()) { buffer } else { len };
+            let body = object.body.bytes();
+            let kept = if whole.contains(&body.as_ptr()) { buffer } else { len };
             assert!(Arc::new(object).weight() >= kept, "{len} of {buffer}");
         }
     }

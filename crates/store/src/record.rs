@@ -8,11 +8,15 @@
 //! cluster's incarnation; each 64 KiB chunk of the body has its own. A record is believed only
 //! when it is where it says, of the incarnation that is expected there, and under the expected
 //! key: nothing is ever searched for inside bodies.
+//!
+//! In a simulation the body may be elided ([`Content`]): its ids stand for the checksums then, and
+//! nothing where it would lie.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::content::{self, Content};
 use crate::digest::Digest;
 use crate::secret::Secret;
 use crate::wire::{Decoder, Encoder};
@@ -22,6 +26,9 @@ pub(crate) const HEADER_LEN: usize = 112;
 /// Bytes of body under one checksum.
 pub(crate) const CHUNK: usize = 64 * 1024;
 const MAGIC: u32 = u32::from_le_bytes(*b"LREC");
+/// Flags of a record: it is a page; its body is elided.
+const HTML: u8 = 1;
+const ELIDED: u8 = 2;
 
 /// What a record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +94,7 @@ pub(crate) struct Record {
     pub(crate) key: Bytes,
     pub(crate) meta: Bytes,
     /// The part of the body that is in this record.
-    pub(crate) body: Bytes,
+    pub(crate) body: Content,
     /// One per chunk of `body`.
     checksums: Vec<u64>,
 }
@@ -158,9 +165,10 @@ impl Record {
         header: Header,
         key: Bytes,
         meta: Bytes,
-        body: Bytes,
+        body: impl Into<Content>,
     ) -> Record {
-        let checksums = body.chunks(CHUNK).map(|chunk| secret.checksum(chunk)).collect();
+        let body = body.into();
+        let checksums = body.checksums(secret);
         Record { header, key, meta, body, checksums }
     }
 
@@ -191,7 +199,9 @@ impl Record {
         fields.u32(header.stored_at).u64(header.site).u64(header.group);
         fields.u32(self.key.len() as u32).u32(self.meta.len() as u32);
         fields.u32(self.body.len() as u32).u8(header.kind.code());
-        fields.u8(u8::from(header.html)).bytes(&chain.slots.to_le_bytes());
+        let html = if header.html { HTML } else { 0 };
+        let elided = if self.body.is_elided() { ELIDED } else { 0 };
+        fields.u8(html | elided).bytes(&chain.slots.to_le_bytes());
         fields.u32(header.references).u32(header.stamp);
         fields.bytes(&self.key).bytes(&self.meta);
         for checksum in &self.checksums {
@@ -201,7 +211,7 @@ impl Record {
         head[8..16].copy_from_slice(&checksum.to_le_bytes());
         let (front, rest) = out.split_at_mut(head.len());
         front.copy_from_slice(&head);
-        rest[..self.body.len()].copy_from_slice(&self.body);
+        self.body.write_to(rest);
     }
 }
 
@@ -218,6 +228,7 @@ pub(crate) struct Found {
     pub(crate) meta: Range<usize>,
     pub(crate) body: Range<usize>,
     checksums: Range<usize>,
+    elided: bool,
 }
 
 impl Found {
@@ -237,7 +248,9 @@ impl Found {
         let (site, group) = (from.u64()?, from.u64()?);
         let lens = [from.u32()? as usize, from.u32()? as usize, from.u32()? as usize];
         let kind = RecordKind::from_code(from.u8()?)?;
-        let html = from.u8()? == 1;
+        let flags = from.u8()?;
+        let html = flags & HTML > 0;
+        let elided = flags & ELIDED > 0;
         from.bytes(2)?;
         let (references, stamp) = (from.u32()?, from.u32()?);
         let key = HEADER_LEN..HEADER_LEN.checked_add(lens[0])?;
@@ -264,7 +277,7 @@ impl Found {
             references,
             stamp,
         };
-        Some(Found { header, key, meta, body, checksums })
+        Some(Found { header, key, meta, body, checksums, elided })
     }
 
     /// The incarnation that the record at the front of `bytes`, if there is one, says it belongs
@@ -281,13 +294,34 @@ impl Found {
         self.body.end
     }
 
+    /// Bytes of it that mean anything: all, or those up to a body that is elided.
+    pub(crate) fn meaningful(&self) -> usize {
+        if self.elided { self.body.start } else { self.body.end }
+    }
+
+    /// Whether its body is not in the record.
+    pub(crate) fn elided(&self) -> bool {
+        self.elided
+    }
+
+    /// The body in `bytes`, those that the record was decoded from.
+    pub(crate) fn content(&self, bytes: &Bytes) -> Content {
+        if !self.elided {
+            return Content::Bytes(bytes.slice(self.body.clone()));
+        }
+        let id = Decoder(&bytes[self.checksums.clone()]).u64().unwrap_or(0);
+        Content::Elided { id, len: self.body.len() }
+    }
+
     /// Verifies the body in `bytes`, those that the record was decoded from.
     pub(crate) fn verify_body(&self, secret: &Secret, bytes: &[u8]) -> bool {
-        let (Some(body), Some(sums)) =
-            (bytes.get(self.body.clone()), bytes.get(self.checksums.clone()))
-        else {
-            return false;
-        };
+        let Some(sums) = bytes.get(self.checksums.clone()) else { return false };
+        if self.elided {
+            let id = Decoder(sums).u64().unwrap_or(0);
+            let ids = content::chunk_ids(id, self.body.len());
+            return ids.zip(sums.chunks_exact(8)).all(|(id, sum)| id.to_le_bytes() == sum);
+        }
+        let Some(body) = bytes.get(self.body.clone()) else { return false };
         body.chunks(CHUNK)
             .zip(sums.chunks_exact(8))
             .all(|(chunk, sum)| secret.checksum(chunk).to_le_bytes() == sum)
@@ -339,6 +373,23 @@ mod tests {
         assert_eq!(&bytes[found.body.clone()], &body[..]);
         assert_eq!(found.len(), record.len());
         assert!(found.verify_body(&secret, &bytes));
+    }
+
+    #[test]
+    fn an_elided_body_comes_back_by_its_ids() {
+        let body = Content::Elided { id: 1 << 40, len: CHUNK + 10 };
+        let (secret, bytes_of) = sample(body.bytes());
+        let Record { header, key, meta, .. } = bytes_of.clone();
+        let record = Record::new(&secret, header, key, meta, body.clone());
+        assert_eq!(record.len(), bytes_of.len());
+        let mut bytes = vec![0; record.len()];
+        record.write_to(&secret, PLACE, &mut bytes);
+        let found = Found::decode(&secret, PLACE, &bytes).expect("whole");
+        assert_eq!(found.len(), record.len());
+        assert!(bytes[found.meaningful()..].iter().all(|byte| *byte == 0));
+        let head = Bytes::copy_from_slice(&bytes[..found.meaningful()]);
+        assert!(found.verify_body(&secret, &head));
+        assert_eq!(found.content(&head), body);
     }
 
     #[test]

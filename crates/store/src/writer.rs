@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use device::{Clock, Device};
 
 use crate::api::{Hint, Kind, PartialRead, Refusal};
+use crate::content::Content;
 use crate::core::NewObject;
 use crate::digest::Digest;
 use crate::fetches::Overtaken;
@@ -30,7 +31,7 @@ pub struct Writer<D: Device, C: Clock> {
     overtaken: Overtaken,
     /// Names this version; its pieces carry it.
     object_id: u64,
-    collected: VecDeque<Bytes>,
+    collected: VecDeque<Content>,
     collected_len: usize,
     /// Bytes taken so far.
     len: u64,
@@ -95,7 +96,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
     ///
     /// # Errors
     /// The object is not stored; drop the writer and go on serving.
-    pub async fn write(&mut self, chunk: Bytes) -> Result<(), Refusal> {
+    pub async fn write(&mut self, chunk: impl Into<Content>) -> Result<(), Refusal> {
+        let chunk = chunk.into();
         self.len += chunk.len() as u64;
         if self.len > self.volume.shared.object_max {
             return Err(Refusal::TooLarge);
@@ -152,7 +154,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             if !rest.is_empty() {
                 self.place_piece(rest).await?;
             }
-            (Bytes::new(), self.volume.shared.piece_size)
+            (Bytes::new().into(), self.volume.shared.piece_size)
         };
         let header = self.header(RecordKind::Object, self.digest, piece_size);
         let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
@@ -191,23 +193,13 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
     }
 
-    /// The first `len` collected bytes as one run, which is a copy: a chunk may be a small part of
-    /// a large buffer, and would keep all of it in memory, where only its own bytes are counted.
-    fn take(&mut self, len: usize) -> Bytes {
+    /// The first `len` collected bytes as one run.
+    fn take(&mut self, len: usize) -> Content {
         self.collected_len -= len;
-        let mut run = BytesMut::with_capacity(len);
-        while run.len() < len {
-            let Some(mut chunk) = self.collected.pop_front() else { break };
-            let wanted = len - run.len();
-            if chunk.len() > wanted {
-                self.collected.push_front(chunk.split_off(wanted));
-            }
-            run.extend_from_slice(&chunk);
-        }
-        run.freeze()
+        Content::take(&mut self.collected, len)
     }
 
-    async fn place_piece(&mut self, body: Bytes) -> Result<(), Refusal> {
+    async fn place_piece(&mut self, body: Content) -> Result<(), Refusal> {
         if self.overtaken.load(Ordering::Acquire) {
             return Err(Refusal::Overtaken);
         }
@@ -267,7 +259,7 @@ impl Partial {
         let within = (offset % size) as usize;
         match piece {
             Some((piece, _)) if piece.body.len() > within => {
-                PartialRead::Bytes(piece.body.slice(within..))
+                PartialRead::Bytes(piece.body.slice(within..piece.body.len()).bytes())
             }
             _ => PartialRead::Gone,
         }

@@ -59,7 +59,9 @@ impl<I: Iterator<Item = u32> + 'static> Lanes<I> {
                     return;
                 };
                 let arrival = self.arrival.replace(self.arrival.get() + self.interval);
-                self.clock.sleep_until(arrival).await;
+                if !self.clock.skip_to(arrival) {
+                    self.clock.sleep_until(arrival).await;
+                }
                 let mut work = pin!(carry_out(request));
                 poll_fn(|context| {
                     let polled = work.as_mut().poll(context);

@@ -57,7 +57,7 @@ impl Population {
     /// An object, of the only version that there is.
     pub fn object(&self, number: u32) -> Object {
         let size = u64::from(self.sizes[number as usize]);
-        Object { id: number, version: 0, server: number / PER_SERVER, size }
+        Object { id: number, site: number / PER_SERVER, size, ..Object::default() }
     }
 
     /// The name of an object.

@@ -192,8 +192,8 @@ pub(crate) fn verified(
         if found.header.digest != neighbour.digest || !found.verify_body(secret, record) {
             return None;
         }
-        let own = Bytes::copy_from_slice(&record[..found.len()]);
-        let object = Object::from_found(&found, neighbour.place, &own, own.len());
+        let own = Bytes::copy_from_slice(&record[..found.meaningful()]);
+        let object = Object::from_found(&found, neighbour.place, &own, found.len());
         let range = neighbour.range.start as u64..neighbour.range.end as u64;
         Some((neighbour.digest, Arc::new(object), Ring::of(range, plan.record_in_extent())))
     };
