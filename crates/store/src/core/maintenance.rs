@@ -89,18 +89,16 @@ impl Core {
             self.maintenance.synced = true;
             return sync;
         }
+        // Before the writes, which may never end while clients store.
+        let more = !self.space.has_clusters() && self.evict_overfull();
         if let Some(task) = self.next_write(now) {
             return task;
         }
-        let more = match &self.space {
-            Space::Clusters(_) => {
-                if let Some(plan) = self.next_eviction(now) {
-                    return Task::Evict(plan);
-                }
-                false
-            }
-            Space::Slots(_) => self.evict_overfull(),
-        };
+        if self.space.has_clusters()
+            && let Some(plan) = self.next_eviction(now)
+        {
+            return Task::Evict(plan);
+        }
         if let Some(sync) = self.wanted_sync() {
             return sync;
         }
