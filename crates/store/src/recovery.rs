@@ -393,8 +393,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     /// Reads what would be lost for good if it could not be read: an error that passes, or a
-    /// device that stalls for a while, must not cost a cluster.
-    async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
+    /// device that stalls for a while, must not cost what is in it.
+    pub(crate) async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
         for _ in 0..READ_ATTEMPTS {
             // After a stall the next attempt waits for its own answer as long again.
             if let Some(bytes) = self.read(extent).await {

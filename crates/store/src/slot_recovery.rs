@@ -171,7 +171,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let reads = (scan.window..ahead).map(|window| {
                 let offset = areas.clusters_at + u64::from(window) * WINDOW;
                 let end = areas.offset(scan.slots);
-                self.read(Extent { offset, len: WINDOW.min(end - offset) })
+                self.read_stubbornly(Extent { offset, len: WINDOW.min(end - offset) })
             });
             for bytes in crate::join::values(reads.collect()).await {
                 let found = match bytes {
@@ -240,7 +240,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         outline: &Outline,
     ) -> Option<FoundRecord> {
         let secret = &self.shared.secret;
-        let read = async |extent| self.read(extent).await;
+        let read = async |extent| self.read_stubbornly(extent).await;
         let (mut runs, whole) = read_runs(&read, secret, areas, slots, position, outline).await?;
         let further = runs.split_off(1);
         verified(secret, runs[0], further, outline, &whole)
