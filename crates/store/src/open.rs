@@ -444,12 +444,13 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let clean =
             believed && self.superblock.condition == Condition::Clean && self.grown.is_none();
         let mut next_block = restored.next_block;
+        let fresh_block = self.fresh_block();
         self.superblock.generation += 1;
         self.superblock.run = self.newest_run + 1;
         self.superblock.condition = Condition::InUse;
         let grown = self.grown.take();
         if grown.is_some() {
-            next_block = self.fresh_block();
+            next_block = fresh_block;
         }
         let old_areas = self.superblock.areas.clone();
         if let Some(grown) = grown {
@@ -567,7 +568,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         }
     }
 
-    /// The number of a journal block far beyond whatever the ring may hold.
+    /// The number of a journal block far beyond whatever the ring may hold; asked for before the
+    /// generation rises, so that no two openings get the same.
     fn fresh_block(&self) -> u64 {
         (self.superblock.generation + 1) << 32
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use sim::{Fault, FaultPlan};
 use store::{FormatOptions, LayoutName, Options, ReadUnit, TierShares, WritePolicy};
 
 /// A way to run the store that must keep all promises.
@@ -80,6 +81,16 @@ impl Arm {
             options.recovery_wait = Duration::from_micros(random.u64(..20_000));
         }
         options
+    }
+
+    /// Of a plan, what this arm claims to survive. A write that goes astray leaves what was there
+    /// before; in slots that may be a record that had died, and a checkpoint knows only that one
+    /// lives there, not which.
+    pub(super) fn survivable(&self, mut plan: FaultPlan) -> FaultPlan {
+        if self.layout != LayoutName::Cluster {
+            plan.faults.retain(|fault| !matches!(fault, Fault::Misdirected { .. }));
+        }
+        plan
     }
 
     /// Whether what is acknowledged reaches the device within the durability bound.

@@ -173,7 +173,7 @@ impl<'a> Life<'a> {
                 sector: random.u64(0..2_000),
                 flush: random.u64(10_000..20_000_000),
             },
-            plan: FaultPlan::draw(random, len, ground.block, 80),
+            plan: ground.arm.survivable(FaultPlan::draw(random, len, ground.block, 80)),
             plan_at_opening,
             check_first: !plan_at_opening && random.u8(..4) > 0,
             clients: random.u32(1..5),

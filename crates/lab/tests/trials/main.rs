@@ -22,7 +22,8 @@ macro_rules! for_every_arm {
                 arm(stringify!($arm)).unwrap()
             }
 
-            for_every_arm!(@tests seeds: a_hundred_seeds, a_seed_repeats_bit_for_bit);
+            for_every_arm!(@tests seeds:
+                a_hundred_seeds, seeds_that_found_something, a_seed_repeats_bit_for_bit);
             for_every_arm!(@tests rising:
                 each_read_fails_once, each_write_fails_once, each_flush_fails_once,
                 the_device_goes_at_each_operation, it_crashes_at_each_operation);
