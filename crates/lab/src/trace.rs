@@ -11,12 +11,15 @@ mod detect;
 mod event;
 mod input;
 mod lines;
+#[cfg(test)]
+mod mutated;
 mod oracle;
 mod requests;
 mod squid;
 pub mod stack;
 pub mod statistics;
 mod url;
+pub mod write;
 
 use std::collections::HashMap;
 use std::fmt;

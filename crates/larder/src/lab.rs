@@ -11,6 +11,7 @@ mod missratio;
 mod report;
 mod run;
 mod space;
+mod trace;
 
 use clap::{ArgMatches, Command};
 
@@ -32,6 +33,7 @@ const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: layout::command, run: layout::run },
     LabCommand { arguments: missratio::command, run: missratio::run },
     LabCommand { arguments: space::command, run: space::run },
+    LabCommand { arguments: trace::command, run: trace::run },
 ];
 
 /// The arguments of `larder lab`.

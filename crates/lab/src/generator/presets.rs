@@ -270,7 +270,7 @@ pub const PRESETS: [Preset; 9] = [
         "NLANR's cache in Urbana-Champaign, 22 February to 7 March 2001 (UCFS)",
         8_107_179,
         16 << 30,
-        Fitted { new: 0.3145, once: 0.53, kept_below: 2_450, tail: 0.0865 },
+        Fitted { new: 0.312, once: 0.5228, kept_below: 1_823, tail: 0.0869 },
         &ucfs(8_107_179.0, 253.0, 47.8, 6.6),
     ),
     server(

@@ -1,0 +1,311 @@
+//! Writes requests as traces: tables, or libCacheSim's oracleGeneral; packed as the name says.
+//!
+//! A table keeps everything. oracleGeneral has one size for each object, the one that it was asked
+//! for last, and for each request where the next one of the same object is: known only at the end,
+//! so that the requests wait in a temporary file, 16 bytes for each, beside the result. Memory
+//! grows with the objects alone.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::request::{Kind, Method, Request};
+
+/// The first line of a table.
+const HEADER: &str = "time_ms,client,site,group,object,version,size,method,status,kind,cacheable";
+
+/// Requests in the middle of a temporary file that are held at a time.
+const CHUNK: u64 = 1 << 16;
+
+/// Bytes that wait for each request: time and object, and in the second file the next request.
+const WAITING: u64 = 8;
+
+/// Says so where no request of the object follows.
+const NEVER: i64 = -1;
+
+/// A trace that is being written.
+pub struct Writer {
+    output: Output,
+    kind: WriterKind,
+    requests: u64,
+}
+
+enum WriterKind {
+    Table,
+    Oracle(Waiting),
+}
+
+/// Requests that wait for the end.
+struct Waiting {
+    requests: BufWriter<File>,
+    /// By object: its size.
+    sizes: Vec<u32>,
+    /// What has none in the format's 32 bits.
+    cut: u64,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Requests.
+    pub requests: u64,
+    /// Requests for more than oracleGeneral's largest size, 4 GiB - 1, or beyond its last second,
+    /// in 2106: written as that.
+    pub cut: u64,
+}
+
+impl Writer {
+    /// Makes the file `path`. Its name says how: `.oracleGeneral` or `.csv`, and after that `.gz`,
+    /// `.zst`, `.xz` or nothing.
+    ///
+    /// # Errors
+    /// The name says nothing, or the file or a temporary one beside it cannot be made.
+    pub fn create(path: &Path) -> io::Result<Writer> {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let packed = [".gz", ".zst", ".xz"].into_iter().find(|end| name.ends_with(end));
+        let plain = name.strip_suffix(packed.unwrap_or_default()).unwrap_or(&name);
+        let kind = if plain.ends_with(".oracleGeneral") {
+            let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let requests = tempfile::tempfile_in(beside.unwrap_or(Path::new(".")))?;
+            let requests = BufWriter::with_capacity(1 << 16, requests);
+            WriterKind::Oracle(Waiting { requests, sizes: Vec::new(), cut: 0 })
+        } else if plain.ends_with(".csv") {
+            WriterKind::Table
+        } else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "its name ends in neither .oracleGeneral nor .csv (each with .gz, .zst, .xz or not)",
+            ));
+        };
+        let mut output = Output::new(File::create(path)?, packed)?;
+        if let WriterKind::Table = kind {
+            writeln!(output, "{HEADER}")?;
+        }
+        Ok(Writer { output, kind, requests: 0 })
+    }
+
+    /// Writes the next request.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn take(&mut self, request: &Request) -> io::Result<()> {
+        self.requests += 1;
+        match &mut self.kind {
+            WriterKind::Table => line(&mut self.output, request),
+            WriterKind::Oracle(waiting) => waiting.take(request),
+        }
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(mut self) -> io::Result<Written> {
+        let cut = match self.kind {
+            WriterKind::Table => 0,
+            WriterKind::Oracle(waiting) => waiting.write(self.requests, &mut self.output)?,
+        };
+        self.output.finish()?;
+        Ok(Written { requests: self.requests, cut })
+    }
+}
+
+fn line(output: &mut Output, request: &Request) -> io::Result<()> {
+    let Request { time_ms, size, client, site, group, object, version, status, .. } = *request;
+    let method = match request.method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+        Method::Other => "OTHER",
+    };
+    let kind = if request.kind == Kind::Html { "html" } else { "other" };
+    let cacheable = if request.uncacheable { "no" } else { "yes" };
+    writeln!(
+        output,
+        "{time_ms},{client},{site},{group},{object},{version},{size},{method},{status},{kind},\
+         {cacheable}"
+    )
+}
+
+impl Waiting {
+    fn take(&mut self, request: &Request) -> io::Result<()> {
+        let object = request.object as usize;
+        if object >= self.sizes.len() {
+            self.sizes.resize(object + 1, 0);
+        }
+        let (time, size) = (request.time_ms / 1_000, request.size.max(1));
+        let is_cut = time > u64::from(u32::MAX) || size > u64::from(u32::MAX);
+        self.cut += u64::from(is_cut);
+        self.sizes[object] = u32::try_from(size).unwrap_or(u32::MAX);
+        let time = u32::try_from(time).unwrap_or(u32::MAX);
+        self.requests.write_all(&time.to_le_bytes())?;
+        self.requests.write_all(&request.object.to_le_bytes())
+    }
+
+    /// Writes all records.
+    fn write(self, len: u64, output: &mut Output) -> io::Result<u64> {
+        let mut requests = self.requests.into_inner().map_err(|error| error.into_error())?;
+        let mut nexts = tempfile::tempfile()?;
+        let mut next_of = vec![NEVER; self.sizes.len()];
+        let mut end = len;
+        while end > 0 {
+            let start = end.saturating_sub(CHUNK);
+            let mut chunk = vec![0; ((end - start) * WAITING) as usize];
+            requests.seek(SeekFrom::Start(start * WAITING))?;
+            requests.read_exact(&mut chunk)?;
+            for (place, waiting) in chunk.chunks_exact_mut(WAITING as usize).enumerate().rev() {
+                let (_, object) = split(waiting);
+                let now = (start + place as u64) as i64;
+                let next = std::mem::replace(&mut next_of[object as usize], now);
+                waiting.copy_from_slice(&next.to_le_bytes());
+            }
+            nexts.seek(SeekFrom::Start(start * WAITING))?;
+            nexts.write_all(&chunk)?;
+            end = start;
+        }
+        requests.rewind()?;
+        nexts.rewind()?;
+        let (mut requests, mut nexts) = (BufReader::new(requests), BufReader::new(nexts));
+        let (mut waiting, mut next) = ([0; WAITING as usize], [0; WAITING as usize]);
+        while !requests.fill_buf()?.is_empty() {
+            requests.read_exact(&mut waiting)?;
+            nexts.read_exact(&mut next)?;
+            let (time, object) = split(&waiting);
+            output.write_all(&time.to_le_bytes())?;
+            // From 1: some readers take 0 for no object.
+            output.write_all(&(u64::from(object) + 1).to_le_bytes())?;
+            output.write_all(&self.sizes[object as usize].to_le_bytes())?;
+            output.write_all(&next)?;
+        }
+        Ok(self.cut)
+    }
+}
+
+/// Time and object.
+fn split(waiting: &[u8]) -> (u32, u32) {
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+    (number(&waiting[..4]), number(&waiting[4..8]))
+}
+
+/// A file that is packed on the way.
+enum Output {
+    Plain(BufWriter<File>),
+    Gzip(flate2::write::GzEncoder<BufWriter<File>>),
+    Zstd(zstd::Encoder<'static, BufWriter<File>>),
+    Xz(liblzma::write::XzEncoder<BufWriter<File>>),
+}
+
+impl Output {
+    fn new(file: File, packed: Option<&str>) -> io::Result<Output> {
+        const XZ_LEVEL: u32 = 3;
+        let file = BufWriter::with_capacity(1 << 16, file);
+        Ok(match packed {
+            Some(".gz") => {
+                Output::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default()))
+            }
+            Some(".zst") => Output::Zstd(zstd::Encoder::new(file, 0)?),
+            Some(".xz") => Output::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL)),
+            _ => Output::Plain(file),
+        })
+    }
+
+    fn finish(self) -> io::Result<()> {
+        let mut file = match self {
+            Output::Plain(file) => file,
+            Output::Gzip(encoder) => encoder.finish()?,
+            Output::Zstd(encoder) => encoder.finish()?,
+            Output::Xz(encoder) => encoder.finish()?,
+        };
+        file.flush()
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Plain(file) => file.write(bytes),
+            Output::Gzip(encoder) => encoder.write(bytes),
+            Output::Zstd(encoder) => encoder.write(bytes),
+            Output::Xz(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Plain(file) => file.flush(),
+            Output::Gzip(encoder) => encoder.flush(),
+            Output::Zstd(encoder) => encoder.flush(),
+            Output::Xz(encoder) => encoder.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::Workload;
+    use crate::trace::{Filter, ReadOptions, Requests};
+
+    fn requests() -> Vec<Request> {
+        let workload = Workload::named("polymix-4").unwrap().scaled(50);
+        // More than a chunk.
+        workload.iter(1).take(CHUNK as usize + 5_000).collect()
+    }
+
+    fn write(path: &Path, requests: &[Request]) {
+        let mut writer = Writer::create(path).unwrap();
+        requests.iter().for_each(|request| writer.take(request).unwrap());
+        let written = writer.finish().unwrap();
+        assert_eq!(written, Written { requests: requests.len() as u64, cut: 0 });
+    }
+
+    #[test]
+    fn a_table_gives_the_requests_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let requests = requests();
+        for name in ["a.csv", "a.csv.gz", "a.csv.zst", "a.csv.xz"] {
+            let path = directory.path().join(name);
+            write(&path, &requests);
+            let options = ReadOptions { filter: Filter::All, ..ReadOptions::default() };
+            let found: Vec<Request> = Requests::new(vec![path], options).collect();
+            assert_eq!(found.len(), requests.len(), "{name}");
+            for (found, request) in found.iter().zip(&requests) {
+                // Numbers are given anew, in the order of the requests; so are versions.
+                let Request { object, group, client, version, .. } = *found;
+                assert_eq!(*found, Request { object, group, client, version, ..*request });
+            }
+        }
+    }
+
+    #[test]
+    fn oracle_records_know_the_next_request_and_one_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.oracleGeneral");
+        let requests = requests();
+        write(&path, &requests);
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), requests.len() * 24);
+        let number = |from: usize, len: usize| {
+            let mut number = [0; 8];
+            number[..len].copy_from_slice(&bytes[from..from + len]);
+            u64::from_le_bytes(number)
+        };
+        let mut sizes = std::collections::HashMap::new();
+        let mut nexts = std::collections::HashMap::new();
+        for (at, request) in requests.iter().enumerate().rev() {
+            let record = at * 24;
+            assert_eq!(number(record, 4), request.time_ms / 1_000);
+            assert_eq!(number(record + 4, 8), u64::from(request.object) + 1);
+            let size = *sizes.entry(request.object).or_insert(request.size);
+            assert_eq!(number(record + 12, 4), size);
+            let next = nexts.insert(request.object, at as i64).unwrap_or(NEVER);
+            assert_eq!(number(record + 16, 8) as i64, next, "request {at}");
+        }
+    }
+
+    #[test]
+    fn names_say_how() {
+        let error = Writer::create(Path::new("trace.txt")).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(".oracleGeneral"), "{error}");
+    }
+}
