@@ -24,6 +24,7 @@ pub mod real_engine;
 pub mod space_manager;
 
 // Runs.
+pub mod cache_run;
 pub mod curve;
 pub mod disk_compare;
 pub mod disk_replay;
