@@ -10,8 +10,10 @@
 //!
 //! It promises: equal systems, drives and requests give equal figures, on every machine.
 
+mod accelerated;
 mod engine;
 mod figures;
+mod files;
 mod machine;
 
 use std::fmt;
@@ -19,8 +21,10 @@ use std::fmt;
 use device::{Clock, Nanos};
 
 use crate::request::{Method, Request};
+pub use accelerated::Accelerated;
 pub use engine::{EngineCache, EngineOptions, Shape};
 pub use figures::{Figures, Histogram, Outcomes};
+pub use files::FilesCache;
 pub use machine::{DriveTime, Machine, Region, Usage};
 
 const MILLISECOND: Nanos = 1_000_000;

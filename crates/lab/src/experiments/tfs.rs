@@ -1,6 +1,10 @@
 //! A light-weight, temporary file system for large-scale web servers (T1 to T6).
 
+mod fig_2;
+mod setup;
+mod throughput;
+
 use crate::experiment::Experiment;
 
-/// In the order of the paper.
-pub const EXPERIMENTS: &[Experiment] = &[];
+/// In the order of the paper. Its figure 1 is a drawing of the system.
+pub const EXPERIMENTS: &[Experiment] = &[fig_2::EXPERIMENT, throughput::EXPERIMENT];

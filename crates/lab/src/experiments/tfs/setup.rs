@@ -1,0 +1,216 @@
+//! T5 and T6: the web server of the paper's evaluation, with and without TFS, scaled.
+//!
+//! The documents lie in a file system (FFS-async) on one part of the drive from the beginning. TFS
+//! is the engine with the preset `tfs` on another part of the same drive: a document that is read
+//! for the first time is copied there, and read from there until it changes. Both servers have
+//! the same memory in all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sim::drives;
+use sim::ffs::Parameters;
+use sim::mechanical::{Config, MechanicalDrive};
+
+use crate::cache_run::{
+    self, Accelerated, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace,
+    Plan, Region,
+};
+use crate::experiment::{Arm, Context, Failed, Parameter};
+use crate::file_caches;
+use crate::generator::Workload;
+use crate::request::{Object, Request};
+
+/// A web server's trace.
+pub(super) struct Trace {
+    /// As the paper calls it.
+    pub(super) name: &'static str,
+    /// The generator's name for it.
+    preset: &'static str,
+    /// So many copies of it, each of documents of its own, are merged ("linear insertion").
+    copies: u32,
+}
+
+/// All three.
+pub(super) const TRACES: [Trace; 3] = [
+    Trace { name: "UCBSep01", preset: "ucb-sep01", copies: 1 },
+    Trace { name: "WorldCup98", preset: "worldcup98", copies: 8 },
+    Trace { name: "ClarkNet", preset: "clarknet", copies: 5 },
+];
+
+/// How the drive is joined to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Bus {
+    /// 40 MB/s, which the paper states.
+    Stated,
+    /// As the drive's data file has it: 5 MB/s.
+    DataFile,
+}
+
+/// A run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Case {
+    /// Index in [`TRACES`].
+    pub(super) trace: usize,
+    /// Percent of the memory that TFS has; 0: there is no TFS.
+    pub(super) share: u32,
+    pub(super) bus: Bus,
+    /// Bytes of a cluster of TFS.
+    pub(super) cluster: u32,
+    /// One part in so many of documents and memory.
+    pub(super) scale: u32,
+    /// Requests that warm up, and as many again that count.
+    pub(super) requests: u64,
+}
+
+/// Megabytes of buffer in all (section 1).
+const MEMORY: u64 = 256;
+const SEED: u64 = 2_001;
+const MIB: u64 = 1 << 20;
+/// Bytes of each of the two halves of the drive: documents, TFS.
+const HALF: u64 = 4_290 * MIB;
+
+/// What both experiments are run with.
+pub(super) const PARAMETERS: [Parameter; 7] = [
+    Parameter {
+        name: "drive",
+        value: "Atlas 10K, 9.1 GB, write cache on; documents on its outer half, TFS on the inner",
+        from: "section 3.1; the halves are ours",
+    },
+    Parameter { name: "bus", value: "40 MB/s", from: "section 3.1" },
+    Parameter {
+        name: "buffers",
+        value: "256 MB in all, half of them TFS's",
+        from: "section 1; the split is unstated, see the table \"open\"",
+    },
+    Parameter { name: "cluster", value: "64 KB", from: "section 2: 64 or 128 KB" },
+    Parameter {
+        name: "copies of a trace",
+        value: "UCBSep01 1, WorldCup98 8, ClarkNet 5",
+        from: "section 3.1: expanded by linear insertions; how often is ours: to the same size",
+    },
+    Parameter {
+        name: "scale",
+        value: "1/8 of documents, buffers and disk, spread over the disk as at full size (quick: \
+                1/32)",
+        from: "ours: time",
+    },
+    Parameter {
+        name: "requests",
+        value: "120,000 warm up, 120,000 count (quick: 15,000 each), one after another",
+        from: "ours",
+    },
+];
+
+impl Case {
+    /// As [`PARAMETERS`] has it.
+    pub(super) fn new(context: &Context<'_>, trace: usize, share: u32) -> Case {
+        let (scale, requests) = context.pick((32, 15_000), (8, 120_000));
+        Case { trace, share, bus: Bus::Stated, cluster: 64 << 10, scale, requests }
+    }
+
+    /// The trace, expanded.
+    fn requests(&self) -> impl Iterator<Item = Request> + use<> {
+        let Trace { preset, copies, .. } = TRACES[self.trace];
+        let workload = Workload::named(preset).expect("the generator has the paper's traces");
+        let workload = workload.scaled(self.scale);
+        let mut streams: Vec<_> =
+            (0..copies).map(|copy| workload.iter(SEED + u64::from(copy))).collect();
+        let all = (0..2 * self.requests).filter_map(move |number| {
+            let copy = (number % u64::from(copies)) as u32;
+            let request = streams[copy as usize].next()?;
+            let apart = |number: u32| number * copies + copy;
+            let Request { site, group, object, .. } = request;
+            let (site, group, object) = (apart(site), apart(group), apart(object));
+            Some(Request { site, group, object, ..request })
+        });
+        all.filter(|request| !request.uncacheable)
+    }
+
+    /// Every document, as it is when it is first asked for.
+    fn documents(&self) -> impl Iterator<Item = Object> {
+        let mut documents: HashMap<u32, Object> = HashMap::new();
+        for request in self.requests() {
+            documents.entry(request.object).or_insert_with(|| request.object());
+        }
+        documents.into_values()
+    }
+
+    fn drive(&self) -> Result<MechanicalDrive, Failed> {
+        let file = drives::named("atlas10k").ok_or("no drive atlas10k is shipped")?;
+        let mut file = file.map_err(|why| why.to_string())?;
+        if self.bus == Bus::Stated {
+            // Milliseconds of a sector at 40 MB/s.
+            file.controller.bus = 0.0128;
+        }
+        Ok(MechanicalDrive::new(&file, Config::Shipped).map_err(|why| why.to_string())?)
+    }
+
+    fn region(&self, start: u64) -> Region {
+        let len = (HALF / u64::from(self.scale)).next_multiple_of(MIB);
+        Region { start, spread: HALF, len }
+    }
+
+    fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
+        let machine = Machine::new(Box::new(self.drive()?));
+        let requests = arm.watch(2 * self.requests, self.requests());
+        self.serve(&machine, requests).map_err(|why| Failed(why.to_string()))
+    }
+
+    fn serve(
+        &self,
+        machine: &Machine,
+        requests: impl Iterator<Item = Request>,
+    ) -> Result<Figures, Broken> {
+        let plan = Plan { warm_up: self.requests, pace: Pace::AtOnce };
+        let memory = (MEMORY << 20) / u64::from(self.scale);
+        let tier = memory * u64::from(self.share) / 100;
+        let parameters = Parameters::ucfs_ffs(memory - tier).asynchronous();
+        let disk = machine.disk(self.region(0), 512)?;
+        let server = file_caches::web_server(&machine.clock(), disk, parameters, self.documents());
+        let server = server.map_err(|why| Broken(why.to_string()))?.cache;
+        let server = FilesCache::new(machine, server);
+        if self.share == 0 {
+            return cache_run::run(machine, &server, requests, &plan);
+        }
+        let preset = store::preset("tfs").ok_or(Broken("the preset is gone".to_owned()))?;
+        let mut options = EngineOptions::from(preset);
+        options.tier = Some(tier);
+        options.options.memory = 2 * tier;
+        options.format.cluster_size = Some(self.cluster);
+        let front = EngineCache::create(machine, self.region(HALF), &options)?;
+        cache_run::run(machine, &Accelerated::new(front, server), requests, &plan)
+    }
+}
+
+type Run = Arc<OnceLock<Result<Figures, Failed>>>;
+
+/// The runs so far.
+static RUNS: Mutex<Option<HashMap<Case, Run>>> = Mutex::new(None);
+
+/// What came of each case, from memory where it was run before.
+pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Figures>, Failed> {
+    let arms = cases.iter().map(|case| (label(case), *case));
+    context.arms(arms, |arm, case| {
+        let run = {
+            let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(runs.get_or_insert_default().entry(case).or_default())
+        };
+        run.get_or_init(|| case.run(arm)).clone()
+    })
+}
+
+fn label(case: &Case) -> String {
+    let Case { share, bus, cluster, .. } = *case;
+    let name = TRACES[case.trace].name;
+    match share {
+        0 => format!("{name}, FFS-async, {bus:?}"),
+        share => format!("{name}, TFS with {share}%, {} KB, {bus:?}", cluster >> 10),
+    }
+}
+
+/// Said below every plot.
+pub(super) fn note(context: &Context<'_>) -> String {
+    let sample = context.pick("One part in 32", "One part in 8");
+    format!("{sample} of documents and memory, generated requests, a sample of the traces' length.")
+}

@@ -1,0 +1,302 @@
+//! C15 to C18: the systems, the machine and the traces of the paper's evaluation, scaled.
+//!
+//! Memory, disk, lookup table, requests, warm-up and the age of one-timers are all made smaller in
+//! one proportion; requests come as fast as they did. The caches are spread over as much of the
+//! drive as the paper's took, so that seeks stay as long. Figures 6 to 10 and tables 3 to 5 are
+//! different views of the same runs: a run is made once and remembered for as long as the process
+//! lives.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sim::SimDisk;
+use sim::ffs::Parameters;
+use sim::mechanical::{Config, MechanicalDrive};
+
+use super::traces::{SJ, TRACES, Trace, UC};
+use crate::cache_run::{
+    self, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
+};
+use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
+use crate::file_caches;
+use crate::request::Request;
+
+/// A system under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum System {
+    /// The engine with the preset `ucfs`.
+    Ucfs,
+    /// Squid 2.4 on FFS.
+    Squid,
+    /// Squid 2.4 on FFS with all writes asynchronous.
+    SquidAsync,
+    /// Squid with a mapped file for what is small.
+    SquidMl,
+    /// The engine as the product comes.
+    Larder,
+}
+
+impl System {
+    /// Those of the paper, and the product's own.
+    pub(super) const ALL: [System; 5] =
+        [System::Squid, System::SquidAsync, System::SquidMl, System::Ucfs, System::Larder];
+    /// Those that UCFS is compared with.
+    pub(super) const BASELINES: [System; 3] = [System::Squid, System::SquidAsync, System::SquidMl];
+
+    /// As the paper calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            System::Ucfs => "UCFS",
+            System::Squid => "SQUID/FFS",
+            System::SquidAsync => "SQUID/FFS-async",
+            System::SquidMl => "SQUIDML/FFS",
+            System::Larder => "Larder",
+        }
+    }
+}
+
+/// Where on the drive the cache lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// As much of the drive as the paper's cache took: 16 GB, or 26.
+    Paper,
+    /// Its first 6 GB, where the drive's mean times are the paper's (`ucfs-disk`).
+    First6,
+}
+
+/// A run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Case {
+    /// Index in [`TRACES`].
+    pub(super) trace: usize,
+    pub(super) system: System,
+    /// Bytes of a cluster (UCFS).
+    pub(super) cluster: u32,
+    /// Megabytes of memory that cache data at the scale of the paper.
+    pub(super) memory: u32,
+    pub(super) place: Place,
+    /// Writes are acknowledged from the drive's buffer.
+    pub(super) write_cache: bool,
+    /// One part of so many of the paper's set-up.
+    pub(super) scale: u32,
+    /// Of the scaled trace, the first part of so many.
+    pub(super) part: u32,
+}
+
+/// Bytes that cache data, in megabytes (section 4.1).
+pub(super) const MEMORY: u32 = 256;
+/// Bytes of a cluster (section 4.1).
+pub(super) const CLUSTER: u32 = 64 << 10;
+/// Requests that warm up (section 4.3.2).
+const WARM_UP: u64 = 150_000;
+/// Requests have all the same beginning.
+pub(super) const SEED: u64 = 2_001;
+/// Entries of the lookup table (section 2.3.2).
+const ENTRIES: u64 = 4 << 20;
+const MIB: u64 = 1 << 20;
+const DRIVE: &str = "atlas10k_x3";
+/// Bytes of SQUIDML's mapped file: what a process of 32 bits can map (section 1.1.2, item 5).
+const MAPPED: u64 = 2 << 30;
+/// Percent of a file system's disk that Squid fills with objects: what is left beside the 10% that
+/// FFS keeps back, inodes, and the halves of fragments that files leave empty.
+const SQUID_PERCENT: u64 = 82;
+
+/// Parameters that all comparisons have in common.
+pub(super) const PARAMETERS: [Parameter; 8] = [
+    Parameter {
+        name: "drive",
+        value: "Atlas 10K with three times the sectors per track; 160 MB/s bus; writes are \
+                acknowledged by the medium",
+        from: "section 4.1; section 2.4.5: a write takes as long as a read",
+    },
+    Parameter { name: "memory for data", value: "256 MB", from: "section 4.1" },
+    Parameter { name: "disk cache", value: "16 GB; PA: 26 GB", from: "table 1" },
+    Parameter { name: "cluster", value: "64 KB", from: "section 4.1" },
+    Parameter { name: "largest object", value: "256 KB", from: "section 2.2" },
+    Parameter { name: "warm-up", value: "150,000 requests, not counted", from: "section 4.3.2" },
+    Parameter {
+        name: "scale",
+        value: "1/16 of memory, disk, table and requests, spread over the disk as at full size \
+                (quick: 1/128, the first third of SJ and UC)",
+        from: "ours: time",
+    },
+    Parameter {
+        name: "requests",
+        value: "generated after table 2, at the rate of the traces",
+        from: "the logs are no longer public",
+    },
+];
+
+impl Case {
+    /// UCFS as in the paper on a trace.
+    pub(super) fn new(context: &Context<'_>, trace: usize, system: System) -> Case {
+        let (scale, part) = match context.scale() {
+            Scale::Quick => (128, 3),
+            Scale::Full => (16, 1),
+        };
+        let (cluster, memory, place) = (CLUSTER, MEMORY, Place::Paper);
+        Case { trace, system, cluster, memory, place, write_cache: false, scale, part }
+    }
+
+    /// What it is of.
+    pub(super) fn trace(&self) -> &'static Trace {
+        &TRACES[self.trace]
+    }
+
+    fn scaled(&self, bytes: u64) -> u64 {
+        (bytes / u64::from(self.scale)).next_multiple_of(MIB)
+    }
+
+    fn region(&self) -> Region {
+        let disk = self.trace().disk / MIB * MIB;
+        let spread = match self.place {
+            Place::Paper => disk,
+            Place::First6 => 6_000_000_000 / MIB * MIB,
+        };
+        let len = self.scaled(disk);
+        Region { start: 0, spread: spread.max(len), len }
+    }
+
+    fn tier(&self) -> u64 {
+        (u64::from(self.memory) << 20) / u64::from(self.scale)
+    }
+
+    /// How many requests are sent.
+    pub(super) fn requests(&self) -> u64 {
+        self.trace().requests / u64::from(self.scale) / u64::from(self.part)
+    }
+
+    fn drive(&self) -> Result<MechanicalDrive, Failed> {
+        let drive = match self.write_cache {
+            true => file_caches::drive(DRIVE, Config::FastBus),
+            false => file_caches::write_through_drive(DRIVE, Config::FastBus),
+        };
+        drive.map_err(|why| Failed(why.to_string()))
+    }
+
+    /// The file system of a baseline, with all of its memory.
+    fn file_system(&self) -> Parameters {
+        let parameters = Parameters::ucfs_ffs(self.tier());
+        match self.system {
+            System::SquidAsync => parameters.asynchronous(),
+            _ => parameters,
+        }
+    }
+
+    fn engine(&self) -> Result<EngineOptions, Failed> {
+        let name = match self.system {
+            System::Ucfs => "ucfs",
+            _ => "larder",
+        };
+        let preset = store::preset(name).ok_or("the preset is gone")?;
+        let mut engine = EngineOptions::from(preset);
+        engine.tier = Some(self.tier());
+        engine.options.memory = 2 * self.tier();
+        // What no cache of the paper takes, the product does not take here either.
+        engine.options.object_max = Some(256 << 10);
+        if self.system == System::Ucfs {
+            engine.format.cluster_size = Some(self.cluster);
+            let entries = Some(ENTRIES / u64::from(self.scale));
+            engine.format.index.entries = entries;
+            engine.options.index.entries = entries;
+            let age = engine.options.one_timer_age.map(|age| age / self.scale);
+            engine.options.one_timer_age = age;
+        }
+        Ok(engine)
+    }
+
+    fn plan(&self) -> Plan {
+        let warm_up = WARM_UP / u64::from(self.scale);
+        Plan { warm_up: warm_up.min(self.requests() / 2), pace: Pace::Stated }
+    }
+
+    fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
+        let machine = Machine::new(Box::new(self.drive()?));
+        let requests = self.trace().requests(SEED, self.scale).take(self.requests() as usize);
+        let requests = arm.watch(self.requests(), requests);
+        self.serve(&machine, requests).map_err(|why| Failed(why.to_string()))
+    }
+
+    fn serve(
+        &self,
+        machine: &Machine,
+        requests: impl Iterator<Item = Request>,
+    ) -> Result<Figures, Broken> {
+        let (plan, region) = (self.plan(), self.region());
+        let broken = |why: &dyn std::fmt::Display| Broken(why.to_string());
+        let disk = || -> Result<SimDisk, Broken> { machine.disk(region, 512) };
+        let capacity = region.len * SQUID_PERCENT / 100;
+        let mapped = self.scaled(MAPPED).min(capacity / 2);
+        let (clock, parameters) = (machine.clock(), self.file_system());
+        match self.system {
+            System::Squid | System::SquidAsync => {
+                let squid = file_caches::squid_on_ffs(&clock, disk()?, parameters, capacity);
+                let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
+                cache_run::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+            }
+            System::SquidMl => {
+                let squid = file_caches::squid_ml(&clock, disk()?, parameters, capacity, mapped);
+                let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
+                cache_run::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+            }
+            System::Ucfs | System::Larder => {
+                let options = self.engine().map_err(|why| broken(&why))?;
+                let cache = EngineCache::create(machine, region, &options)?;
+                cache_run::run(machine, &cache, requests, &plan)
+            }
+        }
+    }
+}
+
+type Run = Arc<OnceLock<Result<Figures, Failed>>>;
+
+/// The runs so far.
+static RUNS: Mutex<Option<HashMap<Case, Run>>> = Mutex::new(None);
+
+/// What came of each case, from memory where it was run before.
+pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Figures>, Failed> {
+    let arms = cases.iter().map(|case| (label(case), *case));
+    context.arms(arms, |arm, case| {
+        let run = {
+            let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(runs.get_or_insert_default().entry(case).or_default())
+        };
+        run.get_or_init(|| case.run(arm)).clone()
+    })
+}
+
+fn label(case: &Case) -> String {
+    let Case { cluster, memory, .. } = *case;
+    let name = format!("{}, {}", case.system.name(), case.trace().name);
+    let cluster = match cluster {
+        CLUSTER => String::new(),
+        bytes => format!(", {} KB", bytes >> 10),
+    };
+    let memory = match memory {
+        MEMORY => String::new(),
+        megabytes => format!(", {megabytes} MB"),
+    };
+    let place = match case.place {
+        Place::Paper => "",
+        Place::First6 => ", first 6 GB",
+    };
+    let cache = if case.write_cache { ", write cache" } else { "" };
+    format!("{name}{cluster}{memory}{place}{cache}")
+}
+
+/// The traces of a run: all, or of a quick one the smallest and that of figure 8.
+pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
+    match context.scale() {
+        Scale::Quick => vec![SJ, UC],
+        Scale::Full => (0..TRACES.len()).collect(),
+    }
+}
+
+/// Said below every plot.
+pub(super) fn note(context: &Context<'_>) -> String {
+    let sample = context.pick(
+        "One part in 128 of memory, disk and requests, and only the first third of those.",
+        "One part in 16 of memory, disk and requests.",
+    );
+    format!("{sample} Generated requests; the cache is spread over the disk as at full size.")
+}

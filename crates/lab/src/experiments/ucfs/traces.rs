@@ -1,0 +1,64 @@
+//! C17: the five NLANR caches whose logs the paper replays, and requests made up after what it
+//! publishes of them.
+
+use crate::generator::Workload;
+use crate::generator::achieved::Achieved;
+use crate::request::Request;
+
+/// A trace of the paper.
+pub(super) struct Trace {
+    /// As the paper calls it.
+    pub(super) name: &'static str,
+    /// The generator's name for it.
+    preset: &'static str,
+    /// Bytes of the disk cache (table 1).
+    pub(super) disk: u64,
+    /// Requests (table 2).
+    pub(super) requests: u64,
+    /// Gigabytes that they asked for (table 2).
+    pub(super) gigabytes: f64,
+    /// Percent of requests that were hits (table 2).
+    pub(super) hit_rate: f64,
+}
+
+const GB: u64 = 1_000_000_000;
+
+/// All five, as in table 2.
+pub(super) const TRACES: [Trace; 5] = [
+    trace("BO1", "nlanr-bo1", 16, (3_928_770, 120.8, 44.4)),
+    trace("PA", "nlanr-pa", 26, (4_990_283, 115.2, 57.7)),
+    trace("PB", "nlanr-pb", 16, (8_547_397, 215.4, 57.8)),
+    trace("SJ", "nlanr-sj", 16, (676_836, 14.8, 55.4)),
+    trace("UC", "nlanr-uc", 16, (8_107_179, 253.0, 47.8)),
+];
+
+/// The smallest, by its place in [`TRACES`].
+pub(super) const SJ: usize = 3;
+/// That of figure 8.
+pub(super) const UC: usize = 4;
+
+const fn trace(
+    name: &'static str,
+    preset: &'static str,
+    disk: u64,
+    (requests, gigabytes, hit_rate): (u64, f64, f64),
+) -> Trace {
+    Trace { name, preset, disk: disk * GB, requests, gigabytes, hit_rate }
+}
+
+impl Trace {
+    fn workload(&self, scale: u32) -> Workload {
+        let workload = Workload::named(self.preset).expect("the generator has the paper's traces");
+        workload.scaled(scale)
+    }
+
+    /// Requests like those of one part in `scale` of the trace.
+    pub(super) fn requests(&self, seed: u64, scale: u32) -> impl Iterator<Item = Request> + use<> {
+        self.workload(scale).iter(seed)
+    }
+
+    /// What such requests come to in the caches of the trace, scaled alike.
+    pub(super) fn achieved(&self, scale: u32) -> Achieved {
+        Achieved::new(self.workload(scale).caches())
+    }
+}
