@@ -13,7 +13,7 @@ use sim::SimDisk;
 use sim::ffs::Parameters;
 use sim::mechanical::{Config, MechanicalDrive};
 
-use super::traces::{SJ, TRACES, Trace, UC};
+use super::traces::{Likeness, SJ, TRACES, Trace, UC};
 use crate::cache_run::{
     self, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
@@ -77,6 +77,8 @@ pub(super) struct Case {
     pub(super) place: Place,
     /// Writes are acknowledged from the drive's buffer.
     pub(super) write_cache: bool,
+    /// Which requests.
+    pub(super) likeness: Likeness,
     /// One part of so many of the paper's set-up.
     pub(super) scale: u32,
     /// Of the scaled trace, the first part of so many.
@@ -98,8 +100,9 @@ const DRIVE: &str = "atlas10k_x3";
 /// Bytes of SQUIDML's mapped file: what a process of 32 bits can map (section 1.1.2, item 5).
 const MAPPED: u64 = 2 << 30;
 /// Percent of a file system's disk that Squid fills with objects: what is left beside the 10% that
-/// FFS keeps back, inodes, and the halves of fragments that files leave empty.
-const SQUID_PERCENT: u64 = 82;
+/// FFS keeps back, inodes, some thousand directories (much on a small disk), the parts of blocks
+/// and fragments that files leave empty, and a margin without which allocation fails at times.
+const SQUID_PERCENT: u64 = 70;
 
 /// Parameters that all comparisons have in common.
 pub(super) const PARAMETERS: [Parameter; 8] = [
@@ -116,8 +119,8 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter { name: "warm-up", value: "150,000 requests, not counted", from: "section 4.3.2" },
     Parameter {
         name: "scale",
-        value: "1/16 of memory, disk, table and requests, spread over the disk as at full size \
-                (quick: 1/128, the first third of SJ and UC)",
+        value: "1/32 (SJ: 1/4) of memory, disk, table and requests, spread over the disk as at full \
+                size (quick: SJ 1/32, the first eighth of UC 1/32)",
         from: "ours: time",
     },
     Parameter {
@@ -130,12 +133,15 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
 impl Case {
     /// UCFS as in the paper on a trace.
     pub(super) fn new(context: &Context<'_>, trace: usize, system: System) -> Case {
-        let (scale, part) = match context.scale() {
-            Scale::Quick => (128, 3),
-            Scale::Full => (16, 1),
+        let (scale, part) = match (context.scale(), trace) {
+            (Scale::Quick, SJ) => (32, 1),
+            (Scale::Quick, _) => (32, 8),
+            (Scale::Full, SJ) => (4, 1),
+            (Scale::Full, _) => (32, 1),
         };
         let (cluster, memory, place) = (CLUSTER, MEMORY, Place::Paper);
-        Case { trace, system, cluster, memory, place, write_cache: false, scale, part }
+        let (write_cache, likeness) = (false, Likeness::Published);
+        Case { trace, system, cluster, memory, place, write_cache, likeness, scale, part }
     }
 
     /// What it is of.
@@ -212,7 +218,8 @@ impl Case {
 
     fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
         let machine = Machine::new(Box::new(self.drive()?));
-        let requests = self.trace().requests(SEED, self.scale).take(self.requests() as usize);
+        let requests =
+            self.trace().requests(SEED, self.scale, self.likeness).take(self.requests() as usize);
         let requests = arm.watch(self.requests(), requests);
         self.serve(&machine, requests).map_err(|why| Failed(why.to_string()))
     }
@@ -281,7 +288,13 @@ fn label(case: &Case) -> String {
         Place::First6 => ", first 6 GB",
     };
     let cache = if case.write_cache { ", write cache" } else { "" };
-    format!("{name}{cluster}{memory}{place}{cache}")
+    let likeness = match case.likeness {
+        Likeness::Published => "",
+        Likeness::Small => ", small objects",
+        Likeness::Apart => ", few visits at a time",
+        Likeness::SmallApart => ", small objects, few visits at a time",
+    };
+    format!("{name}{cluster}{memory}{place}{cache}{likeness}")
 }
 
 /// The traces of a run: all, or of a quick one the smallest and that of figure 8.
@@ -295,8 +308,8 @@ pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
 /// Said below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let sample = context.pick(
-        "One part in 128 of memory, disk and requests, and only the first third of those.",
-        "One part in 16 of memory, disk and requests.",
+        "Of memory, disk and requests one part in 32; of UC the first eighth of that.",
+        "Of memory, disk and requests one part in 32 (SJ: in 4).",
     );
     format!("{sample} Generated requests; the cache is spread over the disk as at full size.")
 }

@@ -46,7 +46,8 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         .collect();
     let came = context.arms(arms, |arm, case| {
         let mut achieved = case.trace().achieved(case.scale);
-        let requests = case.trace().requests(SEED, case.scale).take(case.requests() as usize);
+        let requests =
+            case.trace().requests(SEED, case.scale, case.likeness).take(case.requests() as usize);
         arm.watch(case.requests(), requests).for_each(|request| achieved.take(&request));
         let figure = |figure| achieved.figure(figure);
         Ok(Came {

@@ -21,6 +21,19 @@ pub(super) struct Trace {
     pub(super) hit_rate: f64,
 }
 
+/// In what the requests are like those of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Likeness {
+    /// In all that is published of it.
+    Published,
+    /// Objects are a quarter as large: about the paper's 4 KB (section 2.4.5).
+    Small,
+    /// Two visits go on at a time, not twenty.
+    Apart,
+    /// Both.
+    SmallApart,
+}
+
 const GB: u64 = 1_000_000_000;
 
 /// All five, as in table 2.
@@ -53,8 +66,25 @@ impl Trace {
     }
 
     /// Requests like those of one part in `scale` of the trace.
-    pub(super) fn requests(&self, seed: u64, scale: u32) -> impl Iterator<Item = Request> + use<> {
-        self.workload(scale).iter(seed)
+    pub(super) fn requests(
+        &self,
+        seed: u64,
+        scale: u32,
+        likeness: Likeness,
+    ) -> impl Iterator<Item = Request> + use<> {
+        let mut workload = self.workload(scale);
+        if let Workload::Preset(preset) = &mut workload
+            && matches!(likeness, Likeness::Apart | Likeness::SmallApart)
+        {
+            preset.browsing.active = 2;
+        }
+        let divisor = match likeness {
+            Likeness::Published | Likeness::Apart => 1,
+            Likeness::Small | Likeness::SmallApart => 4,
+        };
+        let sized =
+            move |request: Request| Request { size: request.size.div_ceil(divisor), ..request };
+        workload.iter(seed).map(sized)
     }
 
     /// What such requests come to in the caches of the trace, scaled alike.
