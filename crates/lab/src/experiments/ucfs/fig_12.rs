@@ -74,8 +74,9 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         "The paper: SQUID's response time is 7.5% better with 1,024 MB than with 512, and UCFS's \
          speed-up over it rises slightly. Here twice the memory saves {:.1}% of SQUID/FFS's disk \
          time and {:.1}% of UCFS's, whose speed-up goes from {:.1} to {:.1}. Most requests that \
-         reach the disk are first ones, which no memory can spare; UCFS gains a little more because \
-         twice as many objects lie in the cold half from which groups are formed.",
+         reach the disk are first ones, which no memory can spare; of what \
+         is read again, a larger memory keeps more, and UCFS has twice as many objects in the cold \
+         half from which groups are formed; which of the two counts for how much was not tried.",
         better(System::Squid),
         better(System::Ucfs),
         speedup(first, System::Squid),
