@@ -65,12 +65,12 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         .note(setup::note(context));
     let best = |processor| pairs.iter().map(|pair| gain(pair, processor)).fold(f64::MIN, f64::max);
     let why = format!(
-        "The paper's abstract has up to 160% more throughput and its text no figure of it. With one \
-         request after another throughput is the inverse of a URL's latency, disk and processor, so \
-         that the gain depends on a processor time that the paper does not state: at most {:.0}% \
-         here if it is nothing, {:.0}% with 1 ms, {:.0}% with 3 ms. 77% less disk latency, which is \
-         the abstract's other number, and 160% more throughput go together when the processor takes \
-         a quarter of the time that the disk takes without TFS.",
+        "The paper's abstract has up to 160% more throughput and its text no figure of it. With \
+         one request after another throughput is the inverse of a URL's latency, disk and \
+         processor, so that the gain depends on a processor time that the paper does not state: \
+         at most {:.0}% here if it is nothing, {:.0}% with 1 ms, {:.0}% with 3 ms. 77% less disk \
+         latency, which is the abstract's other number, and 160% more throughput go together when \
+         the processor takes a quarter of the time that the disk takes without TFS.",
         best(0.0),
         best(1.0),
         best(3.0),

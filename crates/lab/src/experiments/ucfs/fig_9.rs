@@ -49,9 +49,9 @@ fn totals(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let mut outcome = Outcome::new(format!(
         "The figure has no numbers that could be read off it; section 5.1.3 gives factors, which \
          figure 10 has. What is counted is the drive's time on reads and on writes, whoever caused \
-         them: the write of an inode because of a read (35% of SQUID's) is a write. Writes take {}% \
-         of SQUID/FFS's disk time, {}% of SQUID/FFS-async's, {}% of SQUIDML's and {}% of UCFS's: \
-         what UCFS saves most are writes.",
+         them: the write of an inode because of a read (35% of SQUID's) is a write. Writes take \
+         {}% of SQUID/FFS's disk time, {}% of SQUID/FFS-async's, {}% of SQUIDML's and {}% of \
+         UCFS's: what UCFS saves most are writes.",
         share(System::Squid),
         share(System::SquidAsync),
         share(System::SquidMl),
@@ -120,13 +120,13 @@ fn why(runs: &Comparison) -> String {
         words(&runs.each(system, bytes), 0)
     };
     format!(
-        "In writes UCFS is {} times as fast as SQUID/FFS (the paper: up to 42), {} times as fast as \
-         SQUID/FFS-async (9) and {} times as fast as SQUIDML; in reads {}, {} and {} (the last, in \
-         the paper, up to 7). Groups of objects leave in one write where SQUID makes four or more \
-         for each; how much that saves follows from how many objects a cluster holds, and with \
-         table 2's sizes those are few. A read of UCFS moves {} KB and saves later ones only as far \
-         as what it brings along is asked for (table 5). The paper's values are the most over its \
-         traces, and so are those in the table.",
+        "In writes UCFS is {} times as fast as SQUID/FFS (the paper: up to 42), {} times as fast \
+         as SQUID/FFS-async (9) and {} times as fast as SQUIDML; in reads {}, {} and {} (the \
+         last, in the paper, up to 7). Groups of objects leave in one write where SQUID makes \
+         four or more for each; how much that saves follows from how many objects a cluster \
+         holds, and with table 2's sizes those are few. A read of UCFS moves {} KB and saves \
+         later ones only as far as what it brings along is asked for (table 5). The paper's \
+         values are the most over its traces, and so are those in the table.",
         times(System::Squid, writes),
         times(System::SquidAsync, writes),
         times(System::SquidMl, writes),

@@ -119,8 +119,8 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter { name: "warm-up", value: "150,000 requests, not counted", from: "section 4.3.2" },
     Parameter {
         name: "scale",
-        value: "1/32 (SJ: 1/4) of memory, disk, table and requests, spread over the disk as at full \
-                size (quick: SJ 1/32, the first eighth of UC 1/32)",
+        value: "1/32 (SJ: 1/4) of memory, disk, table and requests, spread over the disk as at \
+                full size (quick: SJ 1/32, the first eighth of UC 1/32)",
         from: "ours: time",
     },
     Parameter {

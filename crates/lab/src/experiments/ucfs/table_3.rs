@@ -91,13 +91,14 @@ fn documents(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     }
     let rate = |system| words(&runs.each(system, Figures::document_hit_rate), 1);
     let why = format!(
-        "Hit rates are an input here as much as a result: the generator is calibrated to those that \
-         table 2 gives for the caches whose logs these were, and table 3 repeats them for SQUID. \
-         What is to be seen is whether UCFS keeps them: {}% against {}% of SQUID/FFS, {}% of \
-         SQUIDML and {}% of Larder. UCFS replaces whole clusters, those that were used least, and \
-         drops those that nobody touched for 115 hours; Squid has LRU; SQUIDML's mapped file has \
-         slots of five sizes, some of which fill before others. The average that the paper prints \
-         for SQUID/FFS, 50.6, is a slip: its own numbers give 52.6, which is what stands here.",
+        "Hit rates are an input here as much as a result: the generator is calibrated to those \
+         that table 2 gives for the caches whose logs these were, and table 3 repeats them for \
+         SQUID. What is to be seen is whether UCFS keeps them: {}% against {}% of SQUID/FFS, {}% \
+         of SQUIDML and {}% of Larder. UCFS replaces whole clusters, those that were used least, \
+         and drops those that nobody touched for 115 hours; Squid has LRU; SQUIDML's mapped file \
+         has slots of five sizes, some of which fill before others. The average that the paper \
+         prints for SQUID/FFS, 50.6, is a slip: its own numbers give 52.6, which is what stands \
+         here.",
         rate(System::Ucfs),
         rate(System::Squid),
         rate(System::SquidMl),
@@ -117,12 +118,12 @@ fn memory(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     };
     let why = format!(
         "Of UCFS's hits, memory answers {}% (the paper: 13.8 to 23.2), of SQUID/FFS's {}% (5.6 to \
-         7.5), of SQUIDML's {}% (8.6 to 13.0). Without the hits on what cluster reads brought along, \
-         UCFS would have {}%. How often memory is hit follows from how soon objects are asked for \
-         again: that of the generator is calibrated to published figures, and the NLANR caches stood \
-         above others, which kept what was asked for soon. The paper's \"309% and 178% better\" do \
-         not follow from its table, in which the largest factors are 3.5 and 2.2, better by 252% and \
-         121%.",
+         7.5), of SQUIDML's {}% (8.6 to 13.0). Without the hits on what cluster reads brought \
+         along, UCFS would have {}%. How often memory is hit follows from how soon objects are \
+         asked for again: that of the generator is calibrated to published figures, and the NLANR \
+         caches stood above others, which kept what was asked for soon. The paper's \"309% and \
+         178% better\" do not follow from its table, in which the largest factors are 3.5 and \
+         2.2, better by 252% and 121%.",
         rate(System::Ucfs),
         rate(System::Squid),
         rate(System::SquidMl),

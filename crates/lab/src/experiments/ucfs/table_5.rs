@@ -83,16 +83,16 @@ fn why(rates: &[f64], each: &[f64], decides: &Table) -> String {
     format!(
         "A read of a cluster brings {} objects along that were not in memory (the paper reckons \
          with 15), and {}% of them are asked for before they leave it (28.1 to 38.2). Two inputs \
-         decide, neither of which the paper publishes so that it fits the rest. Its arithmetic has \
-         files of 4 KB (section 2.4.5), its table 2 implies 22 to 31 KB a request: of those a cluster \
-         holds a handful. The grouping algorithm begins each group with a page while there is one in \
-         the old half of the cold buffer; with so few objects in a group there are fewer pages than \
-         groups, so a page is taken as soon as it enters that half, before its parts do, and the \
-         group is filled with what is oldest. And nothing is published of how many visits go on at a \
-         time, which is how far apart the parts of a page come. On SJ the rate is {:.1}% as it is, \
-         {:.1}% with objects a quarter as large, {:.1}% with 2 visits at a time in place of 20, and \
-         {:.1}% with both. The formula of section 2.4.5 gives the paper's 519% and 3.1% with its \
-         numbers, and {:.0}% with ours.",
+         bear on it, neither of which the paper publishes so that it fits the rest. Its arithmetic \
+         has files of 4 KB (section 2.4.5), its table 2 implies 22 to 31 KB a request: of those a \
+         cluster holds a handful, where the grouping algorithm needs many. It begins each group \
+         with a page while there is one in the old half of the cold buffer; with so few objects in \
+         a group it uses pages up faster than they come, and so takes them, we think, before their \
+         parts are old enough to go with them. And nothing is published of how many visits go on \
+         at a time, which is how far apart the parts of a page come. On SJ the rate is {:.1}% as \
+         it is, {:.1}% with objects a quarter as large, {:.1}% with 2 visits at a time in place of \
+         20, and {:.1}% with both; what is left to the paper's 36.2% is not explained. The formula \
+         of section 2.4.5 gives the paper's 519% and 3.1% with its numbers, and {:.0}% with ours.",
         words(each, 1),
         words(rates, 1),
         decided(0),
