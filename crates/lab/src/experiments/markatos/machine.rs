@@ -1,0 +1,398 @@
+//! The paper's machine: a Seagate ST15150 under Solaris UFS, its trace behind two LRU caches, and
+//! the space managers on it, in virtual time.
+//!
+//! Everything is divided by one number: requests, both caches, the page cache, and so the file that
+//! the managers write. Hit rates and the mix of operations stay; seeks become shorter, because a
+//! smaller file covers less of the disk. The drive, the file system's rules, the number of locality
+//! buffers and of reads that wait for one another stay as they are.
+//!
+//! The operations are computed once, and all managers get the same ones. One is under way at a
+//! time, but for reads of LAZY-READS, which the driver does not wait for: writes go on while they
+//! collect.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use device::{Clock, Nanos};
+use sim::ffs::{self, Ffs, FileDevice, Names};
+use sim::mechanical::Config;
+use sim::{Executor, Handle};
+use store::{FormatOptions, LocalityOptions, Options};
+
+use crate::baselines::{BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
+use crate::contents;
+use crate::engine_space::EngineSpace;
+use crate::experiment::{Arm, Axis, Context, Failed, Parameter};
+use crate::file_caches;
+use crate::generator::Workload;
+use crate::modelled_files::ModelledFiles;
+use crate::replay;
+use crate::request::Object;
+use crate::space_manager::{Read, SpaceError, SpaceManager, Stored};
+use crate::two_level::{CacheCounts, Operation, TwoLevel};
+
+/// Requests of the paper's runs of a million operations (note 3).
+pub(super) const GETS: u64 = 1_058_206;
+
+/// Bytes of the memory cache.
+const MEMORY: u64 = 512 << 20;
+
+/// Bytes of the disk cache of those runs.
+pub(super) const DISK: u64 = 2 << 30;
+
+/// Bytes that the machine has for pages of files; the paper does not say.
+const PAGES: u64 = 64 << 20;
+
+/// The longest that a read of LAZY-READS waits: the paper's runs have no bound, and with one of a
+/// few milliseconds ten reads never come together in a stream of writes.
+const LAZY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the engine stores beside a body: header, key and metadata.
+const RECORD: u64 = 440;
+
+/// Requests of the runs of figure 4, which the first rows of table 2 repeat, and their disk.
+pub(super) const FILES_GETS: u64 = 398_034;
+pub(super) const FILES_DISK: u64 = 1 << 30;
+
+/// Shares of the slots that are taken, where figures 6 to 8 are drawn: first those of the paper's
+/// text, which are all that a quick run has.
+const UTILIZATIONS: [f64; 5] = [0.71, 0.76, 0.95, 0.6, 0.85];
+
+/// The axes of figures 6 to 8.
+pub(super) fn time_axes() -> (Axis, Axis) {
+    let y = Axis::linear("time of 1,000,000 operations (s)");
+    (Axis::linear("disk utilization (%)").range(55.0, 100.0), y)
+}
+
+/// What every experiment with the machine states.
+pub(super) const PARAMETERS: [Parameter; 5] = [
+    Parameter {
+        name: "scale",
+        value: "1/4 of requests, caches, page cache and file (quick: 1/64)",
+        from: "ours: sampled, for time and memory",
+    },
+    Parameter {
+        name: "trace",
+        value: "dec-1996, 1,058,206 requests, 512 MB of memory, 2 GB of disk",
+        from: "Methodology; the log is gone, generated after its published counts",
+    },
+    Parameter {
+        name: "drive",
+        value: "ST15150, 7,200 rpm, writes through",
+        from: "Methodology; docs/file-system-model.md",
+    },
+    Parameter { name: "page cache", value: "64 MB", from: "ours: unstated" },
+    Parameter {
+        name: "LAZY-READS",
+        value: "reads go ten at a time, after 5 s at the latest",
+        from: "Improving Read Requests; the bound is ours: unstated",
+    },
+];
+
+/// A machine that is divided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    /// By what.
+    pub(super) divisor: u32,
+}
+
+impl Machine {
+    /// As large as the scale of the run permits.
+    pub(super) fn of(context: &Context<'_>) -> Machine {
+        Machine { divisor: context.pick(64, 4) }
+    }
+
+    /// The operations of `gets` requests to a disk cache of `disk` bytes, both before dividing.
+    pub(super) fn trace(self, seed: u64, gets: u64, disk: u64) -> Result<Trace, Failed> {
+        let workload = Workload::named("dec-1996").ok_or("no workload dec-1996 is known")?;
+        let by = u64::from(self.divisor);
+        let requests = workload.scaled(self.divisor).iter(seed).take((gets / by) as usize);
+        Ok(Trace::new(requests, TwoLevel::new(MEMORY / by, disk / by)))
+    }
+
+    /// The utilizations of figures 6 to 8, the ones of the paper's text (71%, 76%, 95%) first.
+    pub(super) fn utilizations(context: &Context<'_>) -> &'static [f64] {
+        &UTILIZATIONS[..context.pick(3, UTILIZATIONS.len())]
+    }
+
+    /// What plots say of the scale.
+    pub(super) fn note(self) -> String {
+        let by = self.divisor;
+        format!(
+            "Sampled: 1/{by} of the requests, of all caches and of the file; times are for all."
+        )
+    }
+
+    /// Runs `trace` through `manager`.
+    pub(super) fn run(self, arm: &Arm, manager: Manager, trace: &Trace) -> Result<Run, Failed> {
+        let executor = Executor::new(None, 1_700_000_000);
+        let clock = executor.handle();
+        let driver = Driver { machine: self, clock, arm, trace };
+        executor.run(driver.run(manager)).map_err(|why| Failed(why.to_string()))
+    }
+}
+
+/// What a space manager is to do, and for how many requests.
+pub(super) struct Trace {
+    operations: Vec<Operation>,
+    /// What the caches in front of it did.
+    pub(super) counts: CacheCounts,
+    /// The most bytes of slots that the engine needs for what is kept at a time.
+    peak: u64,
+}
+
+impl Trace {
+    fn new(requests: impl Iterator<Item = crate::request::Request>, mut cache: TwoLevel) -> Trace {
+        let mut operations = Vec::new();
+        requests.for_each(|request| cache.request(&request, &mut operations));
+        let slots = |object: &Object| (object.size + RECORD).next_multiple_of(512);
+        let (mut kept, mut peak) = (0, 0);
+        for operation in &operations {
+            match operation {
+                Operation::Store(object) => kept += slots(object),
+                Operation::Delete(object) => kept -= slots(object),
+                Operation::Read(_) => {}
+            }
+            peak = peak.max(kept);
+        }
+        Trace { operations, counts: cache.counts(), peak }
+    }
+
+    /// Operations.
+    pub(super) fn len(&self) -> usize {
+        self.operations.len()
+    }
+}
+
+/// A way of keeping objects on the machine's disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Manager {
+    /// M1.
+    Simple,
+    /// M2.
+    Squid,
+    /// M3.
+    MultipleDirs,
+    /// M4 as the paper has it, on many files, with this threshold in blocks.
+    Buddy(u32),
+    /// The engine on one large file.
+    Engine(Engine),
+}
+
+/// The product's engine with a paper's preset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Engine {
+    preset: &'static str,
+    /// Slots taken of all slots when the cache is full, as a share.
+    utilization: f64,
+    /// Locality buffers; 0: none.
+    buffers: u16,
+    /// Batches of reads are broken into runs of so many; 0: not.
+    split: usize,
+}
+
+impl Manager {
+    /// M6.
+    pub(super) fn stream(utilization: f64) -> Manager {
+        Manager::engine("markatos-stream", utilization, 0)
+    }
+
+    /// M7.
+    pub(super) fn pack(utilization: f64) -> Manager {
+        Manager::engine("markatos-stream-pack", utilization, 0)
+    }
+
+    /// M7 with locality buffers.
+    pub(super) fn pack_loc(utilization: f64, buffers: u16) -> Manager {
+        Manager::engine("markatos-stream-pack", utilization, buffers)
+    }
+
+    /// M8.
+    pub(super) fn lazy(utilization: f64) -> Manager {
+        Manager::engine("markatos-lazy-reads", utilization, 0)
+    }
+
+    /// M8 with batches that the file system breaks into runs of four, as the paper observed.
+    pub(super) fn lazy_split(utilization: f64) -> Manager {
+        let engine = Engine { preset: "markatos-lazy-reads", utilization, buffers: 0, split: 4 };
+        Manager::Engine(engine)
+    }
+
+    /// M9.
+    pub(super) fn lazy_loc(utilization: f64, buffers: u16) -> Manager {
+        Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
+    }
+
+    fn engine(preset: &'static str, utilization: f64, buffers: u16) -> Manager {
+        Manager::Engine(Engine { preset, utilization, buffers, split: 0 })
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// Requests, memory hits included, by the completion time of the operations.
+    pub(super) gets_per_second: f64,
+    /// Share of the slots that was taken at the end, in percent; of files, not a number.
+    pub(super) utilization: f64,
+    /// Requests to the disk.
+    pub(super) accesses: u64,
+    /// Pages that were read because a part of them was to be written.
+    pub(super) page_reads: u64,
+    /// Objects that the manager did not take, or gave up by itself.
+    pub(super) missing: u64,
+}
+
+impl Run {
+    /// Seconds that the paper's `gets` requests take at this rate.
+    pub(super) fn seconds(&self, gets: u64) -> f64 {
+        gets as f64 / self.gets_per_second
+    }
+}
+
+struct Driver<'a> {
+    machine: Machine,
+    clock: Handle,
+    arm: &'a Arm,
+    trace: &'a Trace,
+}
+
+impl Driver<'_> {
+    async fn run(&self, manager: Manager) -> Result<Run, SpaceError> {
+        let ffs = self.file_system()?;
+        let files = ModelledFiles::new(ffs.clone());
+        let sync = SyncPolicy::AtEnd;
+        match manager {
+            Manager::Simple => {
+                self.files(&ffs, FilePerObject::new(files, Simple, sync).await?).await
+            }
+            Manager::Squid => {
+                let squid = FilePerObject::new(files, Squid::default(), sync).await?;
+                self.files(&ffs, squid).await
+            }
+            Manager::MultipleDirs => {
+                self.files(&ffs, FilePerObject::new(files, MultipleDirs, sync).await?).await
+            }
+            Manager::Buddy(threshold) => {
+                self.files(&ffs, BuddyFiles::new(files, threshold, sync).await?).await
+            }
+            Manager::Engine(engine) => self.engine(&ffs, engine).await,
+        }
+    }
+
+    /// Solaris UFS on the whole drive, its caches divided.
+    fn file_system(&self) -> Result<Ffs, SpaceError> {
+        let drive = file_caches::write_through_drive("st15150", Config::Shipped)?;
+        let disk = file_caches::disk(&self.clock, drive, None);
+        let by = self.machine.divisor;
+        let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
+        let names = match parameters.names {
+            Names::Recent { entries } => Names::Recent { entries: entries / by as usize },
+            other => other,
+        };
+        let ffs = Ffs::new(self.clock.clone(), disk, ffs::Parameters { names, ..parameters });
+        ffs.map_err(|error| SpaceError::Engine(error.to_string()))
+    }
+
+    async fn files<M: SpaceManager + 'static>(
+        &self,
+        ffs: &Ffs,
+        manager: M,
+    ) -> Result<Run, SpaceError> {
+        self.drive(ffs, Rc::new(manager), false, || f64::NAN).await
+    }
+
+    async fn engine(&self, ffs: &Ffs, engine: Engine) -> Result<Run, SpaceError> {
+        let Engine { preset, utilization, buffers, split } = engine;
+        let unknown = || SpaceError::Engine(format!("there is no preset {preset:?}"));
+        let preset = store::preset(preset).ok_or_else(unknown)?;
+        // Superblocks, journal and saved index take a few percent beside the slots.
+        let len = (self.trace.peak as f64 / utilization * 1.02) as u64 + (1 << 20);
+        let len = len.max(store::CACHE_SIZE_MIN).next_multiple_of(8_192);
+        let error = |error| SpaceError::file("preallocate", "cache", error);
+        let device = Rc::new(FileDevice::preallocate(ffs, "cache", len).map_err(error)?);
+        let bytes = LocalityOptions { buffers, bytes: 64 << 10 };
+        let options = Options {
+            // So little that what the engine has in memory, the cache in front has, too.
+            memory: MEMORY / u64::from(self.machine.divisor) / 2,
+            // The driver says what goes.
+            fill_percent: Some(99),
+            locality: (buffers > 0).then_some(bytes),
+            read_batch_timeout: LAZY_TIMEOUT,
+            read_batch_split: split,
+            ..preset.options
+        };
+        let format = FormatOptions { mean_object: 5_400, ..preset.format };
+        let lazy = options.read_batch > 1;
+        let counted = Rc::clone(&device);
+        let counts = Rc::new(move || counted.counts());
+        let spawn = |background| drop(self.clock.spawn(background));
+        let clock = self.clock.clone();
+        let space = EngineSpace::create(device, clock, &format, options, counts, spawn).await?;
+        let space = Rc::new(space);
+        let full = Rc::clone(&space);
+        let utilization = move || {
+            let slots = full.engine().stats().first().and_then(|stats| stats.slots);
+            slots.map_or(f64::NAN, |slots| {
+                100.0 * (slots.slots - slots.free) as f64 / slots.slots.max(1) as f64
+            })
+        };
+        self.drive(ffs, space, lazy, utilization).await
+    }
+
+    /// All operations, and everything to the disk at the end.
+    async fn drive<M: SpaceManager + 'static>(
+        &self,
+        ffs: &Ffs,
+        manager: Rc<M>,
+        lazy: bool,
+        utilization: impl FnOnce() -> f64,
+    ) -> Result<Run, SpaceError> {
+        let (begun, before) = (self.clock.now(), ffs.counts());
+        let mut missing = 0;
+        let mut reads = Vec::new();
+        for operation in self.arm.watch(self.trace.len() as u64, &self.trace.operations) {
+            match operation {
+                Operation::Store(object) => {
+                    let stored = manager.store(object, contents::body(object)).await?;
+                    missing += u64::from(stored != Stored::Kept);
+                }
+                Operation::Read(object) if lazy => {
+                    reads.push(self.clock.spawn(read(Rc::clone(&manager), *object)));
+                }
+                Operation::Read(object) => {
+                    missing += u64::from(!read(Rc::clone(&manager), *object).await?);
+                }
+                Operation::Delete(object) => {
+                    manager.delete(object).await?;
+                }
+            }
+        }
+        for read in reads {
+            missing += u64::from(!read.await?);
+        }
+        let utilization = utilization();
+        manager.finish().await?;
+        let (time, after) = (self.clock.now() - begun, ffs.counts());
+        Ok(Run {
+            gets_per_second: self.trace.counts.gets as f64 / seconds(time),
+            utilization,
+            accesses: after.requests() - before.requests(),
+            page_reads: after.reads_for_write - before.reads_for_write,
+            missing,
+        })
+    }
+}
+
+/// Reads an object and compares what came; whether it was there.
+async fn read<M: SpaceManager>(manager: Rc<M>, object: Object) -> Result<bool, SpaceError> {
+    match manager.read(&object).await? {
+        Read::Body(parts) => replay::check(&object, &parts).map(|()| true),
+        Read::Unseen => Ok(true),
+        Read::Gone => Ok(false),
+    }
+}
+
+fn seconds(time: Nanos) -> f64 {
+    time as f64 * 1e-9
+}
