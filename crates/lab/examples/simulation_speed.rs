@@ -133,8 +133,8 @@ fn measure(arm: &Arm) -> Result<(), String> {
     let Tally { requests, memory_hits, disk_hits, misses, stored, cut, .. } = tally;
     let counts = simulation.counts();
     println!(
-        "{} ({}, {:?}, {} objects of {} bytes in all)\n  {:.0} requests/s of wall time; {processor:.3} \
-         processor seconds, {:.2} µs each",
+        "{} ({}, {:?}, {} objects of {} bytes in all)\n  {:.0} requests/s of wall time; \
+         {processor:.3} processor seconds, {:.2} µs each",
         arm.name,
         arm.drive,
         arm.bodies,

@@ -1,8 +1,8 @@
 //! The product's engine as a [`SpaceManager`], on any device and in any time: a real file, memory,
 //! a simulated drive.
 //!
-//! It gets the lab's objects as the proxy would give it answers: a URL as the key, site
-//! and directory as the neighbourhood, some metadata, the body. The engine evicts by itself when its
+//! It gets the lab's objects as the proxy would give it answers: a URL as the key, site and
+//! directory as the neighbourhood, some metadata, the body. The engine evicts by itself when its
 //! device is too small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
 
 use std::future::Future;

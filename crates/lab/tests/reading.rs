@@ -145,8 +145,8 @@ fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures
         let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
         let format = FormatOptions { mean_object: 4096, layout: load.layout, ..format };
         store::format(&disk, &format, [7; 48], 0).await.unwrap();
-        // The tables of slots are larger, by 80 bytes for an object; three eighths of the memory are
-        // for other things. What is left for objects is to be the same in all layouts.
+        // The tables of slots are larger, by 80 bytes for an object; three eighths of the memory
+        // are for other things. What is left for objects is to be the same in all layouts.
         let slotted = load.layout != LayoutName::Cluster;
         let tables = if slotted { 80 * (CACHE / 4096) } else { 0 };
         let memory = (8 << 20) + tables * 8 / 5;

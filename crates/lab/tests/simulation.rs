@@ -3,6 +3,8 @@
 //! The history is a digest of every task's step, every event, every request that the device carried
 //! out and every answer, so that equal histories leave nothing to differ in.
 
+#![allow(clippy::unwrap_used)]
+
 use device::Counts;
 use lab::simulation::{Bodies, Parameters, Popularity, Population, Simulation, Tally, Trace};
 use sim::{Fault, FaultPlan, flash};

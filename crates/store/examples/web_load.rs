@@ -5,11 +5,11 @@
 //! [--csv CSV]`
 //!
 //! The cache lies on FILE (created, removed in the end), or on a device whose bodies are not stored
-//! and whose own processor time is taken off (`support/elided.rs`), and has room for a tenth of the bytes of N
-//! objects, which 32 clients ask for by Zipf's law with exponent 0.9; what misses is stored. The
-//! second half of 2 N requests counts. Memory, tables included, is a tenth of the disk. An arm is
-//! written as `support/arm.rs` says; without `--arms` all presets are measured, and the product's
-//! with every layout, those of slots at 70, 80, 90 and 97% of the disk.
+//! and whose own processor time is taken off (`support/elided.rs`), and has room for a tenth of the
+//! bytes of N objects, which 32 clients ask for by Zipf's law with exponent 0.9; what misses is
+//! stored. The second half of 2 N requests counts. Memory, tables included, is a tenth of the disk.
+//! An arm is written as `support/arm.rs` says; without `--arms` all presets are measured, and the
+//! product's with every layout, those of slots at 70, 80, 90 and 97% of the disk.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.

@@ -1,3 +1,5 @@
+//! The engine as a cache on a small drive: what is a hit, whose memory it is, which time counts.
+
 use sim::Uniform;
 use store::preset;
 

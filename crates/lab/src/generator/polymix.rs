@@ -293,7 +293,8 @@ mod tests {
 
     use super::*;
 
-    /// Hit ratio of everything, mean size in KiB, mean size of hits in KiB, of the later half; and the shares of HTML and of what may be cached.
+    /// Of the later half: hit ratio of everything, mean size in KiB, mean size of hits in KiB; and
+    /// the shares of HTML and of what may be cached.
     fn run(polymix: PolyMix) -> [f64; 5] {
         let mut seen = HashSet::new();
         let (mut hits, mut requests, mut bytes, mut hit_bytes) = (0.0_f64, 0.0, 0.0, 0.0);

@@ -10,8 +10,8 @@ use super::event::Event;
 use super::{Format, Trace, clf, squid};
 
 const LINES: [&str; 4] = [
-    "982800000.123    105 10.0.0.1 TCP_MISS/200 4321 GET http://h:80/a/b.html - DIRECT/- text/html",
-    "host.example - - [01/Jul/1995:00:00:12 -0400] \"GET /a/b.gif?x HTTP/1.0\" 200 3985 \"r\" \"a\"",
+    "982800000.123    105 10.0.0.1 TCP_MISS/200 432 GET http://h/a/b.html - DIRECT/- text/html",
+    "host.example - - [01/Jul/1995:00:00:12 -0400] \"GET /a/b.gif?x HTTP/1.0\" 200 398 \"r\" \"a\"",
     "7.5,c,http://h/x/y.html,\"quoted, text\",9,304",
     "h\t-\t804571201\tGET\t/a/\t200\t6245\t\t",
 ];

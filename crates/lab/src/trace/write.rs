@@ -74,7 +74,7 @@ impl Writer {
         } else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "its name ends in neither .oracleGeneral nor .csv (each with .gz, .zst, .xz or not)",
+                "its name ends in neither .oracleGeneral nor .csv, with or without .gz, .zst, .xz",
             ));
         };
         let mut output = Output::new(File::create(path)?, packed)?;

@@ -16,12 +16,12 @@ trace,unit,size,policy,reference,miss_ratio,deviation. An object larger than the
 and not admitted (s3-fifo and w-tinylfu: larger than their small queue or window); objects are \
 given up until a new one fits; nothing else takes room.
 
-All caches see the trace in one pass, on as many threads as the machine runs; memory grows with the \
-objects of the trace (about 20 bytes each, and 8 to 40 for each cache), not with its requests. With \
---sample RATE a hash of its name decides whether an object is looked at (SHARDS), caches are that \
-much smaller, and misses count for 1/RATE: requests are exact, misses and ratios are estimates. \
-Objects larger than RATE times the size count as misses, and with less than some thousand objects \
-in the sample the estimates are rough.";
+All caches see the trace in one pass, on as many threads as the machine runs; memory grows with \
+the objects of the trace (about 20 bytes each, and 8 to 40 for each cache), not with its requests. \
+With --sample RATE a hash of its name decides whether an object is looked at (SHARDS), caches are \
+that much smaller, and misses count for 1/RATE: requests are exact, misses and ratios are \
+estimates. Objects larger than RATE times the size count as misses, and with less than some \
+thousand objects in the sample the estimates are rough.";
 
 /// The arguments of `larder lab missratio`.
 pub fn command() -> Command {
