@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 // What is asked for.
+pub mod access_log;
 pub mod contents;
 pub mod generator;
 pub mod request;
@@ -28,10 +29,12 @@ pub mod cache_run;
 pub mod curve;
 pub mod disk_compare;
 pub mod disk_replay;
+pub mod drive_choice;
 pub mod experiment;
 pub mod experiments;
 pub mod file_costs;
 pub mod layouts;
+pub mod log_replay;
 pub mod missratio;
 pub mod replay;
 pub mod report;

@@ -1,11 +1,13 @@
 //! The product's engine as a whole cache: it decides what to keep, where, and for how long.
+//!
+//! Bodies are elided (docs/lab.md, "What is elided"): lengths alone decide, and no bytes are moved.
 
 use std::rc::Rc;
 
 use bytes::Bytes;
 use sim::{Handle, SimDisk};
-use store::{Entry, FormatOptions, Hint, Key, Locality, Lookup, Options, Preset, Refusal};
-use store::{Source, Stats, Store};
+use store::{Content, Entry, FormatOptions, Hint, Key, Locality, Lookup, Options, Preset};
+use store::{Refusal, Source, Stats, Store};
 
 use super::{Broken, Machine, Outcome, Region, WebCache};
 use crate::contents::mix;
@@ -13,9 +15,8 @@ use crate::request::Request;
 
 /// The metadata of every object: about as much as the head of an answer takes.
 const META: &[u8] = &[b'm'; 300];
-/// Bytes that are handed to a writer at a time. They are zeros: the simulated disk keeps none.
+/// Bytes that are handed to a writer at a time.
 const CHUNK: usize = 256 << 10;
-const BODY: &[u8] = &[0; CHUNK];
 /// Bytes of what is written alone.
 const BLOCK: u32 = 4096;
 const CREATED: u64 = 1_000_000_000;
@@ -141,11 +142,11 @@ impl EngineCache {
         let hint = Hint { size: Some(request.size), kind: request.kind, stamp: request.version };
         let meta = Bytes::from_static(META);
         let mut writer = self.store.insert(&token, &key, meta, hint).await?;
-        let mut left = request.size as usize;
-        while left > 0 {
-            let part = left.min(CHUNK);
-            writer.write(Bytes::from_static(&BODY[..part])).await?;
-            left -= part;
+        let body = mix(u64::from(request.object) << 32 | u64::from(request.version));
+        let size = request.size as usize;
+        for at in (0..size).step_by(CHUNK) {
+            let (id, len) = (body.wrapping_add(at as u64), CHUNK.min(size - at));
+            writer.write(Content::Elided { id, len }).await?;
         }
         writer.commit().await
     }
@@ -181,7 +182,7 @@ impl WebCache for EngineCache {
 /// Takes the whole body; false when it is cut.
 async fn whole(entry: &Entry<SimDisk, Handle>) -> bool {
     let mut body = entry.body(0..entry.len());
-    while let Some(part) = body.next().await {
+    while let Some(part) = body.next_content().await {
         if part.is_err() {
             return false;
         }
