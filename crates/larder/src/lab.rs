@@ -7,11 +7,15 @@ mod disk;
 mod disk_compare;
 mod layout;
 mod list;
+mod log_source;
 mod missratio;
+mod replay;
+mod replay_table;
 mod report;
 mod run;
 mod space;
 mod trace;
+mod watch;
 
 use clap::{ArgMatches, Command};
 
@@ -28,6 +32,7 @@ const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: list::command, run: list::run },
     LabCommand { arguments: run::command, run: run::run },
     LabCommand { arguments: report::command, run: report::run },
+    LabCommand { arguments: replay::command, run: replay::run },
     LabCommand { arguments: disk::command, run: disk::run },
     LabCommand { arguments: disk_compare::command, run: disk_compare::run },
     LabCommand { arguments: layout::command, run: layout::run },

@@ -149,15 +149,19 @@ struct Named {
 
 /// Reads a policy's name; as other simulators write it (`S3FIFO`), too.
 fn named(text: &str) -> Result<Named, UnknownPolicy> {
+    Ok(Named { policy: policy(text)?, given: text.to_owned() })
+}
+
+/// The policy that is called so, here or in other simulators.
+pub fn policy(text: &str) -> Result<PolicyName, UnknownPolicy> {
     let letters = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
     let alike = |policy: &PolicyName| letters(policy.as_str()) == letters(text);
     let found = PolicyName::ALL.into_iter().find(alike);
-    let policy = found.ok_or_else(|| UnknownPolicy(text.to_owned()))?;
-    Ok(Named { policy, given: text.to_owned() })
+    found.ok_or_else(|| UnknownPolicy(text.to_owned()))
 }
 
 /// Reads the share of the objects that are simulated.
-fn sample(text: &str) -> Result<Sampling, String> {
+pub fn sample(text: &str) -> Result<Sampling, String> {
     let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
     let rate: f64 = digits.parse().map_err(|_| "it is no share such as 0.01 or 1%".to_owned())?;
     Sampling::new(rate / unit).map_err(|error| error.to_string())

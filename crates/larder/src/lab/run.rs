@@ -1,25 +1,18 @@
 //! `larder lab run`: runs experiments and keeps what came of them for the report.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use indicatif::{ProgressBar, ProgressStyle};
-use lab::experiment::{Deviation, Experiment, Failed, Meter, Paper, Record, Row, Scale, Stated};
+use lab::experiment::{Deviation, Experiment, Paper, Record, Row, Scale, Stated};
 use lab::experiments;
 
+use super::watch::watched;
 use crate::messages::{Failure, answer};
 
 /// Where results go when nothing else is said.
 pub const OUT: &str = "larder-lab";
-
-/// Progress is shown of what takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How often progress is looked at.
-const EVERY: Duration = Duration::from_millis(200);
 
 /// The arguments of `larder lab run`.
 pub fn command() -> Command {
@@ -70,7 +63,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let count = chosen.len();
     for (index, experiment) in chosen.into_iter().enumerate() {
         let begun = Instant::now();
-        let record = watched(experiment, scale, jobs, &format!("{}/{count}", index + 1))
+        let place = format!("{}/{count} {}", index + 1, experiment.name);
+        let record = watched(&place, |meter| Record::of(experiment, scale, jobs, meter))
             .map_err(|why| Failure::runtime(format!("{}: {why}", experiment.name)))?;
         lab::report::write(&record, out).map_err(Failure::runtime)?;
         print(&record, begun.elapsed())?;
@@ -111,62 +105,6 @@ fn unknown(name: &str) -> String {
         .map(|(_, near)| format!(" Did you mean {near}?"))
         .unwrap_or_default();
     format!("lab run: no experiment is called {name:?}.{near} `larder lab list` names them all")
-}
-
-/// Runs an experiment; shows how far it is when it takes its time.
-fn watched(
-    experiment: &Experiment,
-    scale: Scale,
-    jobs: usize,
-    place: &str,
-) -> Result<Record, Failed> {
-    let meter = Meter::default();
-    thread::scope(|scope| {
-        let (done, ends) = mpsc::channel();
-        let meter = &meter;
-        let runner = scope.spawn(move || {
-            let result = Record::of(experiment, scale, jobs, meter);
-            // Whoever watches waits until this thread has ended.
-            let _ = done.send(());
-            result
-        });
-        let begun = Instant::now();
-        let mut bar = None;
-        while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(EVERY) {
-            if begun.elapsed() < PATIENCE {
-                continue;
-            }
-            let bar = bar.get_or_insert_with(|| bar_of(experiment, place));
-            let fraction = meter.fraction();
-            bar.set_position((fraction * 1_000.0) as u64);
-            bar.set_message(message(begun.elapsed(), fraction, &meter.running()));
-        }
-        if let Some(bar) = bar {
-            bar.finish_and_clear();
-        }
-        runner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-fn bar_of(experiment: &Experiment, place: &str) -> ProgressBar {
-    let bar = ProgressBar::new(1_000);
-    // The template is constant; without it the bar looks plainer.
-    if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar.set_prefix(format!("{place} {}", experiment.name));
-    bar
-}
-
-fn message(elapsed: Duration, fraction: f64, running: &[String]) -> String {
-    let left = match fraction > 0.01 {
-        true => {
-            let seconds = elapsed.as_secs_f64() * (1.0 / fraction - 1.0);
-            format!("about {} left", super::list::about(seconds.round() as u32))
-        }
-        false => String::new(),
-    };
-    format!("{left} ({})", running.join(", "))
 }
 
 fn print(record: &Record, took: Duration) -> Result<(), Failure> {

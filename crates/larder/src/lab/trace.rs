@@ -149,7 +149,13 @@ fn finish(requests: Requests) -> Result<Vec<(PathBuf, Skipped)>, Failure> {
     let skipped = requests.finish().map_err(|(path, error)| {
         Failure::runtime(format!("lab trace: {}: {error}", path.display()))
     })?;
-    for (path, skipped) in &skipped {
+    warn_of_damage(&skipped);
+    Ok(skipped)
+}
+
+/// Says how many lines of each file are damaged, and names the first of them.
+pub fn warn_of_damage(skipped: &[(PathBuf, Skipped)]) {
+    for (path, skipped) in skipped {
         let path = path.display();
         if skipped.damaged > 0 {
             warn(&format!("{path}: {} damaged lines or records skipped", skipped.damaged));
@@ -158,7 +164,6 @@ fn finish(requests: Requests) -> Result<Vec<(PathBuf, Skipped)>, Failure> {
             warn(&format!("{path}:{}: {}", damage.number, damage.what));
         }
     }
-    Ok(skipped)
 }
 
 fn stats(matches: &ArgMatches) -> Result<(), Failure> {
