@@ -108,6 +108,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let log = log_source::read(matches, "replay")?;
     let rows = watch::watched("replay", |meter| log_replay::replay(&log, &setups, &options, meter));
     let rows = rows.map_err(|why| Failure::runtime(format!("lab replay: {why}")))?;
+    none_ran(&rows)?;
     let text = format!("{}\n{}", heading(&log, &options), replay_table::text(&rows));
     let json = json!({
         "log": log_source::as_json(&log),
@@ -121,14 +122,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         let json = format!("{json:#}\n");
         write(folder, &[("replay.txt", &text), ("replay.csv", &csv), ("replay.json", &json)])?;
     }
-    if matches.get_flag("json") {
-        answer(&format!("{json:#}"))?;
-    } else if matches.get_flag("csv") {
-        answer(csv.trim_end())?;
-    } else {
-        answer(text.trim_end())?;
+    match (matches.get_flag("json"), matches.get_flag("csv")) {
+        (true, _) => answer(&format!("{json:#}")),
+        (_, true) => answer(csv.trim_end()),
+        _ => answer(text.trim_end()),
     }
-    none_ran(&rows)
 }
 
 /// When no cache could be run, that is an error: the first reason.
