@@ -18,6 +18,11 @@ impl<'a> Accelerated<'a> {
     pub fn new(front: EngineCache, files: FilesCache<'a, Documents>) -> Accelerated<'a> {
         Accelerated { front, files }
     }
+
+    /// What is in front.
+    pub fn front(&self) -> &EngineCache {
+        &self.front
+    }
 }
 
 impl WebCache for Accelerated<'_> {

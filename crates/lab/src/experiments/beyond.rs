@@ -1,9 +1,26 @@
 //! Questions that the papers could not ask: policies found since, flash, disks of today, and the
 //! engine's own defaults.
 
+mod default;
+mod drives;
+mod flash;
 mod policies;
+mod spaces;
+mod stage;
+mod stages;
+mod today;
+mod traces;
+mod what_if;
+mod write_amplification;
 
 use crate::experiment::Experiment;
 
 /// In the order of the report.
-pub const EXPERIMENTS: &[Experiment] = &[policies::EXPERIMENT];
+pub const EXPERIMENTS: &[Experiment] = &[
+    default::EXPERIMENT,
+    flash::EXPERIMENT,
+    today::EXPERIMENT,
+    write_amplification::EXPERIMENT,
+    what_if::EXPERIMENT,
+    policies::EXPERIMENT,
+];

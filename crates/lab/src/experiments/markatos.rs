@@ -7,7 +7,7 @@ mod fig_5;
 mod fig_6;
 mod fig_7;
 mod fig_8;
-mod machine;
+pub(super) mod machine;
 mod table_1;
 mod table_2;
 

@@ -32,13 +32,13 @@ use crate::space_manager::{Read, SpaceError, SpaceManager, Stored};
 use crate::two_level::{CacheCounts, Operation, TwoLevel};
 
 /// Requests of the paper's runs of a million operations (note 3).
-pub(super) const GETS: u64 = 1_058_206;
+pub(in crate::experiments) const GETS: u64 = 1_058_206;
 
 /// Bytes of the memory cache.
 const MEMORY: u64 = 512 << 20;
 
 /// Bytes of the disk cache of those runs.
-pub(super) const DISK: u64 = 2 << 30;
+pub(in crate::experiments) const DISK: u64 = 2 << 30;
 
 /// Bytes that the machine has for pages of files; the paper does not say.
 const PAGES: u64 = 64 << 20;
@@ -91,19 +91,24 @@ pub(super) const PARAMETERS: [Parameter; 5] = [
 
 /// A machine that is divided.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Machine {
+pub(in crate::experiments) struct Machine {
     /// By what.
     pub(super) divisor: u32,
 }
 
 impl Machine {
     /// As large as the scale of the run permits.
-    pub(super) fn of(context: &Context<'_>) -> Machine {
+    pub(in crate::experiments) fn of(context: &Context<'_>) -> Machine {
         Machine { divisor: context.pick(64, 4) }
     }
 
     /// The operations of `gets` requests to a disk cache of `disk` bytes, both before dividing.
-    pub(super) fn trace(self, seed: u64, gets: u64, disk: u64) -> Result<Trace, Failed> {
+    pub(in crate::experiments) fn trace(
+        self,
+        seed: u64,
+        gets: u64,
+        disk: u64,
+    ) -> Result<Trace, Failed> {
         let workload = Workload::named("dec-1996").ok_or("no workload dec-1996 is known")?;
         let by = u64::from(self.divisor);
         let requests = workload.scaled(self.divisor).iter(seed).take((gets / by) as usize);
@@ -116,7 +121,7 @@ impl Machine {
     }
 
     /// What plots say of the scale.
-    pub(super) fn note(self) -> String {
+    pub(in crate::experiments) fn note(self) -> String {
         let by = self.divisor;
         format!(
             "Sampled: 1/{by} of the requests, of all caches and of the file; times are for all."
@@ -124,7 +129,12 @@ impl Machine {
     }
 
     /// Runs `trace` through `manager`.
-    pub(super) fn run(self, arm: &Arm, manager: Manager, trace: &Trace) -> Result<Run, Failed> {
+    pub(in crate::experiments) fn run(
+        self,
+        arm: &Arm,
+        manager: Manager,
+        trace: &Trace,
+    ) -> Result<Run, Failed> {
         let executor = Executor::new(None, 1_700_000_000);
         let clock = executor.handle();
         let driver = Driver { machine: self, clock, arm, trace };
@@ -133,7 +143,7 @@ impl Machine {
 }
 
 /// What a space manager is to do, and for how many requests.
-pub(super) struct Trace {
+pub(in crate::experiments) struct Trace {
     operations: Vec<Operation>,
     /// What the caches in front of it did.
     pub(super) counts: CacheCounts,
@@ -166,7 +176,7 @@ impl Trace {
 
 /// A way of keeping objects on the machine's disk.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Manager {
+pub(in crate::experiments) enum Manager {
     /// M1.
     Simple,
     /// M2.
@@ -181,7 +191,7 @@ pub(super) enum Manager {
 
 /// The product's engine with a paper's preset.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Engine {
+pub(in crate::experiments) struct Engine {
     preset: &'static str,
     /// Slots taken of all slots when the cache is full, as a share.
     utilization: f64,
@@ -189,6 +199,8 @@ pub(super) struct Engine {
     buffers: u16,
     /// Batches of reads are broken into runs of so many; 0: not.
     split: usize,
+    /// Clusters are as large as the engine chooses for the undivided file, not for this one.
+    undivided_clusters: bool,
 }
 
 impl Manager {
@@ -214,25 +226,36 @@ impl Manager {
 
     /// M8 with batches that the file system breaks into runs of four, as the paper observed.
     pub(super) fn lazy_split(utilization: f64) -> Manager {
-        let engine = Engine { preset: "markatos-lazy-reads", utilization, buffers: 0, split: 4 };
-        Manager::Engine(engine)
+        Manager::Engine(Engine { split: 4, ..Engine::new("markatos-lazy-reads", utilization) })
     }
 
     /// M9.
-    pub(super) fn lazy_loc(utilization: f64, buffers: u16) -> Manager {
+    pub(in crate::experiments) fn lazy_loc(utilization: f64, buffers: u16) -> Manager {
         Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
     }
 
+    /// The engine as the product comes, on a file as large as the others have at `utilization`.
+    pub(in crate::experiments) fn product(utilization: f64) -> Manager {
+        let engine = Engine::new("larder", utilization);
+        Manager::Engine(Engine { undivided_clusters: true, ..engine })
+    }
+
     fn engine(preset: &'static str, utilization: f64, buffers: u16) -> Manager {
-        Manager::Engine(Engine { preset, utilization, buffers, split: 0 })
+        Manager::Engine(Engine { buffers, ..Engine::new(preset, utilization) })
+    }
+}
+
+impl Engine {
+    fn new(preset: &'static str, utilization: f64) -> Engine {
+        Engine { preset, utilization, buffers: 0, split: 0, undivided_clusters: false }
     }
 }
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(in crate::experiments) struct Run {
     /// Requests, memory hits included, by the completion time of the operations.
-    pub(super) gets_per_second: f64,
+    pub(in crate::experiments) gets_per_second: f64,
     /// Share of the slots that was taken at the end, in percent; of files, not a number.
     pub(super) utilization: f64,
     /// Requests to the disk.
@@ -240,7 +263,7 @@ pub(super) struct Run {
     /// Pages that were read because a part of them was to be written.
     pub(super) page_reads: u64,
     /// Objects that the manager did not take, or gave up by itself.
-    pub(super) missing: u64,
+    pub(in crate::experiments) missing: u64,
 }
 
 impl Run {
@@ -303,7 +326,7 @@ impl Driver<'_> {
     }
 
     async fn engine(&self, ffs: &Ffs, engine: Engine) -> Result<Run, SpaceError> {
-        let Engine { preset, utilization, buffers, split } = engine;
+        let Engine { preset, utilization, buffers, split, undivided_clusters } = engine;
         let unknown = || SpaceError::Engine(format!("there is no preset {preset:?}"));
         let preset = store::preset(preset).ok_or_else(unknown)?;
         // Superblocks, journal and saved index take a few percent beside the slots.
@@ -322,7 +345,11 @@ impl Driver<'_> {
             read_batch_split: split,
             ..preset.options
         };
-        let format = FormatOptions { mean_object: 5_400, ..preset.format };
+        let mut format = FormatOptions { mean_object: 5_400, ..preset.format };
+        if undivided_clusters {
+            let size = len * u64::from(self.machine.divisor) / 8_192;
+            format.cluster_size = Some(1 << size.clamp(64 << 10, 4 << 20).ilog2());
+        }
         let lazy = options.read_batch > 1;
         let counted = Rc::clone(&device);
         let counts = Rc::new(move || counted.counts());

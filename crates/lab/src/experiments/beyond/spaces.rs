@@ -1,0 +1,102 @@
+//! The product's layout as a space manager on the machine of Secondary Storage Management: the same
+//! operations, the same file on the same modelled Solaris UFS and drive, the same memory as
+//! LAZY-READS-LOC.
+//!
+//! What is kept is decided in front of it, so that hits are the same but for what an engine gives
+//! up by itself. There is no admission: what is to be stored is an order.
+
+use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Stated, Table};
+use crate::experiments::markatos::machine::{DISK, GETS, Machine, Manager, Run};
+
+/// What this part is run with.
+pub(super) const PARAMETER: Parameter = Parameter {
+    name: "LAZY-READS-LOC",
+    value: "dec-1996 behind two LRU caches, the file sized for 71%, 76% and 95% utilization, on \
+            Solaris UFS and a Seagate ST15150; 1/4 of everything (quick: 1/64)",
+    from: "Secondary Storage Management, Methodology; as in markatos-fig-8",
+};
+
+/// Of the slots of a paper's file, those that are taken; the product gets a file as large.
+const UTILIZATIONS: [f64; 3] = [0.71, 0.76, 0.95];
+
+/// What came of the utilizations.
+pub(super) struct Compared {
+    /// The paper's best, and the product.
+    runs: Vec<[Run; 2]>,
+    note: String,
+}
+
+/// Runs both at every utilization.
+pub(super) fn compare(context: &mut Context<'_>) -> Result<Compared, Failed> {
+    let machine = Machine::of(context);
+    let shares = &UTILIZATIONS[..context.pick(1, UTILIZATIONS.len())];
+    let trace = machine.trace(context.seed(), GETS, DISK)?;
+    let arms = shares.iter().flat_map(|share| {
+        let managers = [
+            ("LAZY-READS-LOC", Manager::lazy_loc(*share, 128)),
+            ("Larder", Manager::product(*share)),
+        ];
+        managers.map(|(name, manager)| (format!("{name} at {:.0}%", share * 100.0), manager))
+    });
+    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let runs = runs.chunks(2).filter_map(|pair| pair.first_chunk().copied()).collect();
+    Ok(Compared { runs, note: machine.note() })
+}
+
+impl Compared {
+    fn factor(runs: &[Run; 2]) -> f64 {
+        runs[1].gets_per_second / runs[0].gets_per_second
+    }
+
+    /// Adds tables and a plot.
+    pub(super) fn show(&self, outcome: Outcome) -> Outcome {
+        let mut speeds = Table::new("space-speed", "As space managers: gets a second");
+        let mut factors = Table::new(
+            "space-factor",
+            "As space managers: how many times as fast as the paper's best",
+        );
+        let mut missing =
+            Table::new("space-missing", "As space managers: objects given up by themselves");
+        for (share, runs) in UTILIZATIONS.iter().zip(&self.runs) {
+            let share = format!("at {:.0}%", share * 100.0);
+            for (name, run) in ["LAZY-READS-LOC", "Larder"].iter().zip(runs) {
+                let what = format!("{name} {share}");
+                speeds.row(&what, "gets/s", Stated::Nothing, run.gets_per_second);
+                missing.row(&what, "", Stated::Nothing, run.missing as f64);
+            }
+            factors.row(
+                format!("Larder {share}"),
+                "×",
+                Stated::AtLeast(1.5),
+                Compared::factor(runs),
+            );
+        }
+        let groups = UTILIZATIONS.iter().take(self.runs.len());
+        let groups = groups.map(|share| format!("{:.0}%", share * 100.0));
+        let each =
+            |of: usize| self.runs.iter().map(|runs| runs[of].gets_per_second).collect::<Vec<f64>>();
+        let title = "Gets a second by the utilization of the paper's file";
+        let plot = Plot::bars("space-speed", title, groups, Axis::linear("gets/s"))
+            .ours_bars("LAZY-READS-LOC", each(0))
+            .ours_bars("Larder", each(1))
+            .note(&self.note);
+        outcome.table(speeds).table(factors).table(missing).plot(plot)
+    }
+
+    /// In a sentence.
+    pub(super) fn words(&self) -> String {
+        let each = UTILIZATIONS.iter().zip(&self.runs).map(|(share, runs)| {
+            format!(
+                "{:.2} times LAZY-READS-LOC at {:.0}% ({} objects given up, {} there)",
+                Compared::factor(runs),
+                share * 100.0,
+                runs[1].missing,
+                runs[0].missing,
+            )
+        });
+        format!(
+            "As space managers, where both are told what to keep: {}.",
+            each.collect::<Vec<String>>().join("; ")
+        )
+    }
+}
