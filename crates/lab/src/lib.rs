@@ -25,6 +25,7 @@ pub mod real_engine;
 pub mod space_manager;
 
 // Runs.
+pub mod advice;
 pub mod cache_run;
 pub mod curve;
 pub mod disk_compare;

@@ -14,7 +14,7 @@ mod words;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::experiment::{Record, RecordError};
+use crate::experiment::{Plot, Record, RecordError};
 
 pub use chart::{NotDrawn, draw};
 pub use number::{stated, with_unit};
@@ -25,14 +25,24 @@ pub use picture::{NotPainted, png};
 pub fn write(record: &Record, folder: &Path) -> Result<(), RecordError> {
     record.write(folder)?;
     for plot in &record.outcome.plots {
-        let path = folder.join(format!("{}.{}.svg", record.name, plot.id));
-        let svg = draw(plot).map_err(|why| RecordError::new(&path, why))?;
-        fs::write(&path, picture::standalone(&svg)).map_err(|why| RecordError::new(&path, why))?;
-        let path = path.with_extension("png");
-        let picture = png(&svg).map_err(|why| RecordError::new(&path, why))?;
-        fs::write(&path, picture).map_err(|why| RecordError::new(&path, why))?;
+        write_plot(plot, &folder.join(format!("{}.{}", record.name, plot.id)))?;
     }
     Ok(())
+}
+
+/// Draws a plot into `stem` + `.svg` and `stem` + `.png`.
+pub fn write_plot(plot: &Plot, stem: &Path) -> Result<(), RecordError> {
+    let path = |extension: &str| {
+        let mut path = stem.as_os_str().to_owned();
+        path.push(extension);
+        PathBuf::from(path)
+    };
+    let (drawing, picture) = (path(".svg"), path(".png"));
+    let svg = draw(plot).map_err(|why| RecordError::new(&drawing, why))?;
+    let written = fs::write(&drawing, picture::standalone(&svg));
+    written.map_err(|why| RecordError::new(&drawing, why))?;
+    let pixels = png(&svg).map_err(|why| RecordError::new(&picture, why))?;
+    fs::write(&picture, pixels).map_err(|why| RecordError::new(&picture, why))
 }
 
 /// Makes the page `report.html` in `folder` of all records there, and says where it is and of how

@@ -3,6 +3,8 @@
 //! Every command is a module of its own with its arguments and its run; [`COMMANDS`] lists them,
 //! so that adding one is a line here.
 
+mod advise;
+mod advised_settings;
 mod disk;
 mod disk_compare;
 mod layout;
@@ -33,6 +35,7 @@ const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: run::command, run: run::run },
     LabCommand { arguments: report::command, run: report::run },
     LabCommand { arguments: replay::command, run: replay::run },
+    LabCommand { arguments: advise::command, run: advise::run },
     LabCommand { arguments: disk::command, run: disk::run },
     LabCommand { arguments: disk_compare::command, run: disk_compare::run },
     LabCommand { arguments: layout::command, run: layout::run },
