@@ -92,6 +92,17 @@ impl LruCurve {
     /// The next request. False when the sample has too many objects, 2^30: it was not taken.
     #[must_use]
     pub fn take(&mut self, access: Access) -> bool {
+        self.request(access, false)
+    }
+
+    /// The next request, for a new version of the object: whatever is stored of it is out of date,
+    /// a miss in every cache, and is replaced. False as of [`LruCurve::take`].
+    #[must_use]
+    pub fn take_changed(&mut self, access: Access) -> bool {
+        self.request(access, true)
+    }
+
+    fn request(&mut self, access: Access, is_changed: bool) -> bool {
         let hash = sample_hash(access.object);
         if hash > self.last {
             self.count(access);
@@ -113,6 +124,7 @@ impl LruCurve {
                     self.lower_share();
                 }
             }
+            Some(_) if is_changed => self.cold.add(amount),
             Some(above) => {
                 // The object itself is one, whatever the sample; a product beyond the range of
                 // sizes becomes the largest size.

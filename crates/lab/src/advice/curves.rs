@@ -37,10 +37,9 @@ pub struct Curves {
     totals: [(f64, f64); 2],
 }
 
-/// One request as a curve takes it: a new version is another object, as it is a miss.
-pub(super) fn access(request: &Request) -> Access {
-    let object = u64::from(request.version) << 32 | u64::from(request.object);
-    Access { object, size: request.size + RECORD }
+/// What a request asks for, with the room that it takes.
+fn access(request: &Request) -> Access {
+    Access { object: u64::from(request.object), size: request.size + RECORD }
 }
 
 impl Curves {
@@ -59,9 +58,20 @@ impl Curves {
         let middle = requests.len() / 2;
         let new = || LruCurve::new(Unit::Bytes, Sample::Share(Sampling::ALL));
         let (mut whole, mut first) = (new(), new());
+        // By object: the version that was asked for last.
+        let mut versions: Vec<Option<u32>> = Vec::new();
         for (number, request) in arm.watch(requests.len() as u64, requests.iter().enumerate()) {
-            let access = access(request);
-            let taken = whole.take(access) && (number >= middle || first.take(access));
+            let object = request.object as usize;
+            if object >= versions.len() {
+                versions.resize(object + 1, None);
+            }
+            let before = versions[object].replace(request.version);
+            let is_changed = before.is_some_and(|before| before != request.version);
+            let take = |curve: &mut LruCurve| match is_changed {
+                true => curve.take_changed(access(request)),
+                false => curve.take(access(request)),
+            };
+            let taken = take(&mut whole) && (number >= middle || take(&mut first));
             if !taken {
                 return Err(Failed("too many objects for one curve: use --sample".to_owned()));
             }

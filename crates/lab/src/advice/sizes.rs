@@ -14,6 +14,8 @@ const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 /// The least memory that a server takes.
 const MEMORY_MIN: u64 = 16 * M;
+/// The part of the memory that an index larger than needed may take without a word.
+const LITTLE: u64 = 32;
 /// Bytes of a mean object that a cache can be sized for.
 const MEAN_OBJECTS: [u64; 2] = [512, 16 * M];
 
@@ -86,6 +88,27 @@ impl Sizes {
         let mean = (summary.object_bytes / summary.objects.max(1) + RECORD)
             .clamp(MEAN_OBJECTS[0], MEAN_OBJECTS[1]);
         let mean_object = other_mean(mean);
+        let sizes = Sizes::choose_for(curves, mean, mean_object, limits, goal)?;
+        // An index for smaller objects than there are costs memory only: where that is little, the
+        // default is as good.
+        if mean_object.is_some_and(|mean| mean > FormatOptions::default().mean_object) {
+            let plain = Sizes::choose_for(curves, mean, None, limits, goal);
+            if let Some(plain) = plain.ok().filter(|plain| {
+                index(plain.disk, None) <= plain.memory / LITTLE && plain.disk >= sizes.disk
+            }) {
+                return Ok(plain);
+            }
+        }
+        Ok(sizes)
+    }
+
+    fn choose_for(
+        curves: &Curves,
+        mean: u64,
+        mean_object: Option<u32>,
+        limits: &Limits,
+        goal: Goal,
+    ) -> Result<Sizes, NoAdvice> {
         let footprint = curves.enough().max(CACHE_SIZE_MIN);
         let disk_max = limits.disk.unwrap_or(u64::MAX).min(limits.drive);
         if disk_max < CACHE_SIZE_MIN {

@@ -162,11 +162,11 @@ fn the_default_stays_unless_another_is_worth_it() {
         let found = verdict.reasons.iter().find(|reason| reason.setting == setting);
         found.unwrap_or_else(|| panic!("{setting}")).why.clone()
     };
-    assert!(why(&same, "layout").contains("stream lru 49.60 ms"), "{}", why(&same, "layout"));
+    assert!(why(&same, "layout").contains("49.60 ms with stream lru"), "{}", why(&same, "layout"));
     assert!(why(&same, "layout").contains("saves less than 2%"));
     let other = verdict([0.5, 0.6, 0.4, 0.4], 1, 0.0);
     assert_eq!(other.setup.system, System::Layout(LayoutName::Stream));
-    assert!(why(&other, "layout").starts_with("best of 4"), "{}", why(&other, "layout"));
+    assert!(why(&other, "layout").starts_with("the best of 4"), "{}", why(&other, "layout"));
     assert_eq!(other.setup.admission, None);
 }
 

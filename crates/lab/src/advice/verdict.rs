@@ -197,6 +197,11 @@ impl Evidence<'_> {
             percent(double),
             end(self.sizes.memory_bound, "--max-memory")
         );
+        let all = this + KNEE / 2.0 >= self.on_disk(self.sizes.disk);
+        let why = match all {
+            true => format!("{why}; the disk has little to add but after a restart"),
+            false => why,
+        };
         Reason { setting: "memory", why }
     }
 
@@ -209,24 +214,23 @@ impl Evidence<'_> {
     ) -> Reason {
         let told = |(setup, measured): &(&Setup, &Measured)| {
             let policy = if is_default(setup) { "" } else { setup.policy_name() };
-            let space = if policy.is_empty() { "" } else { " " };
             format!(
-                "{}{space}{policy} {:.2} ms ({} hits, {:.1} s of disk time)",
-                setup.system,
+                "{:.2} ms with {} ({} hits, {:.1} s of disk time)",
                 self.cost(measured),
-                percent(measured.hit_ratio),
+                format!("{} {policy}", setup.system).trim_end(),
+                percent(self.hits(measured)),
                 measured.disk_seconds
             )
         };
         let counted = format!("a mean request, misses counted with {} ms, takes", self.miss_ms);
         let why = if chosen.0 != default.0 {
             format!(
-                "best of {tried} that the engine replayed: {counted} {}, the default {}",
+                "the best of {tried} that the engine replayed: {counted} {}, and {}, the default",
                 told(chosen),
                 told(default)
             )
         } else if best.0 == default.0 {
-            format!("best of {tried} that the engine replayed: {counted} {}", told(default))
+            format!("the best of {tried} that the engine replayed: {counted} {}", told(default))
         } else {
             format!(
                 "the default: {counted} {}, and the best of {tried}, {}, saves less than {}",
@@ -269,7 +273,7 @@ impl Evidence<'_> {
         let why = match is_worth {
             true => format!("{what}: the drive is spared, and little is lost"),
             false => format!(
-                "{what}: not worth it (at most {} of the bytes for {} of hits)",
+                "{what}: it would be worth it with at most {} of the bytes and {} fewer hits",
                 percent(FEWER_WRITES),
                 points(FEWER_HITS)
             ),

@@ -127,3 +127,17 @@ fn caches_over_a_sample_are_close_to_all_requests() {
         }
     }
 }
+
+#[test]
+fn a_new_version_is_missed_and_takes_the_place_of_the_old_one() {
+    let mut curve = LruCurve::new(Unit::Bytes, Sample::Share(Sampling::ALL));
+    let access = |object, size| Access { object, size };
+    assert!(curve.take(access(1, 100)) && curve.take(access(2, 100)));
+    // Found out of date, and larger now; then found again, with the other one between.
+    assert!(curve.take_changed(access(1, 300)));
+    assert!(curve.take(access(2, 100)) && curve.take(access(1, 300)));
+    let curve = curve.finish();
+    let misses = [399, 400, 1_000].map(|size| curve.at(size).misses);
+    // Both are found in 400 bytes; the old version takes no room beside the new one.
+    assert_eq!(misses, [5, 3, 3]);
+}

@@ -118,17 +118,16 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
     let rows =
         watch::watched("layouts", |meter| log_replay::replay(&log, &setups, &options, meter));
     let rows = rows.map_err(failed)?;
-    let (policies_, rows_) = (&policies[..], &rows[..]);
-    let evidence = Evidence {
+    let verdict = advice::decide(&Evidence {
         log: &log,
         curves: &curves,
         sizes: &sizes,
-        policies: policies_,
-        rows: rows_,
+        policies: &policies,
+        rows: &rows,
         goal,
         miss_ms,
-    };
-    let verdict = advice::decide(&evidence).map_err(nothing)?;
+    });
+    let verdict = verdict.map_err(nothing)?;
     Ok(Findings { log, curves, sizes, policies, rows, verdict })
 }
 
@@ -138,7 +137,7 @@ impl Findings {
         let command = command_line(&self.verdict.setup, &folder.join("larder.toml"));
         let _ = write!(text, "\nAdvice:\n\n    {command}\n\n");
         for line in file(&self.verdict.setup).lines() {
-            let _ = writeln!(text, "    {line}");
+            let _ = writeln!(text, "{}", format!("    {line}").trim_end());
         }
         text.push_str("\nWhy:\n");
         for reason in &self.verdict.reasons {
@@ -179,17 +178,22 @@ impl Findings {
     fn more(&self, goal: Goal) -> String {
         let mut text = String::new();
         let factors = [(1, 4), (1, 2), (1, 1), (2, 1), (4, 1)];
-        let mut line = |name: &str, whole: u64, hits: &dyn Fn(u64) -> f64| {
+        let mut line = |name: &str, whole: u64, least: u64, hits: &dyn Fn(u64) -> f64| {
             let cells = factors.map(|(times, by)| {
                 let bytes = whole / by * times;
-                let cell = format!("{} {:.1}%", units::about(bytes), 100.0 * hits(bytes));
+                let cell = match bytes >= least {
+                    true => format!("{} {:.1}%", units::about(bytes), 100.0 * hits(bytes)),
+                    false => "-".to_owned(),
+                };
                 format!("{cell:>15}")
             });
             let _ = writeln!(text, "  {name:8}{}", cells.concat());
         };
-        line("disk", self.sizes.disk, &|disk| goal.of(self.curves.at(disk, Part::Second)));
-        line("memory", self.sizes.memory, &|memory| {
-            goal.of(self.sizes.memory_hits(&self.curves, memory, Part::Second))
+        let sizes = &self.sizes;
+        let least = [&sizes.disks, &sizes.memories].map(|all| all.first().copied().unwrap_or(0));
+        line("disk", sizes.disk, least[0], &|disk| goal.of(self.curves.at(disk, Part::Second)));
+        line("memory", sizes.memory, least[1], &|memory| {
+            goal.of(sizes.memory_hits(&self.curves, memory, Part::Second))
         });
         text
     }
