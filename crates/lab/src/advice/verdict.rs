@@ -20,7 +20,8 @@ pub const TURNOVERS: f64 = 2.0;
 /// What another layout or policy must save of the mean time of a request to be worth it.
 const WORTH: f64 = 0.02;
 
-/// Of what is written with every object admitted, the part that second hits may write to be advised.
+/// Of what is written with every object admitted, the most that second hits may write to be
+/// advised.
 const FEWER_WRITES: f64 = 0.7;
 
 /// Hits that this may cost, as a share of requests.
@@ -172,8 +173,8 @@ impl Evidence<'_> {
         let (disk, goal) = (self.sizes.disk, self.goal);
         let [half, this, double] = [disk / 2, disk, disk * 2].map(|disk| self.on_disk(disk));
         let why = format!(
-            "{} hold what answers {} of the {goal} in the second half of the log (LRU), half of it \
-             {}, twice as much {}: {}",
+            "{} hold what answers {} of the {goal} in the second half of the log (LRU), half of \
+             it {}, twice as much {}: {}",
             size(disk),
             percent(this),
             percent(half),
@@ -188,8 +189,8 @@ impl Evidence<'_> {
         let [half, this, double] =
             [memory / 2, memory, memory * 2].map(|memory| self.in_memory(memory));
         let why = format!(
-            "of {}, {} are for objects and answer {} of the {goal} without the disk, half of it {}, \
-             twice as much {}: {}",
+            "of {}, {} are for objects and answer {} of the {goal} without the disk, half of it \
+             {}, twice as much {}: {}",
             size(memory),
             size(self.sizes.objects_in(memory)),
             percent(this),
