@@ -1,0 +1,85 @@
+//! Both proxies on a machine at the paper's rates: what figures 2 to 8 and tables 1 and 2 draw on.
+
+use super::machine::End;
+use super::setup::{self, Case, Run, System};
+use crate::experiment::{Axis, Context, Failed, Plot};
+
+/// Runs by rate.
+pub(super) struct Both {
+    pub(super) end: End,
+    pub(super) rates: &'static [u32],
+    squid: Vec<Run>,
+    unified: Vec<Run>,
+}
+
+impl Both {
+    /// On both machines.
+    pub(super) fn run(context: &mut Context<'_>) -> Result<[Both; 2], Failed> {
+        let mut cases = Vec::new();
+        for end in End::BOTH {
+            for system in System::BOTH {
+                let rates = setup::rates(context, end).iter();
+                cases.extend(rates.map(|rate| Case::new(context, end, system, *rate)));
+            }
+        }
+        let mut runs = setup::runs(context, &cases)?.into_iter();
+        Ok(End::BOTH.map(|end| {
+            let rates = setup::rates(context, end);
+            let mut of = || runs.by_ref().take(rates.len()).collect();
+            Both { end, rates, squid: of(), unified: of() }
+        }))
+    }
+
+    /// The runs of one of them, by rate.
+    pub(super) fn of(&self, system: System) -> &[Run] {
+        match system {
+            System::Squid => &self.squid,
+            System::Unified => &self.unified,
+        }
+    }
+
+    /// Rates with the runs of both.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, &Run, &Run)> {
+        let runs = self.squid.iter().zip(&self.unified);
+        self.rates.iter().zip(runs).map(|(rate, (squid, unified))| (*rate, squid, unified))
+    }
+
+    /// Both at one of the rates.
+    pub(super) fn at(&self, rate: u32) -> Option<(&Run, &Run)> {
+        self.pairs().find(|(at, ..)| *at == rate).map(|(_, squid, unified)| (squid, unified))
+    }
+
+    /// The highest of the paper's rates that a proxy kept; 0: none.
+    pub(super) fn kept(&self, system: System) -> u32 {
+        let runs = self.rates.iter().zip(self.of(system));
+        runs.filter(|(_, run)| run.delivered).map(|(rate, _)| *rate).max().unwrap_or(0)
+    }
+
+    /// A chart of a time by rate.
+    pub(super) fn plot(&self, what: &str, of: impl Fn(&Run) -> f64) -> Plot {
+        let id = self.end.name();
+        let title = format!("{what}, {id} test");
+        let rate = Axis::linear("requests a second");
+        let mut plot = Plot::lines(id, &title, rate, Axis::log("ms"));
+        for system in System::BOTH {
+            let points = self.rates.iter().zip(self.of(system));
+            let points = points.map(|(rate, run)| (f64::from(*rate), of(run)));
+            plot = plot.ours(system.name(), points);
+        }
+        plot.note(
+            "The paper's figure has no numbers that could be read. Beyond a rate that is kept, \
+             robots have as many requests under way as they may, and times say little.",
+        )
+    }
+}
+
+/// Numbers for a sentence.
+pub(super) fn words(numbers: impl IntoIterator<Item = f64>, digits: usize) -> String {
+    let words: Vec<String> =
+        numbers.into_iter().map(|number| format!("{number:.digits$}")).collect();
+    match words.as_slice() {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [before @ .., last] => format!("{} and {last}", before.join(", ")),
+    }
+}

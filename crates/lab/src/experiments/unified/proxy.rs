@@ -1,0 +1,379 @@
+//! The two proxies: Squid 2.4 with DISKD (U8), and Squid 2.3 with UNIFIED, which here is the
+//! product's engine (U1 to U6) in a file of the same file system.
+//!
+//! Both are one process that works on one request at a time. Squid 2.4 leaves calls to the
+//! processes of DISKD and goes on meanwhile; each call costs it a message and its answer. Squid 2.3
+//! makes its calls itself, and waits for the disk when it reads (section 3.1); so does UNIFIED,
+//! unless it is asked for otherwise. What is written the file system takes into its memory. An
+//! answer that is stored has been passed on when it is stored (section 5.3). What must go for room
+//! goes when nobody waits for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use device::{Clock, Nanos};
+use sim::Handle;
+use sim::ffs::{Ffs, FileDevice};
+use store::{Content, Entry, Hint, Key, Locality, Lookup, Options, Preset, Source, Stats, Store};
+use store::{Refusal, TierShares};
+use tokio::sync::{Mutex, Notify};
+
+use super::machine::Machine;
+use crate::contents::mix;
+use crate::file_caches::{Diskd, Limits, Machine as FullSize};
+use crate::modelled_files::ModelledFiles;
+use crate::request::{Object, Request};
+use crate::space_manager::{Calls, Read, SpaceError, SpaceManager};
+use crate::two_level::{Operation, TwoLevel};
+
+/// The metadata of every object: about as much as the head of an answer takes.
+const META: &[u8] = &[b'm'; 300];
+
+/// What the engine stores beside a body: header, key and metadata, and half a slot that stays
+/// empty at the end.
+const RECORD: u64 = 440 + 256;
+
+/// A typical body: what records add to it decides how large the engine's file is.
+const BODY: u64 = 11_000;
+
+/// Longer than any run.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+/// Where an answer came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    MemoryHit,
+    DiskHit,
+    Miss,
+}
+
+/// What the processor takes, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    /// A request.
+    pub(super) request: Nanos,
+    /// A call that is left to another process: a message, its answer, and the switches.
+    pub(super) message: Nanos,
+}
+
+/// The one process of a proxy.
+struct Process {
+    clock: Handle,
+    turn: Mutex<()>,
+}
+
+impl Process {
+    async fn compute(&self, time: Nanos) {
+        let _turn = self.turn.lock().await;
+        self.pass(time).await;
+    }
+
+    async fn pass(&self, time: Nanos) {
+        self.clock.sleep_until(self.clock.now() + time).await;
+    }
+}
+
+/// A proxy under test.
+pub(super) enum Proxy {
+    Squid(Box<Squid>),
+    Unified(Unified),
+}
+
+impl Proxy {
+    /// Answers a request; a server that has to be asked takes `delay`.
+    pub(super) async fn answer(
+        self: &Rc<Self>,
+        request: &Request,
+        delay: Nanos,
+    ) -> Result<Answer, SpaceError> {
+        match &**self {
+            Proxy::Squid(squid) => squid.answer(request, delay, self).await,
+            Proxy::Unified(unified) => unified.answer(request, delay).await,
+        }
+    }
+
+    /// Calls to the file system so far.
+    pub(super) fn calls(&self) -> Calls {
+        match self {
+            Proxy::Squid(squid) => {
+                let calls = squid.manager.calls();
+                // Each file begins with a write of its own, the object's metadata. It is in the
+                // first block, and costs no access.
+                Calls { writes: calls.writes + calls.creates, ..calls }
+            }
+            Proxy::Unified(unified) => {
+                let counts = unified.device.counts();
+                Calls { reads: counts.reads, writes: counts.writes, ..Calls::default() }
+            }
+        }
+    }
+
+    /// Requests to the drives so far.
+    pub(super) fn accesses(&self) -> u64 {
+        match self {
+            Proxy::Squid(squid) => squid.disks.iter().map(|ffs| ffs.counts().requests()).sum(),
+            Proxy::Unified(unified) => unified.device.file_system().counts().requests(),
+        }
+    }
+
+    /// Objects that should have been on the disk and were not, or that could not be stored.
+    pub(super) fn lost(&self) -> u64 {
+        match self {
+            Proxy::Squid(squid) => squid.lost.get(),
+            Proxy::Unified(unified) => unified.refused.get(),
+        }
+    }
+}
+
+/// Squid 2.4 with a DISKD process for each cache directory.
+pub(super) struct Squid {
+    process: Process,
+    costs: Costs,
+    cache: RefCell<TwoLevel>,
+    manager: Diskd<ModelledFiles>,
+    /// Objects that are being worked on: operations on one object come one after another.
+    busy: RefCell<HashSet<u32>>,
+    freed: Notify,
+    lost: Cell<u64>,
+    disks: Vec<Ffs>,
+}
+
+impl Squid {
+    /// With empty caches on the drives of `machine`.
+    pub(super) async fn new(
+        clock: &Handle,
+        machine: &Machine,
+        costs: Costs,
+    ) -> Result<Squid, SpaceError> {
+        let disks = machine.file_systems(clock)?;
+        let files = disks.iter().cloned().map(ModelledFiles::new);
+        let manager = Diskd::new(files, FullSize::CALLS, Limits::default()).await?;
+        Ok(Squid {
+            process: Process { clock: clock.clone(), turn: Mutex::new(()) },
+            costs,
+            cache: RefCell::new(TwoLevel::new(machine.memory(), machine.capacity())),
+            manager,
+            busy: RefCell::default(),
+            freed: Notify::new(),
+            lost: Cell::new(0),
+            disks,
+        })
+    }
+
+    async fn answer(
+        &self,
+        request: &Request,
+        delay: Nanos,
+        proxy: &Rc<Proxy>,
+    ) -> Result<Answer, SpaceError> {
+        if request.uncacheable {
+            self.process.compute(self.costs.request).await;
+            self.process.clock.sleep_until(self.process.clock.now() + delay).await;
+            return Ok(Answer::Miss);
+        }
+        let mut operations = Vec::new();
+        let hits = self.cache.borrow().counts().memory_hits;
+        self.cache.borrow_mut().request(request, &mut operations);
+        let in_memory = self.cache.borrow().counts().memory_hits > hits;
+        let messages: u64 = operations.iter().map(calls).sum();
+        self.process.compute(self.costs.request + messages * self.costs.message).await;
+        if in_memory {
+            return Ok(Answer::MemoryHit);
+        }
+        let mut answer = Answer::Miss;
+        for operation in operations {
+            match operation {
+                Operation::Delete(object) => {
+                    let proxy = Rc::clone(proxy);
+                    // What fails here fails again at the next call of the request.
+                    drop(self.process.clock.spawn(async move {
+                        let Proxy::Squid(squid) = &*proxy else { return };
+                        let _claim = squid.claim(object.id).await;
+                        drop(squid.manager.delete(&object).await);
+                    }));
+                }
+                Operation::Store(object) => {
+                    self.process.clock.sleep_until(self.process.clock.now() + delay).await;
+                    let _claim = self.claim(object.id).await;
+                    self.manager.store(&object, zeros(object.size)).await?;
+                }
+                Operation::Read(object) => {
+                    let _claim = self.claim(object.id).await;
+                    let read = self.manager.read(&object).await?;
+                    self.lost.set(self.lost.get() + u64::from(read == Read::Gone));
+                    answer = Answer::DiskHit;
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn claim(&self, id: u32) -> Claim<'_> {
+        while !self.busy.borrow_mut().insert(id) {
+            self.freed.notified().await;
+        }
+        Claim { squid: self, id }
+    }
+}
+
+/// An object that is being worked on.
+struct Claim<'a> {
+    squid: &'a Squid,
+    id: u32,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.squid.busy.borrow_mut().remove(&self.id);
+        self.squid.freed.notify_waiters();
+    }
+}
+
+/// How many calls an operation makes.
+fn calls(operation: &Operation) -> u64 {
+    match operation {
+        Operation::Delete(_) => 1,
+        Operation::Store(Object { size, .. }) => 3 + size.div_ceil(FullSize::CALLS.write),
+        Operation::Read(Object { size, .. }) => 2 + size.div_ceil(FullSize::CALLS.read),
+    }
+}
+
+/// `len` zero bytes: the model looks at lengths only.
+fn zeros(len: u64) -> Bytes {
+    static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+    match ZEROS.get(..len as usize) {
+        Some(zeros) => Bytes::from_static(zeros),
+        None => vec![0; len as usize].into(),
+    }
+}
+
+/// Squid 2.3 with UNIFIED: the product's engine.
+pub(super) struct Unified {
+    process: Process,
+    costs: Costs,
+    /// Whether the process does nothing else while it reads.
+    blocks: bool,
+    device: Rc<FileDevice>,
+    store: Store<FileDevice, Handle>,
+    refused: Cell<u64>,
+}
+
+impl Unified {
+    /// An empty cache in one file on the drives of `machine`.
+    pub(super) async fn new(
+        clock: &Handle,
+        machine: &Machine,
+        costs: Costs,
+        blocks: bool,
+    ) -> Result<Unified, SpaceError> {
+        let error = |what: &dyn std::fmt::Display| SpaceError::Engine(what.to_string());
+        let preset = store::preset("unified").ok_or_else(|| error(&"no preset `unified`"))?;
+        let mut options = Options {
+            // One list, as Squid has.
+            tier_shares: TierShares { hot: 0, medium: 90 },
+            // What is new waits for room; what is empty is scanned before anything begins.
+            stall_bound: NEVER,
+            recovery_wait: NEVER,
+            memory: 2 * machine.memory() + (8 << 20),
+            ..preset.options.clone()
+        };
+        let fill = u64::from(options.fill_percent.unwrap_or(90));
+        let objects = machine.capacity() * (BODY + RECORD) / BODY * 100 / fill;
+        let len = (objects * 102 / 100 + (1 << 20)).next_multiple_of(8_192);
+        let ffs = machine.striped(clock)?;
+        let file = FileDevice::preallocate(&ffs, "cache", len);
+        let device = Rc::new(file.map_err(|error| SpaceError::file("make", "cache", error))?);
+        // What else takes memory grows with it in proportion: the second guess is right.
+        for _ in 0..2 {
+            let stats = open(clock, &device, &preset, &options).await?.stats();
+            let tier = stats.first().map_or(0, |stats: &Stats| stats.tier_capacity as i64);
+            let missing = (machine.memory() as i64 - tier) * 8 / 5;
+            options.memory = options.memory.saturating_add_signed(missing);
+        }
+        let store = open(clock, &device, &preset, &options).await?;
+        let background = store.clone();
+        drop(clock.spawn(async move { background.run_background().await }));
+        let process = Process { clock: clock.clone(), turn: Mutex::new(()) };
+        Ok(Unified { process, costs, blocks, device, store, refused: Cell::new(0) })
+    }
+
+    async fn answer(&self, request: &Request, delay: Nanos) -> Result<Answer, SpaceError> {
+        let mut turn = Some(self.process.turn.lock().await);
+        self.process.pass(self.costs.request).await;
+        if !self.blocks {
+            turn = None;
+        }
+        if !request.uncacheable {
+            match self.find(request).await {
+                Some(Source::Ram) => return Ok(Answer::MemoryHit),
+                Some(Source::Disk) => return Ok(Answer::DiskHit),
+                None => {}
+            }
+        }
+        drop(turn);
+        self.process.clock.sleep_until(self.process.clock.now() + delay).await;
+        if !request.uncacheable {
+            // The file system's memory takes it: nobody waits for the disk.
+            match self.keep(request).await {
+                Ok(()) => {}
+                Err(Refusal::Offline) => {
+                    return Err(SpaceError::Engine("its device was given up".to_owned()));
+                }
+                Err(_) => self.refused.set(self.refused.get() + 1),
+            }
+        }
+        Ok(Answer::Miss)
+    }
+
+    /// Where the current version was found.
+    async fn find(&self, request: &Request) -> Option<Source> {
+        let Lookup::Hit(entry) = self.store.lookup(&key(request)).await else { return None };
+        let current = entry.stamp() == request.version;
+        (current && whole(&entry).await).then(|| entry.source())
+    }
+
+    async fn keep(&self, request: &Request) -> Result<(), Refusal> {
+        let key = key(request);
+        let token = self.store.begin_fetch(&key);
+        let hint = Hint { size: Some(request.size), kind: request.kind, stamp: request.version };
+        let meta = Bytes::from_static(META);
+        let mut writer = self.store.insert(&token, &key, meta, hint).await?;
+        let id = mix(u64::from(request.object) << 32 | u64::from(request.version));
+        writer.write(Content::Elided { id, len: request.size as usize }).await?;
+        writer.commit().await
+    }
+}
+
+async fn open(
+    clock: &Handle,
+    device: &Rc<FileDevice>,
+    preset: &Preset,
+    options: &Options,
+) -> Result<Store<FileDevice, Handle>, SpaceError> {
+    let formatted = store::format(&**device, &preset.format, [7; 48], clock.unix_seconds()).await;
+    formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
+    let opened = Store::open(vec![Rc::clone(device)], clock.clone(), options.clone()).await;
+    opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))
+}
+
+/// Takes the whole body; false when it is cut.
+async fn whole(entry: &Entry<FileDevice, Handle>) -> bool {
+    let mut body = entry.body(0..entry.len());
+    while let Some(part) = body.next_content().await {
+        if part.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// An object's name, as long as a URL is.
+fn key(request: &Request) -> Key {
+    let url = format!("http://server-{:07}.example/objects/{:09}", request.site, request.object);
+    let site = mix(u64::from(request.site));
+    let group = mix(site ^ u64::from(request.group));
+    Key::new(url.into(), Locality { site, group }).expect("a short key")
+}
