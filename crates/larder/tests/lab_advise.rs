@@ -66,20 +66,35 @@ fn a_log_gets_settings_that_the_server_takes() {
 #[test]
 fn settings_that_only_a_file_can_say_are_in_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Objects of a megabyte: the index of the default would be far too large.
+    // Small objects: the index of the default would be too small.
     let mut log = String::from("time,object,size\n");
     for request in 0..600 {
-        let _ = writeln!(log, "{},{},1000000", request * 10, request % 40);
+        let _ = writeln!(log, "{},{},700", request * 10, request % 40);
     }
-    fs::write(dir.path().join("large.csv"), log).expect("written");
-    let arguments = ["large.csv", "--out", "here", "--goal", "bytes", "--drive", "sata_tlc"];
+    fs::write(dir.path().join("small.csv"), log).expect("written");
+    let arguments = ["small.csv", "--out", "here", "--goal", "bytes", "--drive", "sata_tlc"];
     let output = advise(dir.path(), &arguments);
     let advice = text(&output.stdout);
     assert!(advice.contains("larder serve --config here/larder.toml"), "{advice}");
-    assert!(advice.contains("mean-object = \"512K\""), "{advice}");
-    assert!(advice.contains("store.mean-object: objects of this log take 977K"), "{advice}");
+    assert!(advice.contains("mean-object = \"1K\""), "{advice}");
+    assert!(advice.contains("store.mean-object: objects of this log take 1.12K"), "{advice}");
     let checked = larder(dir.path(), &["check-config", "here/larder.toml"]);
     assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn a_log_that_says_nothing_is_called_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = "1.000 5 c TCP_MISS/200 900 GET http://h/1 - DIRECT/- text/html\n";
+    fs::write(dir.path().join("log"), log).expect("written");
+    let output = advise(dir.path(), &["log"]);
+    let advice = text(&output.stdout);
+    assert!(text(&output.stderr).contains("the log has no times"));
+    for doubt in ["The log is too short for 8M", "The second half has 1 requests", "no reason to"] {
+        assert!(advice.contains(doubt), "{doubt} in {advice}");
+    }
+    // Nothing was written of what counts: nothing to spare.
+    assert!(!advice.contains("admission = "), "{advice}");
 }
 
 #[test]

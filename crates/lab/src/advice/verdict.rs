@@ -262,7 +262,7 @@ impl Evidence<'_> {
     fn admission(&self, all: &Measured, second: &Measured) -> (bool, Reason) {
         let fewer = second.written_bytes as f64 / all.written_bytes.max(1) as f64;
         let lost = self.hits(all) - self.hits(second);
-        let is_worth = fewer <= FEWER_WRITES && lost <= FEWER_HITS;
+        let is_worth = fewer <= FEWER_WRITES && lost <= FEWER_HITS && all.written_bytes > 0;
         let what = format!(
             "storing only what is fetched for the second time writes {} in place of {} and hits {} \
              in place of {}",
@@ -314,7 +314,9 @@ impl Evidence<'_> {
         }
         let requests = (summary.requests / 2).max(1) as f64 * log.sampling().rate();
         let hit = self.hits(chosen);
-        let coarse = 1.96 * (hit * (1.0 - hit) / requests).sqrt();
+        // As if one more had been a hit and one a miss: none or all of a few says little.
+        let likely = (hit * requests + 1.0) / (requests + 2.0);
+        let coarse = 1.96 * (likely * (1.0 - likely) / requests).sqrt().min(0.5);
         if coarse > KNEE / 2.0 {
             doubts.push(format!(
                 "The second half has {} requests: hit ratios are good to {} at best, and \
@@ -340,6 +342,14 @@ impl Evidence<'_> {
                  curve, which knows nothing of layouts and of the largest object.",
                 percent(hit),
                 percent(curve)
+            ));
+        }
+        if self.on_disk(u64::MAX) < KNEE {
+            doubts.push(format!(
+                "A cache of any size would answer less than {} of the {} in the second half: this \
+                 log is no reason to have one.",
+                percent(KNEE),
+                self.goal
             ));
         }
         if chosen.refused > 0 {
