@@ -124,10 +124,13 @@ fn measured(hit_ratio: f64, written_bytes: u64) -> Measured {
 /// The verdict where the engine hits so much with each layout, and writes so much more with every
 /// object admitted than with second hits, which cost so many hits.
 fn verdict(hits: [f64; 4], written: u64, lost: f64) -> Verdict {
-    let log = circle();
-    let curves = curves(&log);
-    let sizes = sizes(&log, &curves, LIMITS);
-    let policies = compare_policies(&log, sizes.disk, 2, &Meter::default()).unwrap();
+    verdict_on(&circle(), hits, written, lost)
+}
+
+fn verdict_on(log: &AccessLog, hits: [f64; 4], written: u64, lost: f64) -> Verdict {
+    let curves = curves(log);
+    let sizes = sizes(log, &curves, LIMITS);
+    let policies = compare_policies(log, sizes.disk, 2, &Meter::default()).unwrap();
     let layouts = LayoutName::ALL.map(System::Layout);
     let row = |setup, measured| Row { setup, result: Ok(measured) };
     let mut rows: Vec<Row> = layouts
@@ -143,7 +146,7 @@ fn verdict(hits: [f64; 4], written: u64, lost: f64) -> Verdict {
     let larger = Setup { disk: sizes.disk * 2, ..rows[3].setup };
     rows.push(row(larger, measured(1.0, 1)));
     let evidence = Evidence {
-        log: &log,
+        log,
         curves: &curves,
         sizes: &sizes,
         policies: &policies,
@@ -168,6 +171,17 @@ fn the_default_stays_unless_another_is_worth_it() {
     assert_eq!(other.setup.system, System::Layout(LayoutName::Stream));
     assert!(why(&other, "layout").starts_with("the best of 4"), "{}", why(&other, "layout"));
     assert_eq!(other.setup.admission, None);
+}
+
+#[test]
+fn a_small_sample_is_no_reason_for_another_layout() {
+    let sample = log((0..12_000).map(|number| number % 2_000), Sampling::new(0.5).unwrap());
+    let small = verdict_on(&sample, [0.5, 0.9, 0.4, 0.4], 2, 0.0);
+    assert_eq!(small.setup.system, System::Layout(LayoutName::Cluster));
+    assert_eq!(small.setup.admission, None);
+    let why = |reason: &Reason| reason.why.contains("too few to compare layouts");
+    assert!(small.reasons.iter().any(why), "{:?}", small.reasons);
+    assert!(small.doubts.iter().any(|doubt| doubt.contains("estimated from 50%")));
 }
 
 #[test]

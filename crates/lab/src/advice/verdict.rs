@@ -30,6 +30,10 @@ const FEWER_HITS: f64 = 0.005;
 /// Objects below which a sample is rough.
 const FEW_OBJECTS: f64 = 5_000.0;
 
+/// Objects that a cache must hold for its layouts to be compared, where it stands for a larger one:
+/// in a smaller one the fixed sizes of clusters and buffers decide.
+const HELD: f64 = 2_000.0;
+
 /// Why a setting is advised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
@@ -129,13 +133,24 @@ pub fn decide(evidence: &Evidence<'_>) -> Result<Verdict, NoAdvice> {
     };
     let default = all().find(|(setup, _)| is_default(setup)).unwrap_or(best);
     let better = 1.0 - cost(best.1) / cost(default.1).max(f64::MIN_POSITIVE);
-    let chosen = if better >= WORTH { best } else { default };
+    let few = evidence.few_held();
+    let chosen = if better >= WORTH && few.is_none() { best } else { default };
     let mut setup = *chosen.0;
     let mut reasons = vec![evidence.disk(), evidence.memory()];
-    reasons.push(evidence.layout(chosen, default, best, all().count()));
+    reasons.push(match few {
+        Some(held) => Reason {
+            setting: "layout",
+            why: format!(
+                "the default: the cache that was replayed for the sample holds some {} objects, \
+                 too few to compare layouts; a larger --sample would",
+                count(held)
+            ),
+        },
+        None => evidence.layout(chosen, default, best, all().count()),
+    });
     reasons.push(evidence.policy(&setup));
     let second = tried.iter().find(|(setup, _)| setup.admission.is_some());
-    if let Some((_, second)) = second.filter(|_| is_default(&setup)) {
+    if let Some((_, second)) = second.filter(|_| is_default(&setup) && few.is_none()) {
         let (is_worth, reason) = evidence.admission(chosen.1, second);
         reasons.push(reason);
         setup.admission = is_worth.then_some(AdmissionName::SecondHit);
@@ -159,6 +174,15 @@ impl Evidence<'_> {
             Goal::Requests => measured.hit_ratio,
             Goal::Bytes => measured.byte_hit_ratio,
         }
+    }
+
+    /// Objects that the sample's cache holds, where they are too few to compare layouts.
+    fn few_held(&self) -> Option<f64> {
+        let rate = self.log.sampling().rate();
+        let held = self.sizes.disk as f64 * rate / self.sizes.mean.max(1) as f64;
+        // No more than there are.
+        let held = held.min(self.log.summary().objects as f64 * rate);
+        (rate < 1.0 && held < HELD).then_some(held)
     }
 
     fn on_disk(&self, disk: u64) -> f64 {
