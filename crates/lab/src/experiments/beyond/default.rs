@@ -46,6 +46,8 @@ const CHANGES: [Change; 3] = [Change::SmallClusters, Change::Minute, Change::OnE
 
 /// What came of a stage.
 pub(super) struct Compared {
+    /// Short, and no other one's.
+    pub(super) name: String,
     pub(super) stage: Stage,
     pub(super) bound: Bound,
     /// In the order of [`SYSTEMS`].
@@ -94,8 +96,19 @@ pub(super) fn compare(
     });
     let runs = context.arms(arms, |arm, (stage, system)| stage.run(arm, system))?;
     let runs = runs.chunks(SYSTEMS.len());
-    let all = stages.into_iter().zip(bounds).zip(runs);
-    Ok(all.map(|((stage, bound), runs)| Compared { stage, bound, runs: runs.to_vec() }).collect())
+    let names: Vec<&str> = stages.iter().map(|stage| stage.name).collect();
+    let name = |stage: &Stage| match names.iter().filter(|name| **name == stage.name).count() {
+        1 => stage.name.to_owned(),
+        _ => label(stage),
+    };
+    let all = stages.iter().zip(bounds).zip(runs);
+    let compared = |((stage, bound), runs): ((&Stage, Bound), &[Run])| Compared {
+        name: name(stage),
+        stage: *stage,
+        bound,
+        runs: runs.to_vec(),
+    };
+    Ok(all.map(compared).collect())
 }
 
 fn label(stage: &Stage) -> String {
@@ -134,7 +147,7 @@ pub(super) fn show(outcome: Outcome, compared: &[Compared], note: &str) -> Outco
         times.row(format!("{name}, bound"), "ms", Stated::Nothing, one.bound.ms);
         hits.row(format!("{name}, LRU of the same bytes"), "%", Stated::Nothing, one.bound.hits);
     }
-    let groups = compared.iter().map(|one| one.stage.name);
+    let groups = compared.iter().map(|one| one.name.as_str());
     let y = Axis::log("ms of the drive for a request");
     let plot = Plot::bars("disk-time", "Time of the drive for a request", groups, y);
     let names = ["the paper's best", "Larder", "Larder, second-hit"];
@@ -159,7 +172,7 @@ pub(super) fn words(compared: &[Compared], system: usize) -> String {
     let each = compared.iter().map(|one| {
         format!(
             "{} {:.2} times ({:+.1} points of hits, {:.0}% of the bound)",
-            one.stage.name,
+            one.name,
             one.factor(system),
             -one.lost(system),
             one.of_bound(system),

@@ -205,15 +205,15 @@ fn why(of_systems: &[Row<'_>], of_sizes: &[Row<'_>], of_rates: &[Row<'_>]) -> St
     };
     format!(
         "The goal is {GOAL} for the product at 500 stores a second or more; it writes {:.3}, \
-         layouts of slots below it {:.3} (stream), {:.3} (unified) and {:.3} (buddy). The preset \
-         ucfs writes {:.3} and tfs {:.3}: objects that leave memory for good before their group was \
-         written never reach the drive, nor do those that are superseded there. Presets of the \
-         papers on slots write each object alone, in whole blocks of 4 KB: unified {:.3}, \
-         markatos-stream {:.3}. What is beside a body (header, checksums, the cluster's summary) \
-         counts most for small objects: {:.2} for 512 B and {:.3} for 128 KB. When requests are \
-         few, the bound on what a kill may cost writes clusters that are not full, in whole \
-         blocks: {:.3} at ten requests a second, {:.3} at one. The flash model erases but moves no \
-         live pages; what a drive would write again for that is not in these numbers.",
+         layouts of slots below it {:.3} (stream), {:.3} (unified) and {:.3} (buddy). ucfs \
+         ({:.3}) and tfs ({:.3}) write whole clusters of 64 KB, which the objects that leave memory \
+         together do not always fill. The papers' presets on slots write each object alone, in whole \
+         blocks of 4 KB: unified {:.3}, markatos-stream {:.3}. What is beside a body (header, \
+         checksums, the cluster's summary) counts most for small objects: {:.2} for 512 B and \
+         {:.3} for 128 KB. When requests are few, the bound on what a kill may cost writes \
+         clusters that are not full, in whole blocks: {:.3} at ten requests a second, {:.3} at \
+         one. The flash model erases but moves no live pages; what a drive would write again for \
+         that is not in these numbers.",
         of(of_systems, "larder"),
         of(of_systems, "larder, layout stream"),
         of(of_systems, "larder, layout unified"),
