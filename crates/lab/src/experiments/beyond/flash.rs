@@ -62,13 +62,13 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 fn why(compared: &[Compared]) -> String {
     format!(
         "No paper to compare with: the arms of beyond-default with flash below them. The goal is \
-         reached on {} of {} stages, with admission on {}. {}. With admission: {}. A random read of \
-         4 KB takes a hundredth of a disk's, so that what grouping saves in positionings counts for \
-         less and what it moves in vain for more, and writes are acknowledged from the drive's \
-         buffer. The times are those of requests one at a time; such a drive serves dozens at once, \
-         and the processor becomes the limit long before it does (docs/decisions, 3 and 5). The \
-         model erases, but moves no live pages before it does: what that would write again is not \
-         counted.",
+         reached on {} of {} stages, with admission on {}. {}. With admission: {}. A random read \
+         of 4 KB takes a hundredth of a disk's, so that what grouping saves in positionings counts \
+         for less and what it moves in vain for more, and writes are acknowledged from the drive's \
+         buffer. The times are those of requests one at a time; such a drive serves dozens at \
+         once, and the processor becomes the limit long before it does (docs/decisions, 3 and 5). \
+         The model erases, but moves no live pages before it does: what that would write again is \
+         not counted.",
         reached(compared, 1),
         compared.len(),
         reached(compared, 2),

@@ -23,6 +23,8 @@ const UTILIZATIONS: [f64; 3] = [0.71, 0.76, 0.95];
 pub(super) struct Compared {
     /// The paper's best, and the product.
     runs: Vec<[Run; 2]>,
+    /// Gets of each.
+    gets: u64,
     note: String,
 }
 
@@ -40,12 +42,17 @@ pub(super) fn compare(context: &mut Context<'_>) -> Result<Compared, Failed> {
     });
     let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
     let runs = runs.chunks(2).filter_map(|pair| pair.first_chunk().copied()).collect();
-    Ok(Compared { runs, note: machine.note() })
+    Ok(Compared { runs, gets: trace.counts.gets, note: machine.note() })
 }
 
 impl Compared {
     fn factor(runs: &[Run; 2]) -> f64 {
         runs[1].gets_per_second / runs[0].gets_per_second
+    }
+
+    /// Gets that were lost, in percent.
+    fn missing(&self, run: &Run) -> f64 {
+        100.0 * run.missing as f64 / self.gets as f64
     }
 
     /// Adds tables and a plot.
@@ -55,14 +62,16 @@ impl Compared {
             "space-factor",
             "As space managers: how many times as fast as the paper's best",
         );
-        let mut missing =
-            Table::new("space-missing", "As space managers: objects given up by themselves");
+        let mut missing = Table::new(
+            "space-missing",
+            "As space managers: gets that found nothing, or did not store",
+        );
         for (share, runs) in UTILIZATIONS.iter().zip(&self.runs) {
             let share = format!("at {:.0}%", share * 100.0);
             for (name, run) in ["LAZY-READS-LOC", "Larder"].iter().zip(runs) {
                 let what = format!("{name} {share}");
                 speeds.row(&what, "gets/s", Stated::Nothing, run.gets_per_second);
-                missing.row(&what, "", Stated::Nothing, run.missing as f64);
+                missing.row(&what, "%", Stated::Nothing, self.missing(run));
             }
             factors.row(
                 format!("Larder {share}"),
@@ -87,15 +96,16 @@ impl Compared {
     pub(super) fn words(&self) -> String {
         let each = UTILIZATIONS.iter().zip(&self.runs).map(|(share, runs)| {
             format!(
-                "{:.2} times LAZY-READS-LOC at {:.0}% ({} objects given up, {} there)",
+                "{:.2} times LAZY-READS-LOC at {:.0}% ({:.3}% of the gets lost, {:.3}% there)",
                 Compared::factor(runs),
                 share * 100.0,
-                runs[1].missing,
-                runs[0].missing,
+                self.missing(&runs[1]),
+                self.missing(&runs[0]),
             )
         });
         format!(
-            "As space managers, where both are told what to keep: {}.",
+            "As space managers, where both are told what to keep: {}. Lost is what an engine gave \
+             up by itself to have room, or did not take.",
             each.collect::<Vec<String>>().join("; ")
         )
     }

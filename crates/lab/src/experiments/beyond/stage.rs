@@ -95,6 +95,8 @@ pub(super) enum Change {
     Minute,
     /// Clusters as small as the divided disk would have them.
     SmallClusters,
+    /// Clusters of 256 KB, between the two.
+    Clusters256,
     /// Objects are written when they leave memory.
     OnEvict,
 }
@@ -105,6 +107,7 @@ impl Change {
         match self {
             Change::Minute => "unwritten for a minute",
             Change::SmallClusters => "small clusters",
+            Change::Clusters256 => "clusters of 256 KB",
             Change::OnEvict => "written on eviction",
         }
     }
@@ -193,7 +196,8 @@ impl Stage {
         Ok(all.filter(|request| request.method == Method::Get && !request.uncacheable))
     }
 
-    fn options(&self, name: &str) -> Result<EngineOptions, Failed> {
+    /// Any preset, as the stage has to have it.
+    pub(super) fn options(&self, name: &str) -> Result<EngineOptions, Failed> {
         let preset = store::preset(name).ok_or_else(|| format!("there is no preset {name:?}"))?;
         let mut engine = EngineOptions::from(preset);
         engine.options.object_max = Some(self.largest);
@@ -256,6 +260,7 @@ impl Stage {
                 engine.options.flush_interval = minute;
             }
             Some(Change::SmallClusters) => engine.format.cluster_size = None,
+            Some(Change::Clusters256) => engine.format.cluster_size = Some(256 << 10),
             Some(Change::OnEvict) => {
                 engine.options.write_policy = WritePolicy::OnEvict;
             }

@@ -31,8 +31,8 @@ const PARAMETERS: [Parameter; 4] = [
     },
     Parameter {
         name: "drives",
-        value: "the Atlas 10K of UCFS, over at most all of it, and nvme_tlc; no drive of today with \
-                platters is shipped",
+        value: "the Atlas 10K of UCFS, over at most all of it, and nvme_tlc; no drive of today \
+                with platters is shipped",
         from: "sizes are scaled instead: no data of a larger drive is at hand",
     },
     Parameter {
@@ -88,9 +88,9 @@ fn why(compared: &[Compared]) -> String {
         "No paper to compare with. Disk and memory grow together; what is asked for stays. The \
          goal of beyond-default is reached on {} of {} stages, with admission on {}. {}. With \
          admission: {}. With larger disks more of what is asked for again is still there, until \
-         nothing is evicted any more. The platters are those of 1999 and at most 27 GB wide: a disk \
-         of today moves ten times the bytes a second and takes about as long for a seek, which \
-         favours whoever reads and writes more at a time.",
+         nothing is evicted any more. The platters are those of 1999 and at most 27 GB wide: a \
+         disk of today moves ten times the bytes a second and takes about as long for a seek, \
+         which favours whoever reads and writes more at a time.",
         reached(compared, 1),
         compared.len(),
         reached(compared, 2),

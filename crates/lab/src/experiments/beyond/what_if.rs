@@ -2,8 +2,8 @@
 //! over the trace, beside exact replays.
 //!
 //! LRU is a stack algorithm, so that one pass tells the hits of caches of all sizes. A memory of M
-//! bytes in front of a disk of D bytes, both LRU, answers what the curve has at M, and the disk what
-//! it has at D beyond that. The drive's time follows by a price for each positioning and each byte,
+//! bytes in front of a disk of D bytes, both LRU, answers what the curve has at M, the disk what it
+//! has at D beyond that. The drive's time follows by a price for each positioning and each byte,
 //! measured before any cache is run. What is replayed are LRU caches of one size each, where the
 //! curve must be right, and the product, which is no LRU cache: there it is an estimate.
 
@@ -90,8 +90,10 @@ impl Point {
         let [tier, _] = self.sizes();
         // The disk in quarters of the paper's; what is divided is the same for all.
         let stage = Stage { disk: self.stage.disk / 4 * self.disk, ..self.stage };
-        let mut options = stage.with_memory_of_paper("larder")?;
+        let mut options = stage.options("larder")?;
         options.tier = Some(tier);
+        // A first guess: the tables follow from the disk.
+        options.options.memory = 2 * tier + stage.region().len / 64;
         stage.run_with(arm, &options)
     }
 
@@ -332,12 +334,12 @@ fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 
 fn why(lru: [f64; 3], product: [f64; 2]) -> String {
     format!(
-        "One pass over the requests gives the hits of LRU caches of all sizes. Beside LRU caches of \
-         one size each the exact curve is off by {:.4} points at the most; with a tenth of the \
+        "One pass over the requests gives the hits of LRU caches of all sizes. Beside LRU caches \
+         of one size each the exact curve is off by {:.4} points at the most; with a tenth of the \
          objects by {:.1}, with 4,096 of them by {:.1}. The product is no LRU cache: it gives up \
          whole clusters, keeps what is hot in memory, and needs room for what is beside the \
-         objects; its hits are up to {:.1} points from the curve's, and the time of the drive up to \
-         {:.0}% from the estimate, which has one positioning for each hit on the disk and knows \
+         objects; its hits are up to {:.1} points from the curve's, and the time of the drive up \
+         to {:.0}% from the estimate, which has one positioning for each hit on the disk and knows \
          neither objects that come along with a read nor arms that move between writes. Whoever \
          chooses sizes by the curve should replay the one that was chosen.",
         lru[0], lru[1], lru[2], product[0], product[1],

@@ -27,7 +27,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         Parameter {
             name: "cache",
             value: "500 MB of disk, filled once and gone round after that, on nvme_tlc; memory for \
-                    all as much as the preset ucfs takes with 32 MB of objects (quick: 62 MB, 4 MB)",
+                    all as much as the preset ucfs takes with 32 MB of objects (quick: 62 MB, 4 \
+                    MB)",
             from: "ours",
         },
         Parameter {
@@ -205,12 +206,12 @@ fn why(of_systems: &[Row<'_>], of_sizes: &[Row<'_>], of_rates: &[Row<'_>]) -> St
     };
     format!(
         "The goal is {GOAL} for the product at 500 stores a second or more; it writes {:.3}, \
-         layouts of slots below it {:.3} (stream), {:.3} (unified) and {:.3} (buddy). ucfs \
-         ({:.3}) and tfs ({:.3}) write whole clusters of 64 KB, which the objects that leave memory \
-         together do not always fill. The papers' presets on slots write each object alone, in whole \
-         blocks of 4 KB: unified {:.3}, markatos-stream {:.3}. What is beside a body (header, \
-         checksums, the cluster's summary) counts most for small objects: {:.2} for 512 B and \
-         {:.3} for 128 KB. When requests are few, the bound on what a kill may cost writes \
+         layouts of slots below it {:.3} (stream), {:.3} (unified) and {:.3} (buddy). ucfs ({:.3}) \
+         and tfs ({:.3}) write whole clusters of 64 KB, which the objects that leave memory \
+         together do not always fill. The papers' presets on slots write each object alone, in \
+         whole blocks of 4 KB: unified {:.3}, markatos-stream {:.3}. What is beside a body \
+         (header, checksums, the cluster's summary) counts most for small objects: {:.2} for 512 B \
+         and {:.3} for 128 KB. When requests are few, the bound on what a kill may cost writes \
          clusters that are not full, in whole blocks: {:.3} at ten requests a second, {:.3} at \
          one. The flash model erases but moves no live pages; what a drive would write again for \
          that is not in these numbers.",

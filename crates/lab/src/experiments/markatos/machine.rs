@@ -146,7 +146,7 @@ impl Machine {
 pub(in crate::experiments) struct Trace {
     operations: Vec<Operation>,
     /// What the caches in front of it did.
-    pub(super) counts: CacheCounts,
+    pub(in crate::experiments) counts: CacheCounts,
     /// The most bytes of slots that the engine needs for what is kept at a time.
     peak: u64,
 }
