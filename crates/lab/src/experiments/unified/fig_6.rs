@@ -61,14 +61,16 @@ fn why(machines: &[Both; 2]) -> String {
     };
     format!(
         "At the rates that Squid-2.4 keeps, UNIFIED's hits are {low} times faster on the low-end \
-         machine (the paper: 6 to 22) and {high} times on the high-end one (2 to 9). With a light \
-         load a hit takes {:.1} and {:.1} ms on one IDE disk, {:.1} and {:.1} ms on five SCSI \
-         disks. A hit of Squid is an open, which may read a directory and an inode, several reads \
-         of 4 KB, and a close, all in turn behind what the one process of the directory is doing; \
-         a hit of UNIFIED is one read. Both times hold what is found in memory. UNIFIED's process \
-         does nothing else while it waits for the disk, so that its own hit time rises with the \
-         rate, too, and the factor falls again where UNIFIED comes near what it can do. The hit \
-         ratios differ by {:.1} and {:.1} points at most.",
+         machine (the paper: 6 to 22) and {high} times on the high-end one (2 to 9). With a \
+         light load a hit takes {:.1} and {:.1} ms on one IDE disk, {:.1} and {:.1} ms on five \
+         SCSI disks. A hit of Squid is an open, which may read a directory and an inode, several \
+         reads of 4 KB, all in turn behind what the one process of the directory is doing, and \
+         Squid looks for each answer only when the network wakes it or 10 ms are over, which \
+         with a light load is most of its hit time; a hit of UNIFIED is one read. Both times \
+         hold what is found in memory. UNIFIED's process does nothing else while it waits for \
+         the disk, so that its own hit time rises with the rate, too, and the factor falls again \
+         where UNIFIED comes near what it can do. The hit ratios differ by {:.1} and {:.1} \
+         points at most.",
         light(one, System::Squid),
         light(one, System::Unified),
         light(five, System::Squid),

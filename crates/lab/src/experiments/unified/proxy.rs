@@ -2,11 +2,12 @@
 //! product's engine (U1 to U6) in a file of the same file system.
 //!
 //! Both are one process that works on one request at a time. Squid 2.4 leaves calls to the
-//! processes of DISKD and goes on meanwhile; each call costs it a message and its answer. Squid 2.3
-//! makes its calls itself, and waits for the disk when it reads (section 3.1); so does UNIFIED,
-//! unless it is asked for otherwise. What is written the file system takes into its memory. An
-//! answer that is stored has been passed on when it is stored (section 5.3). What must go for room
-//! goes when nobody waits for it.
+//! processes of DISKD and goes on meanwhile; each call costs it a message and its answer, for which
+//! it looks when the network wakes it, or every ten milliseconds. Squid 2.3 makes its calls itself,
+//! and waits for the disk when it reads (section 3.1); so does UNIFIED, unless it is asked for
+//! otherwise. What is written the file system takes into its memory. An answer that is stored has
+//! been passed on when it is stored (section 5.3). What must go for room goes when nobody waits for
+//! it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -57,6 +58,8 @@ pub(super) struct Costs {
     pub(super) request: Nanos,
     /// A call that is left to another process: a message, its answer, and the switches.
     pub(super) message: Nanos,
+    /// What passes until the proxy looks for the answer of such a call.
+    pub(super) notice: Nanos,
 }
 
 /// The one process of a proxy.
@@ -68,10 +71,10 @@ struct Process {
 impl Process {
     async fn compute(&self, time: Nanos) {
         let _turn = self.turn.lock().await;
-        self.pass(time).await;
+        self.wait(time).await;
     }
 
-    async fn pass(&self, time: Nanos) {
+    async fn wait(&self, time: Nanos) {
         self.clock.sleep_until(self.clock.now() + time).await;
     }
 }
@@ -171,7 +174,7 @@ impl Squid {
     ) -> Result<Answer, SpaceError> {
         if request.uncacheable {
             self.process.compute(self.costs.request).await;
-            self.process.clock.sleep_until(self.process.clock.now() + delay).await;
+            self.process.wait(delay).await;
             return Ok(Answer::Miss);
         }
         let mut operations = Vec::new();
@@ -185,6 +188,8 @@ impl Squid {
         }
         let mut answer = Answer::Miss;
         for operation in operations {
+            // The close is not waited for.
+            let noticed = (calls(&operation) - 1) * self.costs.notice;
             match operation {
                 Operation::Delete(object) => {
                     let proxy = Rc::clone(proxy);
@@ -196,14 +201,16 @@ impl Squid {
                     }));
                 }
                 Operation::Store(object) => {
-                    self.process.clock.sleep_until(self.process.clock.now() + delay).await;
+                    self.process.wait(delay).await;
                     let _claim = self.claim(object.id).await;
                     self.manager.store(&object, zeros(object.size)).await?;
+                    self.process.wait(noticed).await;
                 }
                 Operation::Read(object) => {
                     let _claim = self.claim(object.id).await;
                     let read = self.manager.read(&object).await?;
                     self.lost.set(self.lost.get() + u64::from(read == Read::Gone));
+                    self.process.wait(noticed).await;
                     answer = Answer::DiskHit;
                 }
             }
@@ -302,7 +309,7 @@ impl Unified {
 
     async fn answer(&self, request: &Request, delay: Nanos) -> Result<Answer, SpaceError> {
         let mut turn = Some(self.process.turn.lock().await);
-        self.process.pass(self.costs.request).await;
+        self.process.wait(self.costs.request).await;
         if !self.blocks {
             turn = None;
         }
@@ -314,7 +321,7 @@ impl Unified {
             }
         }
         drop(turn);
-        self.process.clock.sleep_until(self.process.clock.now() + delay).await;
+        self.process.wait(delay).await;
         if !request.uncacheable {
             // The file system's memory takes it: nobody waits for the disk.
             match self.keep(request).await {
