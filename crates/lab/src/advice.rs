@@ -23,7 +23,7 @@ use std::str::FromStr;
 pub use curves::{Curves, HitRatio, Part};
 pub use plots::{plots, table};
 pub use policies::{PolicyOutcome, compare_policies};
-pub use sizes::{Bound, KNEE, Limits, NoAdvice, Sizes};
+pub use sizes::{Bound, KNEE, Limits, MEMORY_KNEE, NoAdvice, Sizes};
 pub use verdict::{Evidence, MISS_MS, Reason, TURNOVERS, Verdict, candidates, decide};
 
 /// Percent of a log that warms caches up before anything counts.

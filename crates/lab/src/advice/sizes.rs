@@ -10,6 +10,10 @@ use crate::trace::statistics::Summary;
 /// The knee: from there on twice as much brings less than this share of all requests (or bytes).
 pub const KNEE: f64 = 0.01;
 
+/// The same of memory: a hit more in memory spares a read of the disk only, not a fetch, and memory
+/// costs many times as much.
+pub const MEMORY_KNEE: f64 = 0.05;
+
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 /// The least memory that a server takes.
@@ -126,7 +130,7 @@ impl Sizes {
         let fits = |disk: &u64| 2 * index(*disk, mean_object) <= memory_max;
         let disks: Vec<u64> = grid(CACHE_SIZE_MIN, footprint.saturating_mul(4), disk_max);
         let possible: Vec<u64> = disks.iter().copied().filter(fits).collect();
-        let disk = knee(&possible, |disk| goal.of(curves.at(disk, Part::Second)));
+        let disk = knee(&possible, KNEE, |disk| goal.of(curves.at(disk, Part::Second)));
         let Some(disk) = disk else {
             return Err(NoAdvice(format!(
                 "the index of the smallest cache takes more than half of --max-memory \
@@ -136,7 +140,7 @@ impl Sizes {
         let least = MEMORY_MIN.max((2 * index(disk, mean_object)).next_multiple_of(M));
         let memories = grid(least, footprint.saturating_mul(4), memory_max);
         let hit = |memory| goal.of(curves.at(objects_in(memory, disk, mean_object), Part::Second));
-        let memory = knee(&memories, hit).unwrap_or(least);
+        let memory = knee(&memories, MEMORY_KNEE, hit).unwrap_or(least);
         Ok(Sizes {
             disk,
             disk_bound: bound(disk, &possible),
@@ -186,14 +190,14 @@ fn grid(least: u64, useful: u64, most: u64) -> Vec<u64> {
     sizes
 }
 
-/// The smallest size from which on no larger one brings [`KNEE`] for each doubling.
-fn knee(sizes: &[u64], hit: impl Fn(u64) -> f64) -> Option<u64> {
+/// The smallest size from which on no larger one brings `worth` for each doubling.
+fn knee(sizes: &[u64], worth: f64, hit: impl Fn(u64) -> f64) -> Option<u64> {
     let hits: Vec<f64> = sizes.iter().map(|size| hit(*size)).collect();
-    let worth = |from: usize, to: usize| {
+    let pays = |from: usize, to: usize| {
         let doublings = (sizes[to] as f64 / sizes[from] as f64).log2();
-        hits[to] - hits[from] >= KNEE * doublings
+        hits[to] - hits[from] >= worth * doublings
     };
-    let ends = |from: &usize| (from + 1..sizes.len()).all(|to| !worth(*from, to));
+    let ends = |from: &usize| (from + 1..sizes.len()).all(|to| !pays(*from, to));
     (0..sizes.len()).find(ends).map(|at| sizes[at])
 }
 
@@ -234,12 +238,12 @@ mod tests {
             let doublings = (size as f64).log2();
             0.05 * doublings.min(4.0) + 0.005 * (doublings - 4.0).max(0.0)
         };
-        assert_eq!(knee(&sizes, hit), Some(16));
-        assert_eq!(knee(&sizes, |_| 0.5), Some(1));
-        assert_eq!(knee(&sizes, |size| size as f64), Some(512));
-        assert_eq!(knee(&[], hit), None);
+        assert_eq!(knee(&sizes, KNEE, hit), Some(16));
+        assert_eq!(knee(&sizes, KNEE, |_| 0.5), Some(1));
+        assert_eq!(knee(&sizes, KNEE, |size| size as f64), Some(512));
+        assert_eq!(knee(&[], KNEE, hit), None);
         // A flat stretch before a step is no knee.
-        assert_eq!(knee(&sizes, |size| if size < 256 { 0.1 } else { 0.6 }), Some(256));
+        assert_eq!(knee(&sizes, KNEE, |size| if size < 256 { 0.1 } else { 0.6 }), Some(256));
     }
 
     #[test]

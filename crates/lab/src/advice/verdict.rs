@@ -6,7 +6,7 @@ use store::policy::{AdmissionName, PolicyName};
 
 use super::sizes::Bound;
 use super::words::{count, percent, points, size};
-use super::{Curves, Goal, KNEE, NoAdvice, Part, PolicyOutcome, Sizes};
+use super::{Curves, Goal, KNEE, MEMORY_KNEE, NoAdvice, Part, PolicyOutcome, Sizes};
 use crate::access_log::AccessLog;
 use crate::log_replay::{Measured, Row, Setup, System};
 
@@ -203,7 +203,7 @@ impl Evidence<'_> {
             percent(this),
             percent(half),
             percent(double),
-            end(self.sizes.disk_bound, "--max-disk, the drive or the memory for the index")
+            end(self.sizes.disk_bound, KNEE, "--max-disk, the drive or the memory for the index")
         );
         Reason { setting: "cache-size", why }
     }
@@ -220,7 +220,7 @@ impl Evidence<'_> {
             percent(this),
             percent(half),
             percent(double),
-            end(self.sizes.memory_bound, "--max-memory")
+            end(self.sizes.memory_bound, MEMORY_KNEE, "--max-memory")
         );
         let all = this + KNEE / 2.0 >= self.on_disk(self.sizes.disk);
         let why = match all {
@@ -387,9 +387,9 @@ impl Evidence<'_> {
     }
 }
 
-fn end(bound: Bound, limits: &str) -> String {
+fn end(bound: Bound, knee: f64, limits: &str) -> String {
     match bound {
-        Bound::Knee => format!("from here on doubling brings less than {}", points(KNEE)),
+        Bound::Knee => format!("from here on doubling brings less than {}", points(knee)),
         Bound::Limit => format!("no more is allowed by {limits}"),
         Bound::Least => "the least that there is is enough".to_owned(),
     }

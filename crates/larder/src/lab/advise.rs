@@ -18,9 +18,10 @@ use crate::units;
 
 const AFTER_HELP: &str = "\
 In this order: statistics of the log; hit ratios of LRU caches of every size in one pass; disk and \
-memory at the knee of that curve, from which on twice as much brings less than 1 point; all \
-policies at the chosen size; the engine itself with every layout at these sizes on the simulated \
-drive. What is compared is the second half of the log, the first fills the caches.
+memory at the knee of that curve, from which on twice as much brings less than 1 point (memory: 5, \
+as it spares reads and not fetches); all policies at the chosen size; the engine itself with every \
+layout at these sizes on the simulated drive. What is compared is the second half of the log, the \
+first fills the caches.
 
 Writes into the directory: larder.toml for `larder serve --config`, advice.txt, the curves as \
 curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG and PNG.";
