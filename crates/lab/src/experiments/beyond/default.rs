@@ -277,13 +277,13 @@ fn why(compared: &[Compared], changed: &[Changed], spaces: &spaces::Compared) ->
          requests are divided, a cluster is not: it is as large as the product chooses for the \
          paper's disk. That was decided after a first run, which had them by the divided disk (64 \
          KB); with those the goal is reached on {} stages.\n\n{}\n\nOther defaults, beside the \
-         product as it comes: {}.\n\nThe bound is what two LRU caches with the same bytes of memory \
-         and disk would have to move: what is stored once, at the rate of a long sequential write, \
-         and what memory has not at that of a long read, with one positioning for all objects of a \
-         directory that are among {} reads in a row. No system knows a page's objects before they \
-         are asked for, writes without moving the arm, and keeps no tables, so that 100% cannot be \
-         had; where fewer bytes are stored than requests miss (admission, a one-timer dropped \
-         before it was written) more than 100% can be.",
+         product as it comes: {}.\n\nThe bound is what two LRU caches with the same bytes of \
+         memory and disk would have to move: what is stored once, at the rate of a long sequential \
+         write, and what memory has not at that of a long read, with one positioning for all \
+         objects of a directory that are among {} reads in a row. No system knows a page's objects \
+         before they are asked for, writes without moving the arm, and keeps no tables, so that \
+         100% cannot be had; where fewer bytes are stored than requests miss (admission, a \
+         one-timer dropped before it was written) more than 100% can be.",
         reached(compared, 1),
         compared.len(),
         reached(compared, 2),
