@@ -45,6 +45,7 @@ pub struct Config {
     pub drain: Duration,
     pub store: StoreConfig,
     pub caching: Caching,
+    pub forwarded: Forwarded,
     pub client: Client,
     pub upstream: Upstream,
     pub fill: Fill,
@@ -106,6 +107,14 @@ pub struct Caching {
     pub targets: Vec<String>,
     pub store_set_cookie: bool,
     pub reuse_for_authorized: bool,
+}
+
+/// The keys of `[forwarded]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Forwarded {
+    pub add: Vec<String>,
+    pub trust: Vec<IpNet>,
 }
 
 /// The keys of `[client]`.

@@ -646,10 +646,11 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "caching.targets",
         Kind::List(&Kind::Header),
-        &[],
+        &["auto"],
         |c, v| c.caching.targets = Take::take(v),
-        "Header fields that are obeyed in place of Cache-Control, most specific first (RFC 9213), \
-         such as CDN-Cache-Control: for a cache that acts for the origin server.",
+        "Header fields that are obeyed in place of Cache-Control, most specific first (RFC 9213): \
+         for a cache that acts for the origin server. \"auto\" is CDN-Cache-Control on a reverse \
+         proxy and none on a forward proxy; an empty list is none.",
     )
     .live(),
     Setting::new(
@@ -666,6 +667,31 @@ pub const SETTINGS: &[Setting] = &[
         &["true"],
         |c, v| c.caching.reuse_for_authorized = Take::take(v),
         "Whether an answer to a request without Authorization may answer one that has it.",
+    )
+    .live(),
+    Setting::new(
+        "forwarded.add",
+        Kind::List(&Kind::OneOf(&[
+            "auto",
+            "forwarded",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-forwarded-host",
+        ])),
+        &["auto"],
+        |c, v| c.forwarded.add = Take::take(v),
+        "Header fields that tell the origin server of the client (RFC 7239). \"auto\" is \
+         x-forwarded-for, x-forwarded-proto and x-forwarded-host on a reverse proxy and none on a \
+         forward proxy; an empty list is none.",
+    )
+    .live(),
+    Setting::new(
+        "forwarded.trust",
+        Kind::List(&Kind::Network),
+        &[],
+        |c, v| c.forwarded.trust = Take::take(v),
+        "Networks of the proxies in front of a reverse proxy: such fields of theirs are kept and \
+         added to. Those of other clients are removed, for anybody could claim any address.",
     )
     .live(),
     Setting::new(

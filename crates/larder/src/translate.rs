@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Uri};
+use http::{HeaderName, Method, Uri};
 use proxy::access::{self, Access};
 use proxy::address::Locals;
-use proxy::options::{ClientLimits, FillOptions, Front, Options, Pseudonym, Site, UpstreamLimits};
-
+use proxy::options::{
+    ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Site, UpstreamLimits,
+};
+use semantics::forwarded::Field;
 use semantics::{Seconds, Settings};
 
 use crate::config::{Action, Config, HostHeader, Rule};
@@ -38,6 +40,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         upstream: upstream(config),
         fill: fill(config),
         semantics: semantics(config)?,
+        forwarded: forwarded(config)?,
         ..Options::new(front, Arc::new(access))
     })
 }
@@ -110,7 +113,7 @@ fn semantics(config: &Config) -> Result<Settings, String> {
         heuristic_percent: caching.heuristic_percent,
         heuristic_max: seconds(caching.heuristic_max),
         heuristic_without_date: seconds(caching.heuristic_without_date),
-        targets: parse_all(&caching.targets)?,
+        targets: targets(config)?,
         stale_while_revalidate: seconds(caching.stale_while_revalidate),
         stale_if_error: seconds(caching.stale_if_error),
         stale_when_unreachable: seconds(caching.stale_when_unreachable),
@@ -118,6 +121,35 @@ fn semantics(config: &Config) -> Result<Settings, String> {
         store_set_cookie: caching.store_set_cookie,
         reuse_for_authorized: caching.reuse_for_authorized,
     })
+}
+
+/// The targeted fields: by default what a cache in front of origins obeys (RFC 9213, 3.1). A
+/// forward proxy acts for its clients and obeys none.
+fn targets(config: &Config) -> Result<Vec<HeaderName>, String> {
+    match config.caching.targets.as_slice() {
+        [auto] if auto == "auto" && is_reverse(config) => {
+            Ok(vec![HeaderName::from_static("cdn-cache-control")])
+        }
+        [auto] if auto == "auto" => Ok(Vec::new()),
+        names => parse_all(names),
+    }
+}
+
+/// What upstreams are told of a request's way: by default the origins behind a reverse proxy get
+/// what they could otherwise not know.
+fn forwarded(config: &Config) -> Result<Forwarded, String> {
+    let add = match config.forwarded.add.as_slice() {
+        [auto] if auto == "auto" && is_reverse(config) => {
+            vec![Field::For, Field::Proto, Field::Host]
+        }
+        [auto] if auto == "auto" => Vec::new(),
+        names => parse_all(names)?,
+    };
+    Ok(Forwarded { add, trust: config.forwarded.trust.clone() })
+}
+
+fn is_reverse(config: &Config) -> bool {
+    config.reverse.is_some() || !config.sites.is_empty()
 }
 
 fn client(config: &Config, descriptors: u64) -> ClientLimits {
@@ -204,5 +236,21 @@ mod tests {
         assert_eq!(told, [("example.com", "10.0.0.1", 80, true), ("default", "::1", 8080, false)]);
         assert_eq!(sites[0].hosts, ["example.com"]);
         assert!(sites[1].hosts.is_empty());
+    }
+
+    #[test]
+    fn a_reverse_proxy_obeys_cdn_cache_control_and_tells_of_its_clients() {
+        let of = |text: &str| {
+            let options = options(text);
+            (options.semantics.targets.len(), options.forwarded.add.len())
+        };
+        assert_eq!(of(""), (0, 0));
+        assert_eq!(of("reverse = 'http://a'"), (1, 3));
+        let site = "[[site]]\nhosts = ['a']\nupstream = 'http://a'";
+        assert_eq!(of(site), (1, 3));
+        let none = "reverse = 'http://a'\n[caching]\ntargets = []\n[forwarded]\nadd = []";
+        assert_eq!(of(none), (0, 0));
+        let both = "[caching]\ntargets = ['a', 'b']\n[forwarded]\nadd = 'forwarded'";
+        assert_eq!(of(both), (2, 1));
     }
 }

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
+use semantics::proxy_status::{self, ErrorType};
 
 use crate::account::Account;
 use crate::body::{AnswerBody, Source};
 use crate::cache_status::CacheStatus;
-use crate::outcome::Outcome;
+use crate::outcome::{Denied, Error, Outcome};
 
 /// An answer with a text. It is never stored by anyone.
 pub(crate) fn plain(
@@ -33,10 +34,38 @@ pub(crate) fn with_type(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     CacheStatus::new(outcome).append_to(account.pseudonym(), headers);
+    if let Some(error) = error_type(outcome) {
+        proxy_status::append(headers, account.pseudonym(), error);
+    }
     if status == StatusCode::METHOD_NOT_ALLOWED {
         let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
         headers.insert(header::ALLOW, allow);
     }
     account.answered(status, outcome, headers);
     response.map(|()| AnswerBody::new(Source::Whole(body), account))
+}
+
+/// What `Proxy-Status` says of an answer of ours (RFC 9209, 2.3).
+fn error_type(outcome: Outcome) -> Option<ErrorType> {
+    let error = match outcome {
+        Outcome::Error(error) => match error {
+            Error::Dns => ErrorType::DnsError,
+            Error::Connect => ErrorType::DestinationUnavailable,
+            Error::ConnectTimeout => ErrorType::ConnectionTimeout,
+            Error::Upstream => ErrorType::ConnectionTerminated,
+            Error::UpstreamTimeout => ErrorType::ConnectionReadTimeout,
+            Error::BadAnswer => ErrorType::HttpProtocolError,
+            Error::OnlyIfCached | Error::Draining => ErrorType::ProxyInternalResponse,
+            Error::Store | Error::Internal => ErrorType::ProxyInternalError,
+            Error::Loop => ErrorType::ProxyLoopDetected,
+            Error::Overload => ErrorType::ConnectionLimitReached,
+        },
+        Outcome::Denied(Denied::OwnAddress | Denied::PrivateAddress) => {
+            ErrorType::DestinationIpProhibited
+        }
+        Outcome::Denied(_) => ErrorType::HttpRequestDenied,
+        Outcome::Invalid(_) => ErrorType::HttpRequestError,
+        _ => return None,
+    };
+    Some(error)
 }

@@ -15,7 +15,6 @@ use semantics::packed::Packed;
 use semantics::{Meta, StoredHead, Url, VaryMarker, cache_key};
 use store::{Key, Locality, Lookup};
 
-use crate::cache_status::CACHE_STATUS;
 use crate::clock::TokioClock;
 
 /// The store over any device, in real time.
@@ -139,16 +138,11 @@ impl Answer {
 }
 
 /// Looks an object up, through its marker if it has one. `None`: the variant's key is too long.
-pub(crate) async fn find(
-    store: &Store,
-    primary: &Key,
-    request: &HeaderMap,
-    ready_status: &HeaderValue,
-) -> Option<Found> {
+pub(crate) async fn find(store: &Store, primary: &Key, request: &HeaderMap) -> Option<Found> {
     let Lookup::Hit(entry) = store.lookup(primary).await else {
         return Some(Found::Nothing { key: primary.clone(), marker: None });
     };
-    let marker = match read(&entry, ready_status) {
+    let marker = match read(&entry) {
         Some(Read::Head(head)) => {
             let key = primary.clone();
             return Some(Found::Answer(Answer::new(key, None, entry, head)));
@@ -158,7 +152,7 @@ pub(crate) async fn find(
     };
     let key = variant_key(primary, &marker, request)?;
     if let Lookup::Hit(entry) = store.lookup(&key).await
-        && let Some(Read::Head(head)) = read(&entry, ready_status)
+        && let Some(Read::Head(head)) = read(&entry)
     {
         let marker = Some(marker);
         return Some(Found::Answer(Answer::new(key, marker, entry, head)));
@@ -172,7 +166,7 @@ enum Read {
 }
 
 /// The metadata of an entry; `None` when it is not ours, or of another version.
-fn read(entry: &Entry, ready_status: &HeaderValue) -> Option<Read> {
+fn read(entry: &Entry) -> Option<Read> {
     let attachment = entry.attachment();
     if let Some(ready) = attachment.and_then(OnceLock::get)
         && let Ok(ready) = ready.clone().downcast::<Ready>()
@@ -191,7 +185,6 @@ fn read(entry: &Entry, ready_status: &HeaderValue) -> Option<Read> {
         Some(place) if take_attachment() => {
             let mut fields = head.headers().clone();
             fields.insert(header::AGE, HeaderValue::from_static("0"));
-            fields.append(CACHE_STATUS, ready_status.clone());
             let ready = Arc::new(Ready { head, fields });
             // Another worker may have been faster: its copy is as good.
             let _ = place.set(ready.clone() as Arc<dyn Any + Send + Sync>);

@@ -7,11 +7,16 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Method, Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
-use semantics::reuse::{self, Fallback, Reuse, StalePermit};
-use semantics::{Seconds, VaryMarker};
-use store::{Key, Source as From};
+use semantics::cache_control::Delta;
+use semantics::merge::{self, HeadEffect};
+use semantics::reuse::{self, Cause, Fallback, Reuse, StalePermit};
+use semantics::vary::Vary;
+use semantics::{
+    Exchange, MethodClass, RequestFacts, Seconds, StoredHead, VaryMarker, storability,
+};
+use store::{FetchToken, Key, Source as From};
 use tokio::task::spawn_local;
 
 use crate::account::Account;
@@ -20,13 +25,14 @@ use crate::body::AnswerBody;
 use crate::cache::{Answer, Found, Store, find};
 use crate::cache_status::{CacheStatus, Fwd};
 use crate::fill::Fill;
-use crate::filler::Filler;
-use crate::fills::Unshareable;
+use crate::filler::{Filler, now};
 use crate::follow::{Follow, Role};
 use crate::forward;
 use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
+use crate::serve;
+use crate::upstream::{Failure, UpstreamBody};
 use crate::visit::Visit;
 
 /// Rounds after which a request is sent on by itself.
@@ -48,6 +54,8 @@ pub(crate) struct Outdated {
     pub answer: Rc<Answer>,
     pub age: Seconds,
     pub fallback: Fallback,
+    /// Whether it is the stored answer's age or the request that wants the origin asked.
+    pub why: Fwd,
 }
 
 /// Answers a GET or HEAD.
@@ -60,8 +68,7 @@ pub(crate) async fn answer(
 ) -> Response<AnswerBody> {
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     for number in 0..ROUNDS_MAX {
-        let status = &visit.worker().shared.hit_ram;
-        let Some(found) = find(store, primary, &visit.parts.headers, status).await else {
+        let Some(found) = find(store, primary, &visit.parts.headers).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
             break;
         };
@@ -149,9 +156,18 @@ impl Round<'_> {
             Reuse::Unusable => {
                 Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
             }
-            Reuse::Validate { age, fallback, .. } => {
+            Reuse::Validate { age, fallback, cause, .. } => {
                 let (key, marker) = (answer.key.clone(), answer.marker.clone());
-                let outdated = Outdated { answer, age, fallback };
+                let why = match cause {
+                    Cause::NoCache | Cause::Expired => Fwd::Stale,
+                    Cause::RequestNoCache | Cause::RequestMaxAge | Cause::RequestMinFresh => {
+                        Fwd::Request
+                    }
+                };
+                let outdated = Outdated { answer, age, fallback, why };
+                if visit.parts.method == Method::HEAD {
+                    return self.head(outdated, account).await;
+                }
                 self.fetch(key, marker, Some(outdated), account).await
             }
         }
@@ -190,15 +206,72 @@ impl Round<'_> {
             // A HEAD fetches no body that could be stored.
             return Turn::Past(account, miss_status(&marker));
         }
-        let why = match fills.unshareable(key.as_bytes()) {
-            Some(Unshareable::NotStorable) => Some(Bypass::NotShareable),
-            Some(Unshareable::Credentials) if visit.facts.authorized => Some(Bypass::Authorization),
-            _ => None,
-        };
-        if let Some(why) = why {
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)));
-        }
         self.fetch(key, marker, None, account).await
+    }
+
+    /// A HEAD for what must be validated goes to the origin as it came: its answer tells whether
+    /// what is stored is still good (RFC 9111, 4.3.5).
+    async fn head(&self, outdated: Outdated, mut account: Account) -> Turn {
+        let visit = self.visit;
+        if visit.facts.directives.no_store {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+        }
+        let token = self.store.begin_fetch(self.primary);
+        let requested = now();
+        let stale = |account, why, status: Option<u16>| {
+            let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
+            told.fwd_status = status;
+            let Outdated { answer, age, .. } = &outdated;
+            Turn::Done(reply::from_entry(visit, account, told, *age, answer, None))
+        };
+        match forward::ask(visit, &mut account, None).await {
+            Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {
+                stale(account, Stale::Unreachable, None)
+            }
+            Err(failure) => Turn::Done(serve::failed(account, failure)),
+            Ok(response) if outdated.fallback.covers(response.status()) => {
+                stale(account, Stale::IfError, Some(response.status().as_u16()))
+            }
+            Ok(response) => {
+                let exchange = Exchange { requested, received: now() };
+                let (status, headers) = (response.status(), response.headers());
+                self.note_head(&token, &outdated.answer, status, headers, exchange).await;
+                let told = CacheStatus::new(Outcome::Refreshed).fwd(outdated.why);
+                Turn::Done(forward::hand_on(visit, account, response, told))
+            }
+        }
+    }
+
+    /// Brings a stored answer up to date, or marks it outdated, by the answer to a HEAD.
+    async fn note_head(
+        &self,
+        token: &FetchToken,
+        answer: &Answer,
+        status: StatusCode,
+        headers: &HeaderMap,
+        exchange: Exchange,
+    ) {
+        let settings = &self.visit.options().semantics;
+        let (stored, length) = (answer.head.stored(), answer.entry.len());
+        let head = match merge::head_effect(stored, length, status, headers, exchange, settings) {
+            HeadEffect::Refresh(head) if self.may_keep(&head, answer, exchange) => head,
+            HeadEffect::Refresh(_) | HeadEffect::Outdated => stored.clone().expired(),
+            HeadEffect::Nothing => return,
+        };
+        let kept = self.store.replace_meta(token, &answer.key, &answer.entry, head.encode());
+        if let Err(refusal) = kept.await {
+            log::debug!("what a HEAD told of a stored object was not kept: {refusal}");
+        }
+    }
+
+    /// Whether a head may be stored where `answer` is.
+    fn may_keep(&self, head: &StoredHead, answer: &Answer, exchange: Exchange) -> bool {
+        let settings = &self.visit.options().semantics;
+        let facts = self.facts_of_get();
+        let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
+        let vary = head.vary();
+        judged.is_ok()
+            && answer.marker.as_ref().map_or(vary == Vary::None, |marker| marker.covers(&vary))
     }
 
     /// Joins the running fill of `key`, or begins it.
@@ -218,8 +291,10 @@ impl Round<'_> {
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
         let unshareable = fills.unshareable(key.as_bytes());
+        let directives = &visit.facts.directives;
+        let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
         let alone = unshareable.is_some_and(|why| why.concerns(visit.facts.authorized))
-            || (visit.facts.directives.no_cache && fills.running(key.as_bytes()).is_some());
+            || (reloads && fills.running(key.as_bytes()).is_some());
         if visit.worker().shared.windows.full() && fills.running(key.as_bytes()).is_none() {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
         }
@@ -258,6 +333,7 @@ impl Round<'_> {
             answer: answer.clone(),
             age: Seconds::ZERO,
             fallback: Fallback { on_error: true, on_unreachable: true },
+            why: Fwd::Stale,
         };
         let (key, marker) = (answer.key.clone(), answer.marker.clone());
         let mut filler = self.filler(fill, key, marker, Some(&outdated), true);
@@ -278,9 +354,6 @@ impl Round<'_> {
         let mut errand = visit.errand();
         // What is stored answers both; a HEAD would bring no body.
         errand.method = Method::GET;
-        let mut facts = visit.facts.clone();
-        facts.is_head = false;
-        facts.has_range = false;
         Filler {
             worker: visit.worker().clone(),
             context: visit.context.clone(),
@@ -290,13 +363,19 @@ impl Round<'_> {
             primary: self.primary.clone(),
             marker,
             errand,
-            facts,
+            facts: self.facts_of_get(),
             request: visit.parts.headers.clone(),
             stale: outdated.map(|outdated| outdated.answer.clone()),
-            keep_on_error: outdated.is_some_and(|outdated| outdated.fallback.on_error),
+            fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
             known,
             behind: false,
         }
+    }
+
+    /// The request's facts, as if it were the plain GET whose answer is stored.
+    fn facts_of_get(&self) -> RequestFacts {
+        let class = MethodClass::Cacheable;
+        RequestFacts { class, is_head: false, has_range: false, ..self.visit.facts.clone() }
     }
 }
 
@@ -304,6 +383,37 @@ impl Round<'_> {
 fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
     let status = CacheStatus::new(Outcome::Miss);
     if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
+}
+
+/// Stores the answer to a POST that names itself and says how long it is fresh, for later GETs of
+/// its URL (RFC 9110, 9.3.3), and hands it on.
+pub(crate) async fn keep_post(
+    visit: &Visit<'_>,
+    store: &Store,
+    primary: &Key,
+    account: Account,
+    response: Response<UpstreamBody>,
+    exchange: Exchange,
+) -> Response<AnswerBody> {
+    let round = Round { visit, store, primary };
+    let fill = Arc::new(round.new_fill());
+    let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
+    let Some(reader) = fill.join() else {
+        return forward::hand_on(visit, account, response, status);
+    };
+    let filler = round.filler(fill, primary.clone(), None, None, false);
+    spawn_local(filler.run_answered(response, exchange));
+    let (key, role) = (primary.clone(), Role::Leader(None));
+    let follow = Follow { visit, store, key, role, outdated: None, status };
+    match follow.answer(reader, account).await {
+        Turn::Done(response) => response,
+        // Its own fill has an answer for whoever began it.
+        Turn::Again(account) | Turn::Past(account, _) => {
+            let text = "The answer to a POST was lost inside the proxy.\n";
+            let outcome = Outcome::Error(Error::Internal);
+            answer::plain(account, StatusCode::INTERNAL_SERVER_ERROR, outcome, text)
+        }
+    }
 }
 
 /// The answer to `only-if-cached` when it is not (RFC 9111, 5.2.1.7).

@@ -10,14 +10,16 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
+use semantics::forwarded::{self, Hop};
 use semantics::hop_by_hop;
 
 use crate::access::Query;
+use crate::address;
 use crate::connection::Connection;
 use crate::framing;
 use crate::headers;
 use crate::interim::Interim;
-use crate::options::{Front, Options};
+use crate::options::{Forwarded, Front, Options};
 use crate::out_body::{ClientBody, OutBody};
 use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
@@ -70,6 +72,7 @@ impl Errand {
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
         fields.append(header::VIA, connection.worker.shared.via.entry(parts.version));
+        tell_way(&mut fields, connection.client.ip(), options, target);
         // An HTTP/1.0 client knows no 1xx.
         let interim = (parts.version == Version::HTTP_11).then(Arc::default);
         Errand {
@@ -162,6 +165,20 @@ impl Errand {
             interim.attach(&mut request);
         }
         request
+    }
+}
+
+/// Sets the fields that tell of the request's way to us.
+fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &Target<'_>) {
+    let Forwarded { add, trust } = &options.forwarded;
+    let client = address::canonical(client);
+    let is_trusted = trust.iter().any(|network| network.contains(&client));
+    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
+        forwarded::remove_claims(fields);
+    }
+    if !add.is_empty() {
+        let host = if target.host.is_empty() { String::new() } else { target.authority() };
+        forwarded::add(fields, &Hop { client, host: &host, proto: "http" }, add);
     }
 }
 

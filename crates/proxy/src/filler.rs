@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame};
+use semantics::reuse::Fallback;
 use semantics::storability::NotStorable;
 use semantics::vary::Vary;
 use semantics::{
@@ -52,8 +53,8 @@ pub(crate) struct Filler {
     pub request: HeaderMap,
     /// What is stored, to be validated.
     pub stale: Option<Rc<Answer>>,
-    /// An error of the origin must not take the place of what is stored.
-    pub keep_on_error: bool,
+    /// The errors of the origin that must not take the place of what is stored.
+    pub fallback: Fallback,
     /// Known in the table: further clients may follow.
     pub known: bool,
     /// No client waits: a stale answer was given, this brings the next one.
@@ -100,19 +101,32 @@ impl Drop for Ending {
 }
 
 impl Filler {
-    /// Runs the fill to its end.
-    pub async fn run(mut self) {
+    fn begin(&self) -> Ending {
         let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
         self.worker.observer.count(Event::FillBegun, 1);
         let (worker, fill) = (self.worker.clone(), self.fill.clone());
-        let mut ending = Ending { worker, fill, keys, counted: Event::FillAborted };
+        Ending { worker, fill, keys, counted: Event::FillAborted }
+    }
+
+    /// Runs a fill whose origin has answered already.
+    pub async fn run_answered(mut self, response: Response<UpstreamBody>, exchange: Exchange) {
+        let mut ending = self.begin();
+        self.stream(response, exchange, &mut ending).await;
+    }
+
+    /// Runs the fill to its end.
+    pub async fn run(mut self) {
+        let mut ending = self.begin();
         let requested = now();
         let fields = &mut self.errand.headers;
         let validated = self
             .stale
             .clone()
             .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
-        if validated.is_none() {
+        // With nothing of our own to ask about, the client's question goes on (RFC 9111, 4.3.2).
+        let asks_for_client =
+            validated.is_none() && !self.behind && validators::keep_questions(fields);
+        if validated.is_none() && !asks_for_client {
             validators::remove_conditions(fields);
         }
         let mut answer = self.ask().await;
@@ -131,6 +145,9 @@ impl Filler {
             Ok(response) if is_final(response.status()) => {
                 let exchange = Exchange { requested, received: now() };
                 self.stream(response, exchange, &mut ending).await;
+            }
+            Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
+                self.answer_condition(response, &mut ending);
             }
             Ok(response) => {
                 let (origin, status) = (&self.errand.origin, response.status().as_u16());
@@ -156,6 +173,18 @@ impl Filler {
             Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
         };
         self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+    }
+
+    /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
+    fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut Ending) {
+        let (mut parts, _) = response.into_parts();
+        errand::clean_answer(&self.worker, &mut parts.headers, parts.version, false);
+        let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
+        let head = FillHead { status, headers, shared: None, key, stored: false, length: None };
+        ending.leave_table();
+        ending.counted = Event::FillUnstored;
+        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
+        self.fill.end(End::Whole(None));
     }
 
     /// A 304: the stored body is good, its head is brought up to date.
@@ -227,7 +256,9 @@ impl Filler {
         let shared = match self.judge(status, &headers, exchange) {
             Ok((head, new_marker)) => {
                 writer = self.begin_writing(&head, length, new_marker).await;
-                if !head.packed().is_fresh(exchange.received) {
+                if head.packed().is_fresh(exchange.received) {
+                    self.worker.shared.fills.set_shareable(self.key.as_bytes());
+                } else {
                     self.not_shareable(Unshareable::NotFresh);
                 }
                 Some(head)
@@ -274,7 +305,7 @@ impl Filler {
                 _ => Unshareable::NotStorable,
             }
         })?;
-        if self.keep_on_error && reuse::is_error(status) {
+        if self.fallback.covers(status) {
             return Err(Unshareable::NotStorable);
         }
         let head = StoredHead::new(status, headers, exchange, settings);

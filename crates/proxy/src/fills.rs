@@ -22,7 +22,7 @@ pub(crate) struct Fills {
 /// Why clients of a key should not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unshareable {
-    /// The answer is not for the cache: each request goes past it.
+    /// The answer was not for the cache.
     NotStorable,
     /// It is stored, but must be validated for each request.
     NotFresh,
@@ -107,6 +107,11 @@ impl Fills {
                 shard.unshareable.remove(&oldest);
             }
         }
+    }
+
+    /// Forgets that the answer for `key` could not be shared: now one could.
+    pub fn set_shareable(&self, key: &Bytes) {
+        self.shard(key).unshareable.remove(key);
     }
 
     /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.

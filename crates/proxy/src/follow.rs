@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use semantics::hop_by_hop;
 use semantics::packed::Flag;
 use semantics::range::{self, Limits, Selection};
@@ -84,7 +84,7 @@ impl Follow<'_> {
             && outdated.fallback.on_unreachable
             && failed.denied.is_none()
         {
-            return Turn::Done(self.stale(outdated, Stale::Unreachable, account));
+            return Turn::Done(self.stale(outdated, Stale::Unreachable, None, account));
         }
         let outcome = failed.denied.map_or(Outcome::Error(failed.reason), Outcome::Denied);
         let text = format!("{}\n", failed.text.trim_end());
@@ -104,24 +104,30 @@ impl Follow<'_> {
                 return Turn::Again(account);
             }
         }
-        let status = CacheStatus::new(Outcome::Revalidated);
+        let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
         let (age, head) = (packed.age(visit.now), Some(&validated.head));
         Turn::Done(reply::from_entry(visit, account, status, age, &outdated.answer, head))
     }
 
     fn streaming(&self, head: &Arc<FillHead>, reader: Reader, account: Account) -> Turn {
         if let Some(outdated) = &self.outdated
-            && reuse::is_error(head.status)
-            && outdated.fallback.on_error
+            && outdated.fallback.covers(head.status)
         {
-            return Turn::Done(self.stale(outdated, Stale::IfError, account));
+            let theirs = Some(head.status);
+            return Turn::Done(self.stale(outdated, Stale::IfError, theirs, account));
         }
         if self.leads() {
-            let status = match &self.outdated {
-                Some(_) => CacheStatus::new(Outcome::Refreshed),
+            let mut status = match &self.outdated {
+                Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
                 None => self.status,
             };
-            let status = status.stored(head.stored);
+            status.stored = head.stored;
+            if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
+                status = status.ttl(shared.packed().ttl(self.visit.now));
+            }
+            if self.asks_for_less() {
+                status = status.fwd_status(head.status.as_u16());
+            }
             let mut fields = head.headers.clone();
             status.append_to(account.pseudonym(), &mut fields);
             return self.stream(head, fields, reader, status, account);
@@ -134,6 +140,7 @@ impl Follow<'_> {
         match reuse::decide(shared.packed(), &self.visit.facts, self.visit.now, settings) {
             Reuse::Fresh { age } => {
                 let status = CacheStatus::new(Outcome::HitFill);
+                let status = status.ttl(shared.packed().ttl(self.visit.now));
                 let mut fields = shared.reply_headers(age);
                 status.append_to(account.pseudonym(), &mut fields);
                 self.stream(head, fields, reader, status, account)
@@ -203,8 +210,22 @@ impl Follow<'_> {
         }
     }
 
-    fn stale(&self, outdated: &Outdated, why: Stale, account: Account) -> Response<AnswerBody> {
-        let status = CacheStatus::new(Outcome::Stale(why));
+    /// Whether the client may get another status than the origin sent.
+    fn asks_for_less(&self) -> bool {
+        let names = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::RANGE];
+        names.iter().any(|name| self.visit.parts.headers.contains_key(name))
+    }
+
+    /// Serves what is stored in place of what the origin answered, if it did.
+    fn stale(
+        &self,
+        outdated: &Outdated,
+        why: Stale,
+        theirs: Option<StatusCode>,
+        account: Account,
+    ) -> Response<AnswerBody> {
+        let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
+        status.fwd_status = theirs.map(|status| status.as_u16());
         let answer: &Rc<Answer> = &outdated.answer;
         reply::from_entry(self.visit, account, status, outdated.age, answer, None)
     }

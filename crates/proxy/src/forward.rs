@@ -29,24 +29,43 @@ pub(crate) async fn pass(
     status: CacheStatus,
     inspect: impl AsyncFnOnce(&Response<UpstreamBody>),
 ) -> Response<AnswerBody> {
-    let worker = visit.worker();
+    let body = (!body.is_end_stream()).then_some(body);
+    match ask(visit, &mut account, body).await {
+        Ok(response) => {
+            inspect(&response).await;
+            hand_on(visit, account, response, status)
+        }
+        Err(failure) => serve::failed(account, failure),
+    }
+}
+
+/// Sends the request as it came and waits for the head of the answer, 1xx answers relayed.
+pub(crate) async fn ask(
+    visit: &Visit<'_>,
+    account: &mut Account,
+    body: Option<Incoming>,
+) -> Result<Response<UpstreamBody>, Failure> {
     let errand = visit.errand();
     account.asked(&errand.origin);
-    let body = (!body.is_end_stream()).then_some(body);
-    let asking = errand.run(worker, visit.options(), body);
-    let answer = relay(&visit.connection.state, errand.interim.as_deref(), asking).await;
-    let mut response = match answer {
-        Ok(response) => response,
-        Err(failure) => return serve::failed(account, failure),
-    };
+    let asking = errand.run(visit.worker(), visit.options(), body);
+    let response = relay(&visit.connection.state, errand.interim.as_deref(), asking).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let text = format!("{} changed the protocol, which nobody asked for.", errand.origin);
-        return serve::failed(account, Failure::Failed(Error::BadAnswer, text));
+        return Err(Failure::Failed(Error::BadAnswer, text));
     }
-    inspect(&response).await;
+    Ok(response)
+}
+
+/// Hands an upstream's answer on.
+pub(crate) fn hand_on(
+    visit: &Visit<'_>,
+    mut account: Account,
+    mut response: Response<UpstreamBody>,
+    status: CacheStatus,
+) -> Response<AnswerBody> {
     let version = response.version();
     let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
-    errand::clean_answer(worker, response.headers_mut(), version, trailers);
+    errand::clean_answer(visit.worker(), response.headers_mut(), version, trailers);
     status.append_to(account.pseudonym(), response.headers_mut());
     account.answered(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();

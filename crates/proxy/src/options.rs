@@ -23,6 +23,8 @@ pub struct Options {
     pub fill: FillOptions,
     /// Where the rules of caching leave a choice.
     pub semantics: semantics::Settings,
+    /// What upstreams are told of a request's way to us.
+    pub forwarded: Forwarded,
     /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
     /// browsers live for minutes, and ending one too early costs its user.
     pub tunnel_idle: Duration,
@@ -39,6 +41,7 @@ impl Options {
             upstream: UpstreamLimits::default(),
             fill: FillOptions::default(),
             semantics: semantics::Settings::default(),
+            forwarded: Forwarded::default(),
             tunnel_idle: Duration::from_secs(900),
         }
     }
@@ -52,6 +55,16 @@ pub enum Front {
     Forward,
     /// The origin follows from the configuration; the request's host picks the site.
     Reverse(Vec<Site>),
+}
+
+/// What upstreams are told of a request's way to us (RFC 7239).
+#[derive(Clone, Debug, Default)]
+pub struct Forwarded {
+    /// Fields that are added. Default none; the command line has others for a reverse proxy.
+    pub add: Vec<semantics::forwarded::Field>,
+    /// Networks of proxies in front of a reverse proxy, whose own such fields are kept. Those of
+    /// other clients are removed. Default none. A forward proxy keeps all.
+    pub trust: Vec<ipnet::IpNet>,
 }
 
 /// One site of a reverse proxy.

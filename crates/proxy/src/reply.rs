@@ -120,20 +120,18 @@ pub(crate) fn from_entry(
 ) -> Response<AnswerBody> {
     let (parts, now) = (visit.parts, visit.now);
     let stored = head.unwrap_or(answer.head.stored());
-    let fields = match (&answer.head, head) {
-        (Head::Ready(ready), None) if status == CacheStatus::new(Outcome::HitRam) => {
+    let mut fields = match (&answer.head, head) {
+        (Head::Ready(ready), None) => {
             let mut fields = ready.fields.clone();
             if age != Seconds::ZERO {
                 fields.insert(header::AGE, HeaderValue::from(age.get()));
             }
             fields
         }
-        _ => {
-            let mut fields = stored.reply_headers(age);
-            status.append_to(account.pseudonym(), &mut fields);
-            fields
-        }
+        _ => stored.reply_headers(age),
     };
+    let status = status.ttl(stored.packed().ttl(now));
+    status.append_to(account.pseudonym(), &mut fields);
     let entry = &answer.entry;
     let length = entry.len();
     let outcome = status.outcome;

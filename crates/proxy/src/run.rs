@@ -15,14 +15,12 @@ use tokio::task::{LocalSet, spawn_local};
 
 use crate::account::Observer;
 use crate::cache::Store;
-use crate::cache_status::CacheStatus;
 use crate::clock::TokioClock;
 use crate::control::Control;
 use crate::fills::Fills;
 use crate::headers::Via;
 use crate::listener::{self, Accepted};
 use crate::operator::{AdminSetup, Operator};
-use crate::outcome::Outcome;
 use crate::windows::{WindowFigures, Windows};
 use crate::worker::{Shared, Worker};
 
@@ -77,7 +75,6 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let Setup { control, listeners, workers, observer, cache, mut admin } = setup;
     let workers = workers.max(1);
     let options = control.options();
-    let hit_ram = CacheStatus::new(Outcome::HitRam).value(options.pseudonym.as_str());
     let shared = Arc::new(Shared {
         observer,
         room: Arc::new(Semaphore::new(options.client.connections.max(1))),
@@ -86,7 +83,6 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
         via: Via::new(&options.pseudonym),
         pseudonym: options.pseudonym.clone(),
-        hit_ram,
         fills: Fills::new(),
         windows: Arc::new(Windows::new(cache.as_ref().map_or(0, |cache| cache.options.memory / 8))),
         running: AtomicUsize::new(workers),

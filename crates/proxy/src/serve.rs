@@ -8,12 +8,15 @@ use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use semantics::{MethodClass, RequestFacts, Url, hop_by_hop, invalidation, validators};
+use semantics::{
+    Exchange, MethodClass, RequestFacts, Url, hop_by_hop, invalidation, storability, validators,
+};
 
 use crate::access::{Query, Verdict};
 use crate::account::Account;
 use crate::answer;
 use crate::body::AnswerBody;
+use crate::cache::Store;
 use crate::cache_status::CacheStatus;
 use crate::caching;
 use crate::connection::{Connection, Tunnel};
@@ -78,15 +81,7 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
             let Some(store) = store else {
                 return forward::pass(visit, account, body, status, async |_| ()).await;
             };
-            let invalidate = async |response: &Response<_>| {
-                let Some(url) = visit.url() else { return };
-                let (status, headers) = (response.status(), response.headers());
-                let targets = invalidation::targets(&visit.parts.method, &url, status, headers);
-                for key in targets.iter().filter_map(|url: &Url| visit.key(url)) {
-                    store.remove(&key).await;
-                }
-            };
-            return forward::pass(visit, account, body, status, invalidate).await;
+            return write_through(visit, &store, account, body, status).await;
         }
         MethodClass::Safe => Bypass::Method,
         MethodClass::Cacheable if !body.is_end_stream() => Bypass::Method,
@@ -113,6 +108,39 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
         return caching::only_if_cached(account);
     }
     forward::pass(visit, account, body, past(why), async |_| ()).await
+}
+
+/// Passes an unsafe request on; what its answer makes invalid is gone before the client has the
+/// answer (RFC 9111, 4.4).
+async fn write_through(
+    visit: &Visit<'_>,
+    store: &Store,
+    mut account: Account,
+    body: Incoming,
+    status: CacheStatus,
+) -> Response<AnswerBody> {
+    let requested = now();
+    let body = (!body.is_end_stream()).then_some(body);
+    let response = match forward::ask(visit, &mut account, body).await {
+        Ok(response) => response,
+        Err(failure) => return failed(account, failure),
+    };
+    let exchange = Exchange { requested, received: now() };
+    let Some(url) = visit.url() else {
+        return forward::hand_on(visit, account, response, status);
+    };
+    let (code, headers) = (response.status(), response.headers());
+    let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
+    for key in targets.iter().filter_map(|url: &Url| visit.key(url)) {
+        store.remove(&key).await;
+    }
+    let settings = &visit.options().semantics;
+    let names_itself = visit.parts.method == Method::POST
+        && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
+    match visit.key(&url).filter(|_| names_itself) {
+        Some(key) => caching::keep_post(visit, store, &key, account, response, exchange).await,
+        None => forward::hand_on(visit, account, response, status),
+    }
 }
 
 fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {

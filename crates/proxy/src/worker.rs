@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use http::HeaderValue;
 use hyper::server::conn::http1;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval};
@@ -37,8 +36,6 @@ pub(crate) struct Shared {
     pub loads: Vec<AtomicUsize>,
     pub via: Via,
     pub pseudonym: Pseudonym,
-    /// Our `Cache-Status` of a hit from memory.
-    pub hit_ram: HeaderValue,
     pub fills: Fills,
     pub windows: Arc<Windows>,
     /// Workers that have not ended yet.

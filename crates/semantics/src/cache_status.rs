@@ -112,7 +112,7 @@ impl CacheStatus<'_> {
 }
 
 /// Writes a structured-field token where `value` is one, else a string.
-fn push_token_or_string(text: &mut String, value: &str) {
+pub(crate) fn push_token_or_string(text: &mut String, value: &str) {
     let is_first = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'*';
     let is_more = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
     if value.as_bytes().first().is_some_and(is_first) && value.bytes().all(is_more) {

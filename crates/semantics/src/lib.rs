@@ -30,6 +30,7 @@ pub mod date;
 pub mod etag;
 #[cfg(test)]
 mod fixture;
+pub mod forwarded;
 pub mod freshness;
 pub mod hop_by_hop;
 pub mod invalidation;
@@ -38,6 +39,7 @@ pub mod max_forwards;
 pub mod merge;
 pub mod multipart;
 pub mod packed;
+pub mod proxy_status;
 pub mod range;
 pub mod request;
 pub mod reuse;

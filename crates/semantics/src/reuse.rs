@@ -84,6 +84,16 @@ pub struct Fallback {
     pub on_unreachable: bool,
 }
 
+impl Fallback {
+    /// Whether the stored response may be served instead of an answer with `status`. A validation
+    /// that ends with the word of a gateway, or of a server that is down, counts as one that got no
+    /// answer (RFC 9111, 4.3.3); a 500 is the application's own and needs `stale-if-error`.
+    pub fn covers(self, status: StatusCode) -> bool {
+        (self.on_error && is_error(status))
+            || (self.on_unreachable && matches!(status.as_u16(), 502..=504))
+    }
+}
+
 /// The statuses that `stale-if-error` covers (RFC 5861, 4).
 pub fn is_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
@@ -156,9 +166,16 @@ impl Case<'_> {
         }
     }
 
+    /// `max-age=0` is a reload. Ages are rounded down, so whatever is stored is older than that;
+    /// only what is `immutable` needs no asking while it is fresh (RFC 8246, 2).
     fn is_too_old_for_client(&self) -> bool {
-        let limit = self.request.directives.max_age.or_zero_when_invalid();
-        limit.is_some_and(|limit| self.age > limit)
+        match self.request.directives.max_age.or_zero_when_invalid() {
+            None => false,
+            Some(Seconds::ZERO) => {
+                !(self.stored.is(Flag::Immutable) && self.stored.lifetime() > self.age)
+            }
+            Some(limit) => self.age > limit,
+        }
     }
 
     fn is_too_short_for_client(&self) -> bool {
@@ -280,7 +297,11 @@ mod tests {
             ("max-age=60", "no-store", 0, "fresh"),
             ("max-age=60", "max-age=30", 30, "fresh"),
             ("max-age=60", "max-age=30", 31, "validate RequestMaxAge"),
-            ("max-age=60", "max-age=0", 0, "fresh"),
+            ("max-age=60", "max-age=0", 0, "validate RequestMaxAge"),
+            ("max-age=60, immutable", "max-age=0", 30, "fresh"),
+            ("max-age=60, immutable", "max-age=20", 30, "validate RequestMaxAge"),
+            ("max-age=60, immutable", "no-cache", 30, "validate RequestNoCache"),
+            ("max-age=60, immutable", "max-age=0", 60, "validate Expired"),
             ("max-age=60", "max-age=x", 1, "validate RequestMaxAge"),
             ("max-age=60", "min-fresh=10", 50, "fresh"),
             ("max-age=60", "min-fresh=10", 51, "validate RequestMinFresh"),
@@ -347,6 +368,18 @@ mod tests {
         };
         assert_eq!(fallback("max-age=60", 80), (true, true));
         assert_eq!(fallback("max-age=60", 81), (false, false));
+    }
+
+    #[test]
+    fn a_gateways_error_counts_as_no_answer_and_a_500_only_by_permission() {
+        let codes = |on_error: bool, on_unreachable: bool| -> Vec<u16> {
+            let fallback = Fallback { on_error, on_unreachable };
+            let all = (200..600).filter_map(|code| StatusCode::from_u16(code).ok());
+            all.filter(|status| fallback.covers(*status)).map(|status| status.as_u16()).collect()
+        };
+        assert_eq!(codes(true, true), [500, 502, 503, 504]);
+        assert_eq!(codes(false, true), [502, 503, 504]);
+        assert_eq!(codes(false, false), [0; 0]);
     }
 
     #[test]

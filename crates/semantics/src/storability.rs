@@ -1,7 +1,7 @@
 //! Whether a response may be stored by a shared cache (RFC 9111, 3 and 3.5).
 
 use http::StatusCode;
-use http::header::{HeaderMap, SET_COOKIE};
+use http::header::{CONTENT_LOCATION, HeaderMap, SET_COOKIE};
 
 use crate::age;
 use crate::cache_control::{Delta, ResponseDirectives, Scope};
@@ -9,6 +9,7 @@ use crate::freshness::{self, Freshness};
 use crate::request::{MethodClass, RequestFacts};
 use crate::settings::Settings;
 use crate::time::{Exchange, Seconds};
+use crate::url::Url;
 use crate::validators;
 use crate::vary::Vary;
 
@@ -94,6 +95,29 @@ pub fn judge(
     }
 }
 
+/// Whether the answer to a POST may be stored for later GETs of its URL: it must say itself that it
+/// is what a GET would get, and for how long (RFC 9110, 9.3.3).
+pub fn is_post_for_get(
+    request: &RequestFacts,
+    url: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+    exchange: Exchange,
+    settings: &Settings,
+) -> bool {
+    let mut locations = headers.get_all(CONTENT_LOCATION).iter();
+    let location = locations.next().and_then(|value| value.to_str().ok());
+    let names_itself = locations.next().is_none()
+        && location.and_then(|reference| url.resolve(reference)).is_some_and(|named| named == *url);
+    let directives = ResponseDirectives::parse(headers, settings);
+    let freshness = freshness::lifetime(status, headers, &directives, exchange.received, settings);
+    let facts = RequestFacts { class: MethodClass::Cacheable, ..request.clone() };
+    names_itself
+        && status == StatusCode::OK
+        && freshness.is_explicit()
+        && judge(&facts, status, headers, exchange, settings).is_ok()
+}
+
 fn judge_status(status: StatusCode) -> Result<(), NotStorable> {
     match status.as_u16() {
         206 => Err(NotStorable::PartialContent),
@@ -163,8 +187,22 @@ fn is_useful(
     }
     let window = |said: Delta, otherwise: Seconds| said.or_zero_when_invalid().unwrap_or(otherwise);
     let stale_use = window(directives.stale_while_revalidate, settings.stale_while_revalidate)
-        .max(window(directives.stale_if_error, settings.stale_if_error));
+        .max(window(directives.stale_if_error, settings.stale_if_error))
+        .max(if may_serve_stale(directives, freshness) {
+            settings.stale_when_unreachable
+        } else {
+            Seconds::ZERO
+        });
     freshness.lifetime.plus(stale_use) > age::initial(headers, exchange)
+}
+
+/// What was fresh once may still serve a client that takes it stale, or when the origin is gone
+/// (RFC 9111, 4.2.4). A lifetime of zero was never meant to be reused.
+fn may_serve_stale(directives: &ResponseDirectives, freshness: Freshness) -> bool {
+    freshness.lifetime > Seconds::ZERO
+        && !directives.must_revalidate
+        && !directives.proxy_revalidate
+        && directives.s_maxage == Delta::Absent
 }
 
 #[cfg(test)]
@@ -257,18 +295,22 @@ mod tests {
         let modified = &*format!("Last-Modified: {EARLIER_DATE}");
         let old = &*format!("Date: {EARLIER_DATE}");
         let date = &*format!("Date: {NOW_DATE}");
-        let cases: [(u16, &[&str], bool); 17] = [
+        let cases: [(u16, &[&str], bool); 21] = [
             (200, &[], false),
             (200, &[date, modified], true),
             (200, &["ETag: \"a\""], true),
-            (200, &["ETag: a"], false),
+            (200, &["ETag: a"], true),
+            (200, &["ETag:"], false),
             (200, &["Cache-Control: max-age=0"], false),
             (200, &["Cache-Control: max-age=0", "ETag: \"a\""], true),
             (200, &["Cache-Control: no-cache", "ETag: \"a\""], true),
             (200, &["Cache-Control: no-cache, max-age=60"], false),
-            (200, &["Cache-Control: max-age=900", old], false),
+            (200, &["Cache-Control: max-age=900", old], true),
+            (200, &["Cache-Control: max-age=900, must-revalidate", old], false),
+            (200, &["Cache-Control: s-maxage=900", old], false),
             (200, &["Cache-Control: max-age=900, stale-while-revalidate=600", old], true),
-            (200, &["Cache-Control: max-age=60", "Age: 60"], false),
+            (200, &["Cache-Control: max-age=60", "Age: 60"], true),
+            (200, &["Cache-Control: max-age=60", "Age: 86460"], false),
             (200, &["Cache-Control: max-age=60", "Age: 59"], true),
             (200, &["Expires: 0"], false),
             (302, &[modified, "ETag: \"a\""], false),
@@ -280,6 +322,27 @@ mod tests {
             let expected = if storable { Ok(()) } else { Err(NoFreshness) };
             assert_eq!(get(status, response), expected, "{status} {response:?}");
         }
+    }
+
+    #[test]
+    fn a_post_is_kept_when_it_says_that_it_is_what_a_get_gets() {
+        let url = Url::parse("http://a.example/x?y").unwrap();
+        let kept = |status: u16, request: &[&str], response: &[&str]| {
+            let facts = RequestFacts::of(&http::Method::POST, &headers(request));
+            let status = StatusCode::from_u16(status).unwrap();
+            let settings = Settings::default();
+            is_post_for_get(&facts, &url, status, &headers(response), AT_NOW, &settings)
+        };
+        let own = "Content-Location: /x?y";
+        assert!(kept(200, &[], &[own, MAX_AGE]));
+        assert!(kept(200, &[], &["Content-Location: http://A.example:80/x?y", MAX_AGE]));
+        assert!(!kept(201, &[], &[own, MAX_AGE]));
+        assert!(!kept(200, &[], &[own, &format!("Last-Modified: {EARLIER_DATE}")]));
+        assert!(!kept(200, &[], &["Content-Location: /x", MAX_AGE]));
+        assert!(!kept(200, &[], &[own, own, MAX_AGE]));
+        assert!(!kept(200, &[], &[MAX_AGE]));
+        assert!(!kept(200, &[], &[own, "Cache-Control: no-store, max-age=60"]));
+        assert!(!kept(200, &["Authorization: x"], &[own, MAX_AGE]));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use http::header::{
     CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
-    HeaderMap, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
     IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE, TRAILER, TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
@@ -45,6 +45,13 @@ impl<'a> Selected<'a> {
         EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
     }
 
+    /// Its entity tag as it stands there. Not a few servers forget the quotes and still know their
+    /// tag when they see it again: it proves nothing to us, but they can be asked with it.
+    fn text_of_etag(&self) -> Option<&'a HeaderValue> {
+        let mut lines = self.headers.get_all(ETAG).iter();
+        lines.next().filter(|value| !value.is_empty() && lines.next().is_none())
+    }
+
     /// Its `Last-Modified`, when readable.
     pub fn last_modified(&self) -> Option<Time> {
         date::of_field(self.headers, &LAST_MODIFIED, self.received)
@@ -72,7 +79,7 @@ pub enum Verdict {
 /// Whether the headers hold anything to validate with.
 pub fn has_any(headers: &HeaderMap, received: Time) -> bool {
     let selected = Selected::of(StatusCode::OK, headers, received);
-    selected.etag().is_some() || selected.last_modified().is_some()
+    selected.text_of_etag().is_some() || selected.last_modified().is_some()
 }
 
 /// Whether a request carries a condition that only the origin may judge.
@@ -139,7 +146,11 @@ fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
     match (tags(request, IF_NONE_MATCH), selected.etag()) {
         (TagList::Any, _) => true,
         (tags, Some(tag)) => tags.matches_weakly(&tag),
-        (_, None) => false,
+        // The client sends back what it got, letter by letter.
+        (_, None) => {
+            let text = selected.text_of_etag();
+            text.is_some() && text == request.get(IF_NONE_MATCH)
+        }
     }
 }
 
@@ -165,15 +176,23 @@ pub fn remove_conditions(request: &mut HeaderMap) {
     }
 }
 
+/// Leaves of a request's conditions those that a cache may pass on when it has nothing to validate:
+/// what is answered to them is a whole response, or that the client's copy is good. True when there
+/// are such.
+pub fn keep_questions(request: &mut HeaderMap) -> bool {
+    for name in [IF_MATCH, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
+        request.remove(name);
+    }
+    request.contains_key(IF_NONE_MATCH) || request.contains_key(IF_MODIFIED_SINCE)
+}
+
 /// Turns a request into a validation of a stored response: the client's conditions and `Range` make
 /// way for our validators (RFC 9111, 4.3.1). False when there is none to ask with; the request then
 /// asks for the whole.
 pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
     remove_conditions(request);
     let mut asks = false;
-    if stored.etag().is_some()
-        && let Some(value) = stored.headers.get(ETAG)
-    {
+    if let Some(value) = stored.text_of_etag() {
         request.insert(IF_NONE_MATCH, value.clone());
         asks = true;
     }
@@ -236,7 +255,7 @@ mod tests {
         let (before, same, after) = (since(EARLIER_DATE), since(NOW_DATE), since(LATER_DATE));
         let modified = &*date("Last-Modified", NOW_DATE);
         let dated = &*date("Date", NOW_DATE);
-        let cases: [(&[&str], &[&str], Verdict); 21] = [
+        let cases: [(&[&str], &[&str], Verdict); 23] = [
             (&[], &["ETag: \"a\""], Proceed),
             (&["If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
             (&["If-None-Match: W/\"a\""], &["ETag: \"a\""], NotModified),
@@ -245,6 +264,8 @@ mod tests {
             (&["If-None-Match: \"b\"", "If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
             (&["If-None-Match: \"b\""], &["ETag: \"a\""], Proceed),
             (&["If-None-Match: a"], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: a"], &["ETag: a"], NotModified),
+            (&["If-None-Match: \"a\""], &["ETag: a"], Proceed),
             (&["If-None-Match: \"a\""], &[], Proceed),
             (&["If-None-Match: *"], &[], NotModified),
             (&[&before], &[modified], Proceed),
@@ -329,7 +350,23 @@ mod tests {
         let stored = headers(&["ETag: unquoted", "Last-Modified: whenever"]);
         let selected = Selected::of(StatusCode::OK, &stored, NOW);
         let mut request = headers(&client);
+        assert!(make_conditional(&mut request, &selected));
+        assert_eq!(request, headers(&["Accept: a", "If-None-Match: unquoted"]));
+
+        let stored = headers(&["ETag:", "Last-Modified: whenever"]);
+        let selected = Selected::of(StatusCode::OK, &stored, NOW);
+        let mut request = headers(&client);
         assert!(!make_conditional(&mut request, &selected));
+        assert_eq!(request, headers(&["Accept: a"]));
+    }
+
+    #[test]
+    fn a_clients_own_questions_are_kept_without_what_asks_for_a_part() {
+        let mut request = headers(&["If-None-Match: \"x\"", "If-Match: *", "Range: bytes=0-1"]);
+        assert!(keep_questions(&mut request));
+        assert_eq!(request, headers(&["If-None-Match: \"x\""]));
+        let mut request = headers(&["If-Range: \"x\"", "Range: bytes=0-1", "Accept: a"]);
+        assert!(!keep_questions(&mut request));
         assert_eq!(request, headers(&["Accept: a"]));
     }
 

@@ -1,13 +1,14 @@
 //! `Vary` (RFC 9110, 12.5.5; RFC 9111, 4.1): which request fields choose among variants.
 //!
-//! Two requests select the same variant when the named fields are equal after [`normalised`]. Only
-//! what a field's own definition calls equivalent is made equal: lines are joined; in fields known
-//! to be lists the white space around commas and semicolons goes; where members are
-//! case-insensitive they become lower case. Order is kept: it may mean preference. Too little
-//! normalisation costs a second copy, too much would serve the wrong one.
+//! Two requests select the same variant when the named fields are equal after [`normalised`],
+//! which does what RFC 9111 (4.1) permits: lines are joined; white space around the commas of a
+//! list goes; in the fields of content negotiation (RFC 9110, 12.5), where weights rank the members
+//! and case and order mean nothing, members are lower case and sorted. Fields whose commas do not
+//! make a list are compared byte by byte. Too little normalisation costs a second copy, too much
+//! would serve the wrong one.
 
 use http::header::{
-    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY,
+    self, ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY,
 };
 
 use crate::list;
@@ -52,6 +53,22 @@ pub(crate) fn sort_names(names: &mut Vec<HeaderName>) {
     names.dedup();
 }
 
+/// Fields in which a comma does not separate members (RFC 9110, 5.5): compared as they are.
+const SINGLETONS: [HeaderName; 12] = [
+    header::AUTHORIZATION,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    header::DATE,
+    header::FROM,
+    header::HOST,
+    header::IF_MODIFIED_SINCE,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::ORIGIN,
+    header::REFERER,
+    header::USER_AGENT,
+];
+
 /// The normalised value of one field of a request; `None` when the request does not carry it, which
 /// is not the same as an empty value.
 pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
@@ -59,25 +76,39 @@ pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     lines.peek()?;
     let lines = lines.map(|line| list::trim(line.as_bytes()));
     let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
-    let is_caseless = [ACCEPT_ENCODING, ACCEPT_LANGUAGE, ACCEPT_CHARSET].contains(name);
-    if !is_caseless && *name != ACCEPT {
+    if SINGLETONS.contains(name) {
         return Some(joined);
     }
-    let members: Vec<Vec<u8>> = list::split(&joined).map(without_blanks_at_semicolons).collect();
-    let mut value = members.join(&b","[..]);
-    if is_caseless {
-        value.make_ascii_lowercase();
+    let mut members: Vec<Vec<u8>> = list::split(&joined).map(<[u8]>::to_vec).collect();
+    if [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ACCEPT_CHARSET].contains(name) {
+        let is_caseless = *name != ACCEPT;
+        members.iter_mut().for_each(|member| *member = negotiated(member, is_caseless));
+        members.sort_unstable();
+        members.dedup();
     }
-    Some(value)
+    Some(members.join(&b","[..]))
 }
 
-/// `gzip ; q=1` as `gzip;q=1`; a quoted parameter value with a semicolon keeps its blanks by
-/// leaving the whole member as it is.
-fn without_blanks_at_semicolons(member: &[u8]) -> Vec<u8> {
+/// A member of a negotiation field: `GZip ; q=1` as `gzip`. A quoted parameter value may hold a
+/// semicolon: such a member is left as it is.
+fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
     if member.contains(&b'"') {
         return member.to_vec();
     }
-    member.split(|&byte| byte == b';').map(list::trim).collect::<Vec<_>>().join(&b";"[..])
+    let parts = member.split(|&byte| byte == b';').map(list::trim);
+    // Without a weight the weight is 1 (RFC 9110, 12.4.2).
+    let is_default = |part: &[u8]| {
+        let part = part.to_ascii_lowercase();
+        part.strip_prefix(b"q=1").is_some_and(|rest| {
+            rest.is_empty() || rest.strip_prefix(b".").is_some_and(|r| r.iter().all(|b| *b == b'0'))
+        })
+    };
+    let parts: Vec<&[u8]> = parts.filter(|part| !is_default(part)).collect();
+    let mut member = parts.join(&b";"[..]);
+    if is_caseless {
+        member.make_ascii_lowercase();
+    }
+    member
 }
 
 /// Whether two requests select the same variant among responses that vary on `names`.
@@ -110,7 +141,7 @@ mod tests {
 
     #[test]
     fn only_what_means_the_same_is_the_same_variant() {
-        let cases: [(&str, &[&str], &[&str], bool); 18] = [
+        let cases: [(&str, &[&str], &[&str], bool); 24] = [
             (
                 "accept-encoding",
                 &["Accept-Encoding: gzip, br"],
@@ -133,7 +164,7 @@ mod tests {
                 "accept-encoding",
                 &["Accept-Encoding: gzip, br"],
                 &["Accept-Encoding: br, gzip"],
-                false,
+                true,
             ),
             ("accept-encoding", &["Accept-Encoding: gz ip"], &["Accept-Encoding: gzip"], false),
             ("accept-encoding", &["Accept-Encoding: gzip"], &[], false),
@@ -143,7 +174,13 @@ mod tests {
             ("accept", &["Accept: a/b , c/d"], &["Accept: a/b,c/d"], true),
             ("accept", &["Accept: a/b;v=X"], &["Accept: a/b;v=x"], false),
             ("accept", &["Accept: a/b;v=\"x; y\""], &["Accept: a/b;v=\"x;y\""], false),
-            ("x-any", &["X-Any: a, b"], &["X-Any: a,b"], false),
+            ("accept-language", &["Accept-Language: de"], &["Accept-Language: de;q=1.0"], true),
+            ("accept-language", &["Accept-Language: de"], &["Accept-Language: de;q=0.9"], false),
+            ("accept-language", &["Accept-Language: de"], &["Accept-Language: de, de"], true),
+            ("x-any", &["X-Any: a, b"], &["X-Any: a ,,b"], true),
+            ("x-any", &["X-Any: \"a, b\""], &["X-Any: \"a,b\""], false),
+            ("x-any", &["X-Any: a, b"], &["X-Any: b, a"], false),
+            ("x-any", &["X-Any: a  b"], &["X-Any: a b"], false),
             ("x-any", &["X-Any: a", "X-Any: b"], &["X-Any: a, b"], true),
             ("x-any", &["X-Any: a"], &["X-Any: A"], false),
             ("x-any", &["X-Any: a", "X-Other: 1"], &["X-Any: a", "X-Other: 2"], true),

@@ -115,7 +115,7 @@ fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
     texts.dedup();
     assert_eq!(texts.len(), 10, "everybody has an answer of his own: {texts:?}");
     // Remembered: nobody waits for anybody now.
-    assert_eq!(rig.client().get(&url).detail(), "BYPASS(not-shareable)");
+    assert_eq!(rig.client().get(&url).detail(), "MISS");
 }
 
 #[test]

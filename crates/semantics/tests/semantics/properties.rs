@@ -194,7 +194,8 @@ fn normal_urls_are_stable_and_keys_tell_them_apart() {
 
 #[test]
 fn variant_keys_are_equal_exactly_when_the_named_fields_are() {
-    let value = proptest::option::of("[ab,;]{0,2}");
+    // Without commas, whose white space and empty members mean nothing.
+    let value = proptest::option::of("[ab;]{0,2}");
     let inputs = (value.clone(), value.clone(), value.clone(), value);
     check(4_000, inputs, |(a1, b1, a2, b2)| {
         let request = |a: &Option<String>, b: &Option<String>| {

@@ -1,0 +1,77 @@
+//! HTTP caching by the letter: scripts of one page of text each, run against the real program.
+//!
+//! A script (`*.http`, see [`script`]) says what a client asks, what the origin answers and what
+//! the client must get; every test in it cites the section of the RFC that it holds us to. One
+//! program serves all of them at the same time, each below a path of its own, so that those that
+//! wait for something to become stale cost no more than the slowest. `docs/http.md` goes through the RFCs
+//! clause by clause and names the script of each.
+//!
+//! `cargo test -p larder --test http -- --ignored --nocapture` plays the same scripts to nginx and
+//! prints where it differs.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../e2e/message.rs"]
+mod message;
+mod nginx;
+mod origin;
+mod play;
+mod program;
+mod script;
+
+use std::path::Path;
+
+use origin::Origin;
+use play::{Proxies, play_all};
+use script::Test;
+
+/// Every test of every script in this directory, in the order of the files' names.
+fn tests() -> Vec<Test> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http");
+    let entries = std::fs::read_dir(&directory).expect("the directory of the scripts");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
+    paths.sort();
+    let mut tests = Vec::new();
+    for path in paths {
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("a script");
+        match script::parse(&name, &text) {
+            Ok(parsed) => tests.extend(parsed),
+            Err(problem) => panic!("{problem}"),
+        }
+    }
+    // `LARDER_HTTP=words` plays only the tests whose place or name has these words.
+    if let Ok(words) = std::env::var("LARDER_HTTP") {
+        tests.retain(|test| format!("{} {}", test.place, test.name).contains(&words));
+        assert!(!tests.is_empty(), "no test is called {words:?}");
+    }
+    tests
+}
+
+#[test]
+fn larder_does_what_the_scripts_say() {
+    let tests = tests();
+    let origin = Origin::start();
+    let reverse = program::Larder::start(Some(&origin));
+    let forward = program::Larder::start(None);
+    let proxies = Proxies { reverse: reverse.address(), forward: Some(forward.address()) };
+    let failures = play_all(&tests, &origin, &proxies);
+    let report: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} tests failed:\n\n{}",
+        failures.len(),
+        tests.len(),
+        report.join("\n\n")
+    );
+}
+
+#[test]
+fn no_two_tests_have_the_same_name() {
+    let mut names: Vec<_> = tests().iter().map(|test| test.name.clone()).collect();
+    names.sort();
+    for pair in names.windows(2) {
+        assert_ne!(pair[0], pair[1]);
+    }
+}

@@ -1,0 +1,346 @@
+//! Plays tests to a proxy and judges what comes of it.
+
+use std::fmt;
+use std::io::{self, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::message::{self, Head};
+use crate::origin::{Origin, Seen};
+use crate::script::{Exchange, Expected, Place, Plan, Step, Test, Way, What};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tests that are played at the same time: most of them wait.
+const PLAYERS: usize = 24;
+
+/// The host that a reverse proxy is asked for.
+const HOST: &str = "site.test";
+
+/// Where the proxies are.
+pub struct Proxies {
+    pub reverse: SocketAddr,
+    /// Without one the tests of a forward proxy are left out.
+    pub forward: Option<SocketAddr>,
+}
+
+/// A demand that was not met.
+pub struct Failure {
+    pub place: Place,
+    pub test: String,
+    pub cites: String,
+    pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})\n  {}", self.place, self.test, self.cites, self.why)
+    }
+}
+
+/// Plays all tests, many at a time; the failures in the order of the scripts.
+pub fn play_all(tests: &[Test], origin: &Origin, proxies: &Proxies) -> Vec<Failure> {
+    // Those that wait longest begin first.
+    let mut order: Vec<usize> = (0..tests.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(tests[at].waits()));
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..PLAYERS {
+            scope.spawn(|| {
+                while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let test = &tests[at];
+                    let proxy = if test.forward { proxies.forward } else { Some(proxies.reverse) };
+                    let Some(proxy) = proxy else { continue };
+                    let player = Player { test, origin, proxy, id: format!("t{at}") };
+                    if let Err((place, why)) = player.play() {
+                        let (test, cites) = (test.name.clone(), test.cites.clone());
+                        let failure = Failure { place, test, cites, why };
+                        failures.lock().expect("nobody panics").push((at, failure));
+                    }
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().expect("nobody panics");
+    failures.sort_by_key(|(at, _)| *at);
+    failures.into_iter().map(|(_, failure)| failure).collect()
+}
+
+struct Player<'a> {
+    test: &'a Test,
+    origin: &'a Origin,
+    proxy: SocketAddr,
+    id: String,
+}
+
+type Judged = Result<(), (Place, String)>;
+
+/// An answer as the client got it.
+struct Reply {
+    status: u16,
+    head: Head,
+    body: String,
+    interim: Vec<Head>,
+    trailers: Vec<(String, String)>,
+}
+
+impl Player<'_> {
+    fn play(&self) -> Judged {
+        for step in &self.test.steps {
+            match step {
+                Step::Wait(seconds) => thread::sleep(Duration::from_secs(*seconds)),
+                Step::Exchange(exchange) => self.exchange(exchange)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange(&self, exchange: &Exchange) -> Judged {
+        let here = |why: String| (exchange.place.clone(), why);
+        let plans: Vec<Plan> = exchange.plans.iter().map(|plan| self.filled_plan(plan)).collect();
+        let (before, sent_before) = self.origin.stage(&self.id, |stage| {
+            stage.plans = plans.into();
+            (stage.seen.len(), stage.sent.len())
+        });
+        let reply = self.ask(exchange).map_err(|error| here(format!("no answer: {error}")))?;
+        if exchange.behind {
+            self.await_plans(exchange)?;
+        }
+        let (seen, sent, left) = self.origin.stage(&self.id, |stage| {
+            let left = stage.plans.iter().filter(|plan| plan.status.is_some()).count();
+            stage.plans.clear();
+            (stage.seen.split_at(before).1.to_vec(), stage.sent.clone(), left)
+        });
+        let told = |why: String| {
+            let asked: Vec<_> =
+                seen.iter().map(|s| format!("\n    origin saw {:?}", s.head)).collect();
+            let got = format!("{:?} body {:?}", reply.head, reply.body);
+            here(format!("{why}\n    client got {got}{}", asked.concat()))
+        };
+        if reply.status != exchange.status {
+            return Err(told(format!("expected {}, got {}", exchange.status, reply.status)));
+        }
+        judge_way(exchange, &seen, left).map_err(told)?;
+        judge_body(exchange, &reply, &sent, sent_before).map_err(told)?;
+        for expected in &exchange.seen {
+            let Some(last) = seen.last() else { return Err(told("the origin saw nothing".into())) };
+            let body = String::from_utf8_lossy(&last.body).into_owned();
+            let at = |why| (expected.place.clone(), format!("the origin: {why}"));
+            self.check(expected, &last.head, &body, &[], &[]).map_err(at)?;
+        }
+        for expected in &exchange.answer {
+            let at = |why| (expected.place.clone(), format!("the client: {why}"));
+            let Reply { head, body, interim, trailers, .. } = &reply;
+            self.check(expected, head, body, interim, trailers).map_err(at)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a fetch in the background.
+    fn await_plans(&self, exchange: &Exchange) -> Judged {
+        let deadline = Instant::now() + PATIENCE;
+        while self.origin.stage(&self.id, |stage| !stage.plans.is_empty()) {
+            if Instant::now() > deadline {
+                return Err((exchange.place.clone(), "the origin was not asked behind it".into()));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        // The answer has left the origin; the cache takes a moment to store it.
+        thread::sleep(Duration::from_millis(200));
+        Ok(())
+    }
+
+    fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {
+        let mut stream = TcpStream::connect(self.proxy)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let target = format!("/{}{}", self.id, exchange.suffix);
+        let (target, host) = if self.test.forward {
+            (format!("http://{}{target}", self.origin.address()), self.origin.address().to_string())
+        } else {
+            (target, HOST.to_owned())
+        };
+        let mut text = format!("{} {target} HTTP/1.1\r\nHost: {host}\r\n", exchange.method);
+        for (name, value) in &exchange.fields {
+            text.push_str(&format!("{name}: {}\r\n", self.filled(value)));
+        }
+        let body = exchange.body.as_deref().unwrap_or_default();
+        if exchange.body.is_some() {
+            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        write!(stream, "{text}\r\n{body}")?;
+        read_reply(&mut BufReader::new(stream), &exchange.method)
+    }
+
+    /// A text with its placeholders filled in.
+    fn filled(&self, text: &str) -> String {
+        let path = format!("/{}", self.id);
+        let host =
+            if self.test.forward { self.origin.address().to_string() } else { HOST.to_owned() };
+        let mut text = text.replace("{url}", &format!("http://{host}{path}"));
+        text = text.replace("{path}", &path).replace("{host}", &host);
+        for form in ["date", "rfc850", "asctime"] {
+            while let Some(begin) = text.find(&format!("{{{form}")) {
+                let end = begin + text[begin..].find('}').expect("a placeholder ends with }");
+                let shift = &text[begin + 1 + form.len()..end];
+                let shift: i64 = if shift.is_empty() { 0 } else { shift.parse().expect("seconds") };
+                text.replace_range(begin..=end, &date(form, shift));
+            }
+        }
+        text
+    }
+
+    fn filled_plan(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        for (_, value) in &mut plan.fields {
+            *value = self.filled(value);
+        }
+        plan
+    }
+
+    fn check(
+        &self,
+        expected: &Expected,
+        head: &Head,
+        body: &str,
+        interim: &[Head],
+        trailers: &[(String, String)],
+    ) -> Result<(), String> {
+        match &expected.what {
+            What::Field(name, value) => check_field(&head.headers, name, &self.filled(value)),
+            What::None(name) => match joined(&head.headers, name) {
+                Some(value) => Err(format!("{name} must not be there, is {value:?}")),
+                None => Ok(()),
+            },
+            What::Body(text) if text == body => Ok(()),
+            What::Body(text) => Err(format!("expected the body {text:?}, got {body:?}")),
+            What::Interim(status, field) => {
+                let found = interim.iter().any(|head| {
+                    let fields =
+                        head.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+                    head.first.split(' ').nth(1) == Some(&status.to_string())
+                        && fields.collect::<Vec<_>>().join(", ").eq_ignore_ascii_case(field)
+                });
+                found.then_some(()).ok_or_else(|| format!("no {status} {field:?} in {interim:?}"))
+            }
+            What::Trailer(name, value) => check_field(trailers, name, value),
+        }
+    }
+}
+
+fn judge_way(exchange: &Exchange, seen: &[Seen], left: usize) -> Result<(), String> {
+    let conditional = seen.iter().any(|seen| {
+        ["if-none-match", "if-modified-since"].iter().any(|name| seen.head.get(name).is_some())
+    });
+    match exchange.way {
+        Way::Any => return Ok(()),
+        Way::Cached if exchange.behind => {}
+        Way::Cached if !seen.is_empty() => {
+            return Err("expected a stored answer, but the origin was asked".into());
+        }
+        Way::Cached => return Ok(()),
+        _ if seen.is_empty() => return Err("expected that the origin is asked".into()),
+        Way::Fetched if conditional => return Err("the origin was asked with a condition".into()),
+        Way::Validated if !conditional => return Err("asked without a condition".into()),
+        Way::Fetched | Way::Validated | Way::Asked => {}
+    }
+    if left > 0 { Err(format!("{left} planned answers were not asked for")) } else { Ok(()) }
+}
+
+/// A whole answer to a GET has a body that the origin sent: now, or before.
+fn judge_body(
+    exchange: &Exchange,
+    reply: &Reply,
+    sent: &[String],
+    sent_before: usize,
+) -> Result<(), String> {
+    let is_told = exchange.answer.iter().any(|expected| matches!(expected.what, What::Body(_)));
+    let bodiless = exchange.method == "HEAD" || [204, 206, 304, 416].contains(&reply.status);
+    let came_now = match exchange.way {
+        Way::Cached => false,
+        Way::Fetched => true,
+        _ => return Ok(()),
+    };
+    if is_told || bodiless || reply.status >= 500 && sent.is_empty() {
+        return Ok(());
+    }
+    let (earlier, now) = sent.split_at(sent_before);
+    let right =
+        if came_now { now.last() == Some(&reply.body) } else { earlier.contains(&reply.body) };
+    right.then_some(()).ok_or_else(|| "the body is not what the origin sent".into())
+}
+
+fn joined(fields: &[(String, String)], name: &str) -> Option<String> {
+    let lines =
+        fields.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str());
+    let lines: Vec<&str> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
+fn check_field(fields: &[(String, String)], name: &str, wanted: &str) -> Result<(), String> {
+    let Some(value) = joined(fields, name) else {
+        return Err(format!("{name} is missing, expected {wanted:?}"));
+    };
+    let number = |text: &str| text.parse::<u64>().ok();
+    let range = wanted.split_once("..").and_then(|(low, high)| Some(number(low)?..=number(high)?));
+    let right = if wanted == "*" {
+        true
+    } else if let Some(range) = range {
+        number(&value).is_some_and(|value| range.contains(&value))
+    } else if let Some(part) = wanted.strip_prefix("~ ") {
+        value.contains(part)
+    } else if let Some(part) = wanted.strip_prefix("!~ ") {
+        !value.contains(part)
+    } else {
+        value == wanted
+    };
+    right.then_some(()).ok_or_else(|| format!("{name} is {value:?}, expected {wanted:?}"))
+}
+
+fn date(form: &str, shift: i64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+    let then = now.saturating_add_signed(shift);
+    let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(then));
+    if form == "date" {
+        return text;
+    }
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    let parts: Vec<&str> = text.split([' ', ',']).filter(|part| !part.is_empty()).collect();
+    let [weekday, day, month, year, time, _] = parts[..] else { panic!("no date: {text}") };
+    if form == "asctime" {
+        let day = day.trim_start_matches('0');
+        return format!("{weekday} {month} {day:>2} {time} {year}");
+    }
+    let long = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+    let weekday = long.iter().find(|long| long.starts_with(weekday)).expect("a weekday");
+    format!("{weekday}, {day}-{month}-{} {time} GMT", &year[2..])
+}
+
+fn read_reply(from: &mut BufReader<TcpStream>, method: &str) -> io::Result<Reply> {
+    let mut interim = Vec::new();
+    let (status, head) = loop {
+        let head = message::read_head(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let code = head.first.split(' ').nth(1).and_then(|code| code.parse::<u16>().ok());
+        let code = code.ok_or(io::ErrorKind::InvalidData)?;
+        if code >= 200 {
+            break (code, head);
+        }
+        interim.push(head);
+    };
+    let mut body = Vec::new();
+    let mut trailers = Vec::new();
+    if method == "HEAD" || [204, 304].contains(&status) {
+    } else if head.chunked() {
+        trailers = message::read_chunks(from, |bytes| body.extend_from_slice(bytes))?;
+    } else if let Some(length) = head.length() {
+        message::read_exactly(from, length, |bytes| body.extend_from_slice(bytes))?;
+    } else {
+        from.read_to_end(&mut body)?;
+    }
+    let body = String::from_utf8_lossy(&body).into_owned();
+    Ok(Reply { status, head, body, interim, trailers })
+}

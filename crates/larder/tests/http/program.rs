@@ -1,0 +1,76 @@
+//! The program under test, with a small cache in a directory of its own and no other setting.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::origin::Origin;
+
+/// A running `larder serve`. Dropped, it is killed.
+pub struct Larder {
+    child: Child,
+    address: SocketAddr,
+    _directory: TempDir,
+}
+
+/// An address on loopback that was free a moment ago.
+pub fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+    listener.local_addr().expect("a bound address")
+}
+
+/// Waits until something accepts connections at `address`; false when `child` ends or time is up.
+pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline && child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        if TcpStream::connect(address).is_ok() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+impl Larder {
+    /// Starts a reverse proxy for `origin`, or a forward proxy.
+    pub fn start(origin: Option<&Origin>) -> Larder {
+        let directory = TempDir::new().expect("a temporary directory");
+        let (address, admin) = (free_address(), free_address());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.args(["serve", "--listen", &address.to_string(), "--admin", &admin.to_string()]);
+        command.args(["--cache-size", "64M", "--memory", "32M"]);
+        command.arg("--cache").arg(directory.path().join("cache"));
+        if let Some(origin) = origin {
+            command.arg("--reverse").arg(format!("http://{}", origin.address()));
+        }
+        command.current_dir(directory.path()).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program can be started");
+        if !await_listener(&mut child, address) {
+            let _ = child.kill();
+            let mut said = String::new();
+            let _ = child.stderr.take().map(|mut stream| stream.read_to_string(&mut said));
+            panic!("larder did not start; it said:\n{said}");
+        }
+        // Nobody reads what it says from here on; it must not wait for a reader.
+        let mut stderr = child.stderr.take().expect("piped");
+        thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        Larder { child, address, _directory: directory }
+    }
+
+    /// Where it serves.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Larder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

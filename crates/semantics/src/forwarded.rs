@@ -1,0 +1,183 @@
+//! Who asked whom for what before a proxy: `Forwarded` (RFC 7239) and the older `X-Forwarded-For`,
+//! `-Proto` and `-Host`.
+//!
+//! An origin behind a reverse proxy believes these fields, so what a client wrote there itself must
+//! not reach it: anybody could claim any address, and `X-Forwarded-Host` has poisoned many caches.
+//! Only what a trusted proxy in front of us wrote is kept, and ours is added behind it. A forward
+//! proxy speaks for its clients and by default says nothing of them.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// All that is believed of a proxy in front: also what we never write ourselves.
+const CLAIMS: [HeaderName; 6] = [
+    FORWARDED,
+    X_FORWARDED_FOR,
+    X_FORWARDED_PROTO,
+    X_FORWARDED_HOST,
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-real-ip"),
+];
+
+/// A field that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `Forwarded: for=192.0.2.1;host=a.example;proto=http`
+    Forwarded,
+    /// `X-Forwarded-For: 192.0.2.1`
+    For,
+    /// `X-Forwarded-Proto: http`
+    Proto,
+    /// `X-Forwarded-Host: a.example`
+    Host,
+}
+
+impl Field {
+    /// Every field with its name in lower case.
+    pub const NAMES: [(&'static str, Field); 4] = [
+        ("forwarded", Field::Forwarded),
+        ("x-forwarded-for", Field::For),
+        ("x-forwarded-proto", Field::Proto),
+        ("x-forwarded-host", Field::Host),
+    ];
+}
+
+impl FromStr for Field {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Field, String> {
+        let found = Self::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, field)| *field).ok_or_else(|| format!("{name:?} tells nothing of a client"))
+    }
+}
+
+/// What this hop knows of the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Hop<'a> {
+    /// The peer.
+    pub client: IpAddr,
+    /// `host[:port]` as the client named it; empty when it named none.
+    pub host: &'a str,
+    /// The scheme that the client used.
+    pub proto: &'static str,
+}
+
+/// Takes every claim out of a request.
+pub fn remove_claims(request: &mut HeaderMap) {
+    for name in CLAIMS {
+        request.remove(name);
+    }
+}
+
+/// Adds `fields` to a request. Addresses go behind those that are there; of scheme and host the one
+/// that is there stays: the first proxy knows what the client used.
+pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
+    for field in fields {
+        match field {
+            Field::For => append(request, X_FORWARDED_FOR, &hop.client.to_canonical().to_string()),
+            Field::Forwarded => append(request, FORWARDED, &element(hop)),
+            Field::Proto => insert_first(request, X_FORWARDED_PROTO, hop.proto),
+            Field::Host if hop.host.is_empty() => {}
+            Field::Host => insert_first(request, X_FORWARDED_HOST, hop.host),
+        }
+    }
+}
+
+/// A forwarded-element (RFC 7239, 4). An IPv6 address and a host with a port need quotes (6).
+fn element(hop: &Hop<'_>) -> String {
+    let mut text = match hop.client.to_canonical() {
+        IpAddr::V4(address) => format!("for={address}"),
+        IpAddr::V6(address) => format!("for=\"[{address}]\""),
+    };
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if hop.host.bytes().all(is_token) && !hop.host.is_empty() {
+        text.push_str(&format!(";host={}", hop.host));
+    } else if !hop.host.is_empty() && !hop.host.contains(['"', '\\']) {
+        text.push_str(&format!(";host=\"{}\"", hop.host));
+    }
+    text.push_str(";proto=");
+    text.push_str(hop.proto);
+    text
+}
+
+/// Joins what is there and `value` to one line: many origins read but one.
+fn append(request: &mut HeaderMap, name: HeaderName, value: &str) {
+    let mut all: Vec<u8> = Vec::with_capacity(value.len());
+    for line in request.get_all(&name) {
+        all.extend_from_slice(line.as_bytes());
+        all.extend_from_slice(b", ");
+    }
+    all.extend_from_slice(value.as_bytes());
+    if let Ok(value) = HeaderValue::from_bytes(&all) {
+        request.insert(name, value);
+    }
+}
+
+fn insert_first(request: &mut HeaderMap, name: HeaderName, value: &str) {
+    if !request.contains_key(&name)
+        && let Ok(value) = HeaderValue::try_from(value)
+    {
+        request.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    const ALL: [Field; 4] = [Field::Forwarded, Field::For, Field::Proto, Field::Host];
+
+    fn told(before: &[&str], client: &str, host: &str) -> HeaderMap {
+        let mut request = headers(before);
+        let client = client.parse().unwrap();
+        add(&mut request, &Hop { client, host, proto: "http" }, &ALL);
+        request
+    }
+
+    #[test]
+    fn a_hop_is_told_in_every_field() {
+        let expected = headers(&[
+            "Forwarded: for=192.0.2.1;host=a.example;proto=http",
+            "X-Forwarded-For: 192.0.2.1",
+            "X-Forwarded-Proto: http",
+            "X-Forwarded-Host: a.example",
+        ]);
+        assert_eq!(told(&[], "192.0.2.1", "a.example"), expected);
+        assert_eq!(told(&[], "::ffff:192.0.2.1", "a.example"), expected);
+        let six = told(&[], "2001:db8::1", "a.example:81");
+        assert_eq!(six["forwarded"], "for=\"[2001:db8::1]\";host=\"a.example:81\";proto=http");
+        assert_eq!(six["x-forwarded-for"], "2001:db8::1");
+        assert!(!told(&[], "192.0.2.1", "").contains_key("x-forwarded-host"));
+    }
+
+    #[test]
+    fn ours_goes_behind_what_a_trusted_proxy_wrote() {
+        let before = [
+            "Forwarded: for=198.51.100.7",
+            "X-Forwarded-For: 198.51.100.7",
+            "X-Forwarded-For: 198.51.100.8",
+            "X-Forwarded-Proto: https",
+        ];
+        let after = told(&before, "192.0.2.1", "a.example");
+        let (chain, list) = (&after["forwarded"], &after["x-forwarded-for"]);
+        assert_eq!(chain, "for=198.51.100.7, for=192.0.2.1;host=a.example;proto=http");
+        assert_eq!(list, "198.51.100.7, 198.51.100.8, 192.0.2.1");
+        assert_eq!(after["x-forwarded-proto"], "https");
+        assert_eq!(after.get_all("x-forwarded-for").iter().count(), 1);
+    }
+
+    #[test]
+    fn claims_of_others_go() {
+        let mut request =
+            headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Forwarded-Port: 1", "A: b"]);
+        remove_claims(&mut request);
+        assert_eq!(request, headers(&["A: b"]));
+    }
+}
