@@ -9,6 +9,8 @@ const MIB: u64 = 1 << 20;
 const GB: u64 = 1_000_000_000;
 /// Bytes of the Atlas 10K with three times the sectors, in whole mebibytes.
 const ATLAS: u64 = 26_277 * MIB;
+/// Bytes of the smallest drive of UNIFIED, in whole mebibytes.
+const ST320414A: u64 = 19_454 * MIB;
 
 /// What all experiments on stages have in common.
 pub(super) const PARAMETERS: [Parameter; 6] = [
@@ -100,7 +102,7 @@ fn unified(name: &'static str, workload: &'static str, drive: Model, tier: u64) 
         drive,
         tier: tier * MIB,
         disk: 10 * GB,
-        spread: None,
+        spread: Some(ST320414A),
         largest: MIB,
         size: None,
         pace: Pace::AtOnce,
@@ -117,8 +119,8 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Stage> {
         ucfs("PB", "nlanr-pb", 8_547_397, 16),
         ucfs("SJ", "nlanr-sj", 676_836, 16),
         ucfs("UC", "nlanr-uc", 8_107_179, 16),
-        tfs("UCBSep01", "ucb-sep01", 1),
-        tfs("WorldCup98", "worldcup98", 8),
+        tfs("UCB", "ucb-sep01", 1),
+        tfs("World Cup 98", "worldcup98", 8),
         tfs("ClarkNet", "clarknet", 5),
         unified("PolyMix-3, low end", "polymix-3", Model::LowEnd, 100),
         unified("PolyMix-4, low end", "polymix-4", Model::LowEnd, 100),

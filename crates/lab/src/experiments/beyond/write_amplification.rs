@@ -42,7 +42,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             from: "ours",
         },
     ],
-    seconds: [10, 200],
+    seconds: [2, 40],
     run,
 };
 
