@@ -3,11 +3,12 @@
 //! A script (`*.http`, see [`script`]) says what a client asks, what the origin answers and what
 //! the client must get; every test in it cites the section of the RFC that it holds us to. One
 //! program serves all of them at the same time, each below a path of its own, so that those that
-//! wait for something to become stale cost no more than the slowest. `docs/http.md` goes through the RFCs
-//! clause by clause and names the script of each.
+//! wait for something to become stale cost no more than the slowest. `docs/http.md` goes through
+//! the RFCs clause by clause and names the script of each.
 //!
-//! `cargo test -p larder --test http -- --ignored --nocapture` plays the same scripts to nginx and
-//! prints where it differs.
+//! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http nginx -- --nocapture` plays the same
+//! scripts to nginx and prints where it differs, with our reason. `LARDER_HTTP=words` plays only
+//! the tests whose place or name has these words.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +42,6 @@ fn tests() -> Vec<Test> {
             Err(problem) => panic!("{problem}"),
         }
     }
-    // `LARDER_HTTP=words` plays only the tests whose place or name has these words.
     if let Ok(words) = std::env::var("LARDER_HTTP") {
         tests.retain(|test| format!("{} {}", test.place, test.name).contains(&words));
         assert!(!tests.is_empty(), "no test is called {words:?}");

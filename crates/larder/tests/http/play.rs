@@ -176,7 +176,7 @@ impl Player<'_> {
         read_reply(&mut BufReader::new(stream), &exchange.method)
     }
 
-    /// A text with its placeholders filled in.
+    /// A text with its names in braces filled in.
     fn filled(&self, text: &str) -> String {
         let path = format!("/{}", self.id);
         let host =
@@ -185,7 +185,7 @@ impl Player<'_> {
         text = text.replace("{path}", &path).replace("{host}", &host);
         for form in ["date", "rfc850", "asctime"] {
             while let Some(begin) = text.find(&format!("{{{form}")) {
-                let end = begin + text[begin..].find('}').expect("a placeholder ends with }");
+                let end = begin + text[begin..].find('}').expect("what begins with { ends with }");
                 let shift = &text[begin + 1 + form.len()..end];
                 let shift: i64 = if shift.is_empty() { 0 } else { shift.parse().expect("seconds") };
                 text.replace_range(begin..=end, &date(form, shift));
