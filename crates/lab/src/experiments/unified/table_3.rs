@@ -103,9 +103,11 @@ fn why(peaks: [[f64; 2]; 2], varied: &Varied) -> String {
          says can be answered. Squid-2.4 answers {:.0} and {:.0} requests a second on the low-end \
          and the high-end machine (the paper: 50 to 60, 170 to 180), UNIFIED {:.0} and {:.0} (120 \
          to 130, 250 to 300): {:.0}% and {:.0}% more (127%, 57%). {one_disk}\n\nWhat it depends \
-         on, low-end and high-end. Squid: {}. UNIFIED: {}. What holds UNIFIED back is its one \
-         process, which does nothing else while it reads: four of five striped disks are idle. The \
-         paper's own numbers say the same: with five faster disks its peak doubles, not more.",
+         on, low-end and high-end. Squid: {}. UNIFIED: {}. On the high-end machine UNIFIED is held \
+         back by its one process, which does nothing else while it reads: four of five striped \
+         disks are idle. On the low-end one the disk is what is short: beside the reads of hits, \
+         the file system reads a block before it overwrites a part of it, which is what the end of \
+         an object is, as long as the file's chunks are smaller than the file system's blocks.",
         squid[0],
         squid[1],
         unified[0],
