@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
 use proxy::cache::primary_key;
-use semantics::{Meta, Time, Url};
+use semantics::{Meta, StoredHead, Time, Url};
 use serde_json::{Value, json};
 use store::{Condition, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 
@@ -288,24 +288,18 @@ fn describe(url: &Url, object: &ObjectReport) -> Report {
     });
     let mut bad = !object.whole;
     match Meta::decode(&object.meta) {
-        Ok(Meta::Head(head)) => {
-            let ttl = head.packed().ttl(now());
-            let fresh = match ttl {
-                0.. => format!("fresh for another {ttl} s"),
-                _ => format!("stale for {} s", -ttl),
-            };
-            let _ = writeln!(text, "state     {fresh}\n\n{}", head.status());
-            for (name, value) in head.headers() {
-                let _ = writeln!(text, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
-            }
-            let headers: Vec<Value> = head
-                .headers()
-                .iter()
-                .map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())]))
-                .collect();
-            json["ttl"] = json!(ttl);
-            json["status"] = json!(head.status().as_u16());
-            json["headers"] = json!(headers);
+        Ok(Meta::Head(head)) => describe_head(&head, &mut text, &mut json),
+        Ok(Meta::Sparse(sparse)) => {
+            let layout = sparse.layout;
+            let (length, window) = (layout.length, layout.window);
+            let _ = writeln!(text, "parts     of {length} bytes, in windows of {window}");
+            json["parts_of"] = json!(length);
+            json["window"] = json!(window);
+            describe_head(&sparse.head, &mut text, &mut json);
+        }
+        Ok(Meta::Part(part)) => {
+            let _ = writeln!(text, "part      from byte {} on", part.start);
+            json["part_from"] = json!(part.start);
         }
         Ok(Meta::Marker(marker)) => {
             let names: Vec<&str> = marker.names().iter().map(|name| name.as_str()).collect();
@@ -319,6 +313,27 @@ fn describe(url: &Url, object: &ObjectReport) -> Report {
         }
     }
     Report { text, json, bad }
+}
+
+/// Status, freshness and fields of a stored head.
+fn describe_head(head: &StoredHead, text: &mut String, json: &mut Value) {
+    let ttl = head.packed().ttl(now());
+    let fresh = match ttl {
+        0.. => format!("fresh for another {ttl} s"),
+        _ => format!("stale for {} s", -ttl),
+    };
+    let _ = writeln!(text, "state     {fresh}\n\n{}", head.status());
+    for (name, value) in head.headers() {
+        let _ = writeln!(text, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+    }
+    let headers: Vec<Value> = head
+        .headers()
+        .iter()
+        .map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())]))
+        .collect();
+    json["ttl"] = json!(ttl);
+    json["status"] = json!(head.status().as_u16());
+    json["headers"] = json!(headers);
 }
 
 async fn verify(inspector: &Looking<'_>) -> Result<Report, String> {

@@ -851,6 +851,32 @@ pub const SETTINGS: &[Setting] = &[
     )
     .live(),
     Setting::new(
+        "fill.follow-distance",
+        Kind::Size(0, 1 << 40),
+        &["1M"],
+        |c, v| c.fill.follow_distance = Take::take(v),
+        "A range of what is being fetched is waited for when it begins at most this far ahead of \
+         what is there; one further away is asked of the origin.",
+    )
+    .live(),
+    Setting::new(
+        "fill.part-window",
+        Kind::Size(64 * K, 64 << 20),
+        &["1M"],
+        |c, v| c.fill.part_window = Take::take(v),
+        "Of an object that is stored in parts: the stretch of it that one piece may cover.",
+    )
+    .live(),
+    Setting::new(
+        "fill.aligned-from",
+        Kind::Size(0, 1 << 50),
+        &["4M"],
+        |c, v| c.fill.aligned_from = Take::take(v),
+        "What is missing of an object in parts is fetched by whole windows when it is at least \
+         this large.",
+    )
+    .live(),
+    Setting::new(
         "fill.wait",
         TIMEOUT,
         &["20s"],

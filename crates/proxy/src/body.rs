@@ -12,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::account::Account;
 use crate::entry_body::{EntryBody, FillBody, MultipartBody};
 use crate::outcome::Error;
+use crate::parts_body::PartsBody;
 use crate::upstream::UpstreamBody;
 
 /// Where an answer's bytes come from.
@@ -28,6 +29,8 @@ pub(crate) enum Source {
     Multipart(Box<MultipartBody>),
     /// A running fill.
     Fill(Box<FillBody>),
+    /// An object that is there in parts, or a range of one.
+    Parts(Box<PartsBody>),
 }
 
 /// The body of an answer.
@@ -107,6 +110,12 @@ impl AnswerBody {
                     CutShort("the fill broke off")
                 })
             }),
+            Source::Parts(body) => ready!(body.poll(cx)).map(|bytes| {
+                bytes.map(Frame::data).map_err(|why| {
+                    broke(why);
+                    CutShort("a part could not be had")
+                })
+            }),
             Source::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
                 frame.map_err(|error| {
                     broke(error.reason());
@@ -161,6 +170,7 @@ impl Body for AnswerBody {
             Source::Entry(body) => body.left() == 0,
             Source::Multipart(body) => body.left() == 0,
             Source::Fill(body) => body.left() == Some(0),
+            Source::Parts(body) => body.left() == 0,
         }
     }
 
@@ -171,6 +181,7 @@ impl Body for AnswerBody {
             Source::Upstream(body) => body.size_hint(),
             Source::Entry(body) => SizeHint::with_exact(body.left()),
             Source::Multipart(body) => SizeHint::with_exact(body.left()),
+            Source::Parts(body) => SizeHint::with_exact(body.left()),
             Source::Fill(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }

@@ -12,7 +12,8 @@ use device::AnyDevice;
 use http::HeaderMap;
 use http::header::{self, HeaderValue};
 use semantics::packed::Packed;
-use semantics::{Meta, StoredHead, Url, VaryMarker, cache_key};
+use semantics::sparse::Layout;
+use semantics::{Meta, SparseHead, StoredHead, Url, VaryMarker, cache_key};
 use store::{Key, Locality, Lookup};
 
 use crate::clock::TokioClock;
@@ -105,6 +106,8 @@ pub(crate) struct Answer {
     pub marker: Option<VaryMarker>,
     pub entry: Entry,
     pub head: Head,
+    /// It is there in parts only: `entry` has the trunk at most.
+    pub sparse: Option<Layout>,
     opened: RefCell<Option<Opened>>,
 }
 
@@ -115,8 +118,22 @@ pub(crate) struct Opened {
 }
 
 impl Answer {
-    fn new(key: Key, marker: Option<VaryMarker>, entry: Entry, head: Head) -> Rc<Answer> {
-        Rc::new(Answer { key, marker, entry, head, opened: RefCell::new(None) })
+    fn new(key: Key, marker: Option<VaryMarker>, entry: Entry, read: ReadHead) -> Rc<Answer> {
+        let ReadHead { head, sparse } = read;
+        Rc::new(Answer { key, marker, entry, head, sparse, opened: RefCell::new(None) })
+    }
+
+    /// Length of the whole body in bytes.
+    pub fn length(&self) -> u64 {
+        self.sparse.map_or(self.entry.len(), |layout| layout.length)
+    }
+
+    /// The store's metadata for this answer with another head.
+    pub fn encode(&self, head: &StoredHead) -> Bytes {
+        match self.sparse {
+            Some(layout) => SparseHead { layout, head: head.clone() }.encode(),
+            None => head.encode(),
+        }
     }
 
     /// Reads the first piece of a body in pieces, which may be evicted one by one: so that it is
@@ -143,26 +160,45 @@ pub(crate) async fn find(store: &Store, primary: &Key, request: &HeaderMap) -> O
         return Some(Found::Nothing { key: primary.clone(), marker: None });
     };
     let marker = match read(&entry) {
-        Some(Read::Head(head)) => {
+        Some(Read::Head(read)) => {
             let key = primary.clone();
-            return Some(Found::Answer(Answer::new(key, None, entry, head)));
+            return Some(Found::Answer(Answer::new(key, None, entry, read)));
         }
         Some(Read::Marker(marker)) => marker,
         None => return Some(Found::Nothing { key: primary.clone(), marker: None }),
     };
     let key = variant_key(primary, &marker, request)?;
     if let Lookup::Hit(entry) = store.lookup(&key).await
-        && let Some(Read::Head(head)) = read(&entry)
+        && let Some(Read::Head(read)) = read(&entry)
     {
         let marker = Some(marker);
-        return Some(Found::Answer(Answer::new(key, marker, entry, head)));
+        return Some(Found::Answer(Answer::new(key, marker, entry, read)));
     }
     Some(Found::Nothing { key, marker: Some(marker) })
 }
 
+/// The sparse object with this epoch, if it is still what lies under `key`.
+pub(crate) async fn find_sparse(store: &Store, key: &Key, epoch: u128) -> Option<Rc<Answer>> {
+    let Lookup::Hit(entry) = store.lookup(key).await else { return None };
+    let Ok(Meta::Sparse(sparse)) = Meta::decode(entry.meta()) else { return None };
+    let read = ReadHead { head: Head::Own(sparse.head), sparse: Some(sparse.layout) };
+    (sparse.layout.epoch == epoch).then(|| Answer::new(key.clone(), None, entry, read))
+}
+
 enum Read {
-    Head(Head),
+    Head(ReadHead),
     Marker(VaryMarker),
+}
+
+struct ReadHead {
+    head: Head,
+    sparse: Option<Layout>,
+}
+
+impl ReadHead {
+    fn whole(head: Head) -> Read {
+        Read::Head(ReadHead { head, sparse: None })
+    }
 }
 
 /// The metadata of an entry; `None` when it is not ours, or of another version.
@@ -171,11 +207,15 @@ fn read(entry: &Entry) -> Option<Read> {
     if let Some(ready) = attachment.and_then(OnceLock::get)
         && let Ok(ready) = ready.clone().downcast::<Ready>()
     {
-        return Some(Read::Head(Head::Ready(ready)));
+        return Some(ReadHead::whole(Head::Ready(ready)));
     }
     let head = match Meta::decode(entry.meta()) {
         Ok(Meta::Head(head)) => head,
         Ok(Meta::Marker(marker)) => return Some(Read::Marker(marker)),
+        Ok(Meta::Sparse(SparseHead { layout, head })) => {
+            return Some(Read::Head(ReadHead { head: Head::Own(head), sparse: Some(layout) }));
+        }
+        Ok(Meta::Part(_)) => return None,
         Err(error) => {
             log::warn!("a stored object is ignored: {error}");
             return None;
@@ -188,9 +228,9 @@ fn read(entry: &Entry) -> Option<Read> {
             let ready = Arc::new(Ready { head, fields });
             // Another worker may have been faster: its copy is as good.
             let _ = place.set(ready.clone() as Arc<dyn Any + Send + Sync>);
-            Some(Read::Head(Head::Ready(ready)))
+            Some(ReadHead::whole(Head::Ready(ready)))
         }
-        _ => Some(Read::Head(Head::Own(head))),
+        _ => Some(ReadHead::whole(Head::Own(head))),
     }
 }
 

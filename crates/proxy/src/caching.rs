@@ -14,7 +14,7 @@ use semantics::merge::{self, HeadEffect};
 use semantics::reuse::{self, Cause, Fallback, Reuse, StalePermit};
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, MethodClass, RequestFacts, Seconds, StoredHead, VaryMarker, storability,
+    Exchange, MethodClass, RequestFacts, Seconds, StoredHead, VaryMarker, partial, storability,
 };
 use store::{FetchToken, Key, Source as From};
 use tokio::task::spawn_local;
@@ -32,6 +32,7 @@ use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
 use crate::serve;
+use crate::sparse::{Served, Serving};
 use crate::upstream::{Failure, UpstreamBody};
 use crate::visit::Visit;
 
@@ -79,7 +80,10 @@ pub(crate) async fn answer(
             Found::Answer(answer) => {
                 let settings = &visit.options().semantics;
                 let reuse = reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings);
-                count(hit_event(answer.entry.source(), &reuse));
+                // What is there in parts is counted once it is known whether some are missing.
+                if answer.sparse.is_none() || matches!(reuse, Reuse::Validate { .. }) {
+                    count(hit_event(answer.entry.source(), &reuse));
+                }
                 round.stored(answer, reuse, account).await
             }
             Found::Nothing { key, marker } => {
@@ -181,6 +185,9 @@ impl Round<'_> {
         outcome: Outcome,
         account: Account,
     ) -> Turn {
+        if answer.sparse.is_some() {
+            return self.hit_parts(answer, age, outcome, account).await;
+        }
         let reads = self.visit.parts.method == Method::GET && !self.visit.facts.has_range;
         if reads && !answer.open().await {
             log::debug!("the first piece of a stored object is gone");
@@ -191,6 +198,27 @@ impl Round<'_> {
         Turn::Done(reply::from_entry(self.visit, account, status, age, &answer, None))
     }
 
+    /// Serves what is there in parts, and fetches those that are missing.
+    async fn hit_parts(
+        &self,
+        answer: Rc<Answer>,
+        age: Seconds,
+        outcome: Outcome,
+        account: Account,
+    ) -> Turn {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        // A fresh one is named by where its parts come from.
+        let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
+        let answer = &answer;
+        let serving = Serving { visit, store, primary, answer, head: None, age, status };
+        match serving.answer(account).await {
+            Served::Turn(turn) => turn,
+            Served::Lacking(account) => {
+                self.missing(answer.key.clone(), answer.marker.clone(), account).await
+            }
+        }
+    }
+
     /// Nothing is stored.
     async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Account) -> Turn {
         let visit = self.visit;
@@ -199,7 +227,8 @@ impl Round<'_> {
         }
         let fills = &visit.worker().shared.fills;
         let running = fills.running(key.as_bytes()).is_some();
-        if visit.facts.has_range && !running {
+        let ranged = self.is_ranged();
+        if visit.facts.has_range && !visit.facts.is_head && !running && !ranged {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Range)));
         }
         if visit.parts.method == Method::HEAD && !running {
@@ -252,13 +281,13 @@ impl Round<'_> {
         exchange: Exchange,
     ) {
         let settings = &self.visit.options().semantics;
-        let (stored, length) = (answer.head.stored(), answer.entry.len());
+        let (stored, length) = (answer.head.stored(), answer.length());
         let head = match merge::head_effect(stored, length, status, headers, exchange, settings) {
             HeadEffect::Refresh(head) if self.may_keep(&head, answer, exchange) => head,
             HeadEffect::Refresh(_) | HeadEffect::Outdated => stored.clone().expired(),
             HeadEffect::Nothing => return,
         };
-        let kept = self.store.replace_meta(token, &answer.key, &answer.entry, head.encode());
+        let kept = self.store.replace_meta(token, &answer.key, &answer.entry, answer.encode(&head));
         if let Err(refusal) = kept.await {
             log::debug!("what a HEAD told of a stored object was not kept: {refusal}");
         }
@@ -272,6 +301,12 @@ impl Round<'_> {
         let vary = head.vary();
         judged.is_ok()
             && answer.marker.as_ref().map_or(vary == Vary::None, |marker| marker.covers(&vary))
+    }
+
+    /// Whether the answer to this request's range could be kept.
+    fn is_ranged(&self) -> bool {
+        let visit = self.visit;
+        visit.parts.method == Method::GET && partial::asks_for_one(&visit.parts.headers)
     }
 
     /// Joins the running fill of `key`, or begins it.
@@ -305,14 +340,15 @@ impl Round<'_> {
         let role = if began {
             let filler = self.filler(fill, key.clone(), marker, outdated.as_ref(), !alone);
             account.asked(&filler.errand.origin);
-            let interim = filler.errand.interim.clone();
+            let (interim, ranged) = (filler.errand.interim.clone(), filler.ranged);
             spawn_local(filler.run());
-            Role::Leader(interim)
+            Role::Leader { interim, ranged }
         } else {
             visit.worker().observer.count(Event::FollowerJoined, 1);
             Role::Follower
         };
-        let follow = Follow { visit, store: self.store, key, role, outdated, status };
+        let (store, primary) = (self.store, self.primary);
+        let follow = Follow { visit, store, primary, key, role, outdated, status };
         follow.answer(reader, account).await
     }
 
@@ -354,6 +390,9 @@ impl Round<'_> {
         let mut errand = visit.errand();
         // What is stored answers both; a HEAD would bring no body.
         errand.method = Method::GET;
+        // What is stored whole is validated, and fetched anew, as a whole.
+        let ranged =
+            self.is_ranged() && outdated.is_none_or(|outdated| outdated.answer.sparse.is_some());
         Filler {
             worker: visit.worker().clone(),
             context: visit.context.clone(),
@@ -367,6 +406,7 @@ impl Round<'_> {
             request: visit.parts.headers.clone(),
             stale: outdated.map(|outdated| outdated.answer.clone()),
             fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
+            ranged,
             known,
             behind: false,
         }
@@ -403,8 +443,8 @@ pub(crate) async fn keep_post(
     };
     let filler = round.filler(fill, primary.clone(), None, None, false);
     spawn_local(filler.run_answered(response, exchange));
-    let (key, role) = (primary.clone(), Role::Leader(None));
-    let follow = Follow { visit, store, key, role, outdated: None, status };
+    let (key, role) = (primary.clone(), Role::Leader { interim: None, ranged: false });
+    let follow = Follow { visit, store, primary, key, role, outdated: None, status };
     match follow.answer(reader, account).await {
         Turn::Done(response) => response,
         // Its own fill has an answer for whoever began it.

@@ -16,9 +16,11 @@ use store::{Key, Partial, PartialRead, ReadError};
 use tokio::task::spawn_local;
 
 use crate::body::CutShort;
-use crate::cache::{Answer, Body, Opened, Store};
+use crate::cache::{Answer, Body, Entry, Opened, Store};
 use crate::fill::{Next, Reader};
 use crate::outcome::Error;
+use crate::parts::Parts;
+use crate::parts_body::PartsBody;
 use crate::rescue::{Rescue, Rest};
 
 type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -64,6 +66,12 @@ impl EntryBody {
             None => State::Idle(answer.entry.body(range.clone())),
         };
         EntryBody { state, range, rescue, place }
+    }
+
+    /// The bytes `range` of `entry`, which lies under `key` in `store`.
+    pub fn of_entry(store: Store, key: Key, entry: &Entry, range: Range<u64>) -> EntryBody {
+        let state = State::Idle(entry.body(range.clone()));
+        EntryBody { state, range, rescue: None, place: Some((store, key)) }
     }
 
     fn remove(&mut self) {
@@ -136,18 +144,42 @@ impl EntryBody {
 
 /// Several ranges of a stored object (RFC 9110, 14.6).
 pub(crate) struct MultipartBody {
-    store: Option<Store>,
-    answer: Rc<Answer>,
+    whole: Whole,
     frame: Multipart,
     next_part: usize,
-    part: Option<EntryBody>,
+    part: Option<PartBody>,
     left: u64,
 }
 
+/// What the parts are cut from.
+pub(crate) enum Whole {
+    /// An object that is stored whole.
+    Stored(Option<Store>, Rc<Answer>),
+    /// One that is there in parts.
+    Sparse(Rc<Parts>),
+}
+
+/// One part on its way.
+enum PartBody {
+    Stored(EntryBody),
+    Sparse(Box<PartsBody>),
+}
+
+impl PartBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+        match self {
+            PartBody::Stored(body) => body.poll(cx),
+            PartBody::Sparse(body) => body
+                .poll(cx)
+                .map(|next| next.map(|bytes| bytes.map_err(|_| CutShort("a part is gone")))),
+        }
+    }
+}
+
 impl MultipartBody {
-    pub fn new(store: Option<Store>, answer: Rc<Answer>, frame: Multipart) -> MultipartBody {
+    pub fn new(whole: Whole, frame: Multipart) -> MultipartBody {
         let left = frame.total_length();
-        MultipartBody { store, answer, frame, next_part: 0, part: None, left }
+        MultipartBody { whole, frame, next_part: 0, part: None, left }
     }
 
     /// Bytes still to come.
@@ -174,8 +206,16 @@ impl MultipartBody {
         let parts = self.frame.parts();
         if let Some((head, range)) = parts.get(self.next_part) {
             self.next_part += 1;
-            self.part =
-                Some(EntryBody::new(self.store.clone(), &self.answer, range.as_range(), None));
+            let body = match &self.whole {
+                Whole::Stored(store, answer) => {
+                    let range = range.as_range();
+                    PartBody::Stored(EntryBody::new(store.clone(), answer, range, None))
+                }
+                Whole::Sparse(parts) => {
+                    PartBody::Sparse(Box::new(PartsBody::new(parts.clone(), *range, None)))
+                }
+            };
+            self.part = Some(body);
             return Poll::Ready(Some(Ok(head.clone())));
         }
         if self.next_part == parts.len() {
@@ -263,7 +303,7 @@ impl FillBody {
             }
             match ready!(self.reader.poll_next(cx)) {
                 Next::Bytes(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Next::Lagging(partial) => self.read_on(partial),
+                Next::Lagging(partial, at) => self.read_on(partial, at),
                 Next::Broken(Error::Store) if self.go_on_from_origin() => {}
                 Next::Broken(why) => return self.cut(why),
                 Next::End(trailers) => {
@@ -287,9 +327,8 @@ impl FillBody {
         true
     }
 
-    fn read_on(&mut self, partial: Partial) {
+    fn read_on(&mut self, partial: Partial, at: u64) {
         let Some(store) = self.store.clone() else { return };
-        let at = self.reader.at();
         let pause = self.pauses > 0;
         self.lagging = Some(Box::pin(async move {
             if pause {

@@ -27,6 +27,7 @@ use crate::upstream::{Failure, Origin, Outgoing, UpstreamBody};
 use crate::worker::Worker;
 
 /// A request for an upstream.
+#[derive(Clone)]
 pub(crate) struct Errand {
     pub origin: Origin,
     pub method: Method,

@@ -12,15 +12,17 @@
 //! fill broke gets an error, never a clean end. Nobody holds the lock over an await.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semantics::StoredHead;
+use semantics::range::ByteRange;
 use store::{FetchToken, Key, Partial};
 
 use crate::outcome::{Denied, Error};
+use crate::upstream::Failure;
 use crate::windows::Windows;
 
 /// The state of one fill, shared by its task and its readers.
@@ -42,6 +44,8 @@ struct State {
     end: Option<End>,
     /// What lagging readers read from; `None` when the fill is not stored.
     partial: Option<Partial>,
+    /// How many bytes the store was given before those of this fill.
+    before: u64,
     /// The store takes no more of it.
     refused: bool,
     /// One place for each client, from when it joins.
@@ -63,6 +67,20 @@ pub(crate) enum Stage {
     Validated(Arc<Validated>),
     /// A body follows.
     Streaming(Arc<FillHead>),
+    /// 206: the answer is being stored in parts, under this key and epoch.
+    Sparse(Key, u128),
+    /// Of the fill of a gap: these bytes follow.
+    Part(Arc<PartStage>),
+    /// Of the fill of a gap: the origin has no such part. With `true` it has something else now.
+    Absent(bool),
+}
+
+/// What the fill of a gap brings.
+pub(crate) struct PartStage {
+    /// The part of the whole that is this fill's body.
+    pub range: ByteRange,
+    /// Whoever holds it wants what follows, too.
+    pub interest: Weak<()>,
 }
 
 /// Why a fill has no answer, for all who waited.
@@ -72,6 +90,20 @@ pub(crate) struct Failed {
     pub text: String,
     /// An access rule kept the client that began the fill away: others ask for themselves.
     pub denied: Option<Denied>,
+}
+
+impl Failed {
+    /// What clients are told of a request that got no answer.
+    pub fn of(failure: Failure) -> Failed {
+        let status = failure.status();
+        match failure {
+            Failure::Denied(denial) => {
+                let denied = Some(denial.reason);
+                Failed { status, reason: Error::Connect, text: denial.text, denied }
+            }
+            Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
+        }
+    }
 }
 
 /// A successful validation.
@@ -120,8 +152,8 @@ pub(crate) enum Next {
     End(Option<Arc<HeaderMap>>),
     /// The body broke off.
     Broken(Error),
-    /// No longer in the window: read it from the store.
-    Lagging(Partial),
+    /// No longer in the window: read it from the store, at this offset there.
+    Lagging(Partial, u64),
 }
 
 impl Fill {
@@ -136,7 +168,8 @@ impl Fill {
     /// True when a new request may join: nothing was purged since the fetch began, and it did not
     /// fail.
     pub fn joinable(&self) -> bool {
-        !self.token.overtaken() && !matches!(self.lock().stage, Stage::Failed(_))
+        let ended = |stage: &Stage| matches!(stage, Stage::Failed(_) | Stage::Absent(_));
+        !self.token.overtaken() && !ended(&self.lock().stage)
     }
 
     /// Registers a client at the begin of the body, until the [`Reader`] is dropped. `None` when
@@ -170,6 +203,17 @@ impl Fill {
         state.stage = stage;
         state.partial = partial;
         state.wake_readers();
+    }
+
+    /// As [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
+    pub fn publish_behind(&self, stage: Stage, partial: Option<Partial>, before: u64) {
+        self.lock().before = before;
+        self.publish(stage, partial);
+    }
+
+    /// Whether anybody follows.
+    pub fn is_followed(&self) -> bool {
+        self.lock().interested > 0
     }
 
     /// Appends a piece of the body.
@@ -357,7 +401,7 @@ impl Reader {
         }
         if self.at < state.base {
             return Poll::Ready(match &state.partial {
-                Some(partial) => Next::Lagging(partial.clone()),
+                Some(partial) => Next::Lagging(partial.clone(), state.before + self.at),
                 None => Next::Broken(Error::Store),
             });
         }

@@ -3,16 +3,15 @@
 //! missing and nobody is left who wants it.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::Poll;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
-use http_body::{Body, Frame};
+use http_body::Body;
 use semantics::reuse::Fallback;
 use semantics::storability::NotStorable;
 use semantics::vary::Vary;
@@ -28,13 +27,9 @@ use crate::fills::Unshareable;
 use crate::headers::random;
 use crate::metrics::Event;
 use crate::outcome::Error;
-use crate::upstream::{BodyError, Failure, UpstreamBody};
+use crate::sink::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
+use crate::upstream::{Failure, UpstreamBody};
 use crate::worker::{Context, Worker};
-
-type Writer = store::Writer<device::AnyDevice, crate::clock::TokioClock>;
-
-/// Bytes of a body that is not stored which may wait for its readers.
-const UNSTORED_WINDOW: u64 = 128 * 1024;
 
 /// Everything a fill's task needs.
 pub(crate) struct Filler {
@@ -55,6 +50,8 @@ pub(crate) struct Filler {
     pub stale: Option<Rc<Answer>>,
     /// The errors of the origin that must not take the place of what is stored.
     pub fallback: Fallback,
+    /// The client's `Range` is what is to be fetched: the answer may be a part.
+    pub ranged: bool,
     /// Known in the table: further clients may follow.
     pub known: bool,
     /// No client waits: a stale answer was given, this brings the next one.
@@ -67,17 +64,17 @@ pub(crate) fn now() -> Time {
 }
 
 /// Takes a fill out of the table and ends it, however its task ends.
-struct Ending {
+pub(crate) struct Ending {
     worker: Rc<Worker>,
     fill: Arc<Fill>,
     keys: Vec<Bytes>,
     /// What became of it, as it is counted.
-    counted: Event,
+    pub counted: Event,
 }
 
 impl Ending {
     /// New requests no longer find the fill: they find what it stored.
-    fn leave_table(&mut self) {
+    pub fn leave_table(&mut self) {
         for key in self.keys.drain(..) {
             self.worker.shared.fills.remove(&key, &self.fill);
         }
@@ -129,6 +126,9 @@ impl Filler {
         if validated.is_none() && !asks_for_client {
             validators::remove_conditions(fields);
         }
+        if self.ranged {
+            self.ask_for_range(validated.is_some());
+        }
         let mut answer = self.ask().await;
         if let (Ok(response), Some(stale)) = (&answer, validated)
             && response.status() == StatusCode::NOT_MODIFIED
@@ -137,13 +137,19 @@ impl Filler {
             if merge::confirms(stale.head.stored(), response.headers(), exchange) {
                 return self.validated(&stale, answer.ok(), exchange, &mut ending).await;
             }
-            // It speaks of something else: ask for the whole.
+            // It speaks of something else: ask without our conditions.
             validators::remove_conditions(&mut self.errand.headers);
+            if self.ranged {
+                self.ask_for_range(false);
+            }
             answer = self.ask().await;
         }
         match answer {
             Ok(response) if is_final(response.status()) => {
                 let exchange = Exchange { requested, received: now() };
+                if self.ranged && is_about_the_range(response.status()) {
+                    return self.part(response, exchange, &mut ending).await;
+                }
                 self.stream(response, exchange, &mut ending).await;
             }
             Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
@@ -164,15 +170,7 @@ impl Filler {
 
     fn fail(&self, failure: Failure, ending: &mut Ending) {
         ending.leave_table();
-        let status = failure.status();
-        let failed = match failure {
-            Failure::Denied(denial) => {
-                let denied = Some(denial.reason);
-                Failed { status, reason: Error::Connect, text: denial.text, denied }
-            }
-            Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
-        };
-        self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
@@ -208,7 +206,7 @@ impl Filler {
             Err(NotStorable::Authorization) => Ok(()),
             Ok(()) if shareable => {
                 let token = self.fill.token();
-                self.store.replace_meta(token, &self.key, &stale.entry, head.encode()).await
+                self.store.replace_meta(token, &self.key, &stale.entry, stale.encode(&head)).await
             }
             _ => {
                 log::debug!("a 304 forbids to keep what it validates");
@@ -230,7 +228,7 @@ impl Filler {
     }
 
     /// The next clients of this key will fetch for themselves at once.
-    fn not_shareable(&self, why: Unshareable) {
+    pub fn not_shareable(&self, why: Unshareable) {
         let limits = &self.context.options.fill;
         let key = self.key.as_bytes();
         self.worker.shared.fills.set_unshareable(
@@ -281,10 +279,11 @@ impl Filler {
         let stored = writer.is_some();
         let key = self.key.clone();
         let partial = writer.as_ref().map(Writer::partial);
-        let head = FillHead { status, headers, shared, key, stored, length };
-        self.fill.publish(Stage::Streaming(Arc::new(head)), partial);
-        let sink = writer.map_or(Sink::Nowhere, Sink::Open);
-        let (end, counted) = self.carry(body, sink, length).await;
+        let head = Arc::new(FillHead { status, headers, shared, key, stored, length });
+        self.fill.publish(Stage::Streaming(head.clone()), partial);
+        let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
+        let (end, counted) = self.carry(body, &mut sink, length).await;
+        self.keep_trunk(&end, &mut sink, head.shared.as_ref(), length).await;
         ending.counted = counted;
         ending.leave_table();
         self.fill.end(end);
@@ -292,7 +291,7 @@ impl Filler {
 
     /// The head as it is shared, and whether its marker is new. From here on `key` is where such an
     /// answer belongs, stored or not: who came by another one must not get it.
-    fn judge(
+    pub fn judge(
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
@@ -352,6 +351,12 @@ impl Filler {
         if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
             cache::insert_marker(&self.store, token, &self.primary, marker).await?;
         }
+        let hint = self.hint(head, length);
+        self.store.insert(token, &self.key, head.encode(), hint).await
+    }
+
+    /// What the store may know of an object before its body arrives.
+    pub fn hint(&self, head: &StoredHead, length: Option<u64>) -> Hint {
         let html = head.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
             content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")
         });
@@ -359,15 +364,14 @@ impl Filler {
         // Beyond 2106 and before 1970 it is as good as unknown.
         let modified = head.packed().last_modified().map_or(0, |time| time.unix());
         let stamp = u32::try_from(modified).unwrap_or(0);
-        let hint = Hint { size: length, kind, stamp };
-        self.store.insert(token, &self.key, head.encode(), hint).await
+        Hint { size: length, kind, stamp }
     }
 
     /// Carries the body to its end.
-    async fn carry(
+    pub async fn carry(
         &self,
         mut body: UpstreamBody,
-        mut sink: Sink,
+        sink: &mut Sink,
         length: Option<u64>,
     ) -> (End, Event) {
         let limits = &self.context.options.fill;
@@ -375,11 +379,11 @@ impl Filler {
         let mut trailers = None;
         let mut alone_since = None;
         loop {
-            self.let_go(&mut sink).await;
-            if matches!(sink, Sink::Nowhere) {
+            sink.let_go(&self.fill).await;
+            if !sink.stores() {
                 poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
             }
-            let stored = !matches!(sink, Sink::Nowhere);
+            let stored = sink.stores();
             let next = poll_fn(|cx| {
                 let wanted = self.fill.poll_interest(cx);
                 if wanted {
@@ -410,12 +414,12 @@ impl Filler {
             if body.is_end_stream() {
                 // Whoever has the last byte and asks again finds the object in the store.
                 sink.write(piece.clone()).await;
-                self.commit(&mut sink).await;
+                self.commit(sink).await;
                 self.fill.push(piece);
             } else {
                 self.fill.push(piece.clone());
                 sink.write(piece).await;
-                if !matches!(sink, Sink::Nowhere) {
+                if sink.stores() {
                     // The store reads back only whole pieces.
                     let windows = &self.worker.shared.windows;
                     let keep = windows.keep(u64::from(PIECE_MAX), limits.window as u64);
@@ -423,7 +427,7 @@ impl Filler {
                 }
             }
         }
-        self.commit(&mut sink).await;
+        self.commit(sink).await;
         let counted = match sink {
             Sink::Committed => Event::FillStored,
             Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
@@ -434,20 +438,9 @@ impl Filler {
     async fn commit(&self, sink: &mut Sink) {
         if self.fill.token().overtaken() {
             sink.refused(Refusal::Overtaken);
-            self.let_go(sink).await;
+            sink.let_go(&self.fill).await;
         }
         sink.commit().await;
-    }
-
-    /// Gives up what the store took of a body that it refused in the end, once no reader needs it.
-    async fn let_go(&self, sink: &mut Sink) {
-        match std::mem::replace(sink, Sink::Nowhere) {
-            Sink::Refused(writer) => {
-                poll_fn(|cx| self.fill.poll_unstored(cx)).await;
-                drop(writer);
-            }
-            other => *sink = other,
-        }
     }
 
     /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or
@@ -469,71 +462,15 @@ impl Filler {
     }
 }
 
-/// One step of a body.
-enum Step {
-    Data(Bytes),
-    Trailers(HeaderMap),
-    End,
-    Broken(BodyError),
-    Abandoned,
-}
-
-fn next_frame(body: &mut UpstreamBody, cx: &mut TaskContext<'_>) -> Poll<Step> {
-    Pin::new(body).poll_frame(cx).map(|frame| match frame {
-        None => Step::End,
-        Some(Err(error)) => Step::Broken(error),
-        Some(Ok(frame)) => match frame.into_data() {
-            Ok(data) => Step::Data(data),
-            Err(other) => Step::Trailers(Frame::into_trailers(other).unwrap_or_default()),
-        },
-    })
-}
-
-/// Where a body goes besides its readers.
-enum Sink {
-    /// Into the store.
-    Open(Writer),
-    /// The store takes no more, but readers that lag may need what it took.
-    Refused(Writer),
-    /// It is in the store.
-    Committed,
-    /// The answer is not for the store, or the store refused it.
-    Nowhere,
-}
-
-impl Sink {
-    /// Writes a piece; a refusal ends the writing, not the fill.
-    async fn write(&mut self, piece: Bytes) {
-        if let Sink::Open(writer) = self
-            && let Err(refusal) = writer.write(piece).await
-        {
-            self.refused(refusal);
-        }
-    }
-
-    fn refused(&mut self, refusal: Refusal) {
-        log::debug!("no longer stored: {refusal}");
-        match std::mem::replace(self, Sink::Nowhere) {
-            Sink::Open(writer) => *self = Sink::Refused(writer),
-            other => *self = other,
-        }
-    }
-
-    async fn commit(&mut self) {
-        match std::mem::replace(self, Sink::Nowhere) {
-            Sink::Open(writer) => match writer.commit().await {
-                Ok(()) => *self = Sink::Committed,
-                Err(refusal) => log::debug!("not stored in the end: {refusal}"),
-            },
-            other => *self = other,
-        }
-    }
+/// Whether an answer speaks of the range alone, not of the whole.
+fn is_about_the_range(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
 }
 
 fn is_final(status: StatusCode) -> bool {
     !status.is_informational() && status != StatusCode::NOT_MODIFIED
 }
 
-fn new_epoch() -> u128 {
+pub(crate) fn new_epoch() -> u128 {
     u128::from(random()) << 64 | u128::from(random())
 }

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
-use http::{Method, Response, StatusCode};
+use http::{Method, StatusCode};
+use semantics::Seconds;
 use semantics::hop_by_hop;
 use semantics::packed::Flag;
 use semantics::range::{self, Limits, Selection};
@@ -16,9 +17,8 @@ use store::Key;
 use tokio::time::timeout;
 
 use crate::account::Account;
-use crate::answer;
-use crate::body::{AnswerBody, Source};
-use crate::cache::{Answer, Store};
+use crate::body::Source;
+use crate::cache::{self, Answer, Store};
 use crate::cache_status::CacheStatus;
 use crate::caching::{Outdated, Turn};
 use crate::entry_body::FillBody;
@@ -28,12 +28,18 @@ use crate::interim::Interim;
 use crate::outcome::{Bypass, Outcome, Stale};
 use crate::reply::{self, Material, Wanted};
 use crate::rescue::Rescue;
+use crate::sparse::{self, Served, Serving};
 use crate::visit::Visit;
 
 /// Who began the fill.
 pub(crate) enum Role {
     /// This request: it gets whatever comes, 1xx included.
-    Leader(Option<Arc<Interim>>),
+    Leader {
+        /// Where the 1xx answers come.
+        interim: Option<Arc<Interim>>,
+        /// The range of this request is what is fetched.
+        ranged: bool,
+    },
     /// Another one.
     Follower,
 }
@@ -42,6 +48,7 @@ pub(crate) enum Role {
 pub(crate) struct Follow<'a> {
     pub visit: &'a Visit<'a>,
     pub store: &'a Store,
+    pub primary: &'a Key,
     /// The key under which this request looked.
     pub key: Key,
     pub role: Role,
@@ -54,7 +61,7 @@ impl Follow<'_> {
     /// Waits for the head and answers.
     pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
         let stage = match &self.role {
-            Role::Leader(interim) => {
+            Role::Leader { interim, .. } => {
                 let state = &self.visit.connection.state;
                 relay(state, interim.as_deref(), reader.head()).await
             }
@@ -64,18 +71,20 @@ impl Follow<'_> {
             },
         };
         match stage {
-            Stage::Waiting => Turn::Again(account),
-            Stage::Failed(failed) => self.failed(&failed, account),
-            Stage::Validated(validated) => self.validated(&validated, account),
-            Stage::Streaming(head) => self.streaming(&head, reader, account),
+            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Turn::Again(account),
+            Stage::Failed(failed) => self.failed(&failed, account).await,
+            Stage::Validated(validated) => self.validated(&validated, account).await,
+            Stage::Streaming(head) => self.streaming(&head, reader, account).await,
+            // The reader stays until the answer has taken its place.
+            Stage::Sparse(key, epoch) => self.sparse(&key, epoch, account).await,
         }
     }
 
     fn leads(&self) -> bool {
-        matches!(self.role, Role::Leader(_))
+        matches!(self.role, Role::Leader { .. })
     }
 
-    fn failed(&self, failed: &Failed, account: Account) -> Turn {
+    async fn failed(&self, failed: &Failed, mut account: Account) -> Turn {
         if let (Some(denied), false) = (failed.denied, self.leads()) {
             log::debug!("the fill was denied ({denied}) to its own client only");
             return Turn::Again(account);
@@ -84,14 +93,41 @@ impl Follow<'_> {
             && outdated.fallback.on_unreachable
             && failed.denied.is_none()
         {
-            return Turn::Done(self.stale(outdated, Stale::Unreachable, None, account));
+            match self.stale(outdated, Stale::Unreachable, None, account).await {
+                Served::Turn(turn) => return turn,
+                Served::Lacking(returned) => account = returned,
+            }
         }
-        let outcome = failed.denied.map_or(Outcome::Error(failed.reason), Outcome::Denied);
-        let text = format!("{}\n", failed.text.trim_end());
-        Turn::Done(answer::plain(account, failed.status, outcome, text))
+        Turn::Done(sparse::failed_answer(failed, account))
     }
 
-    fn validated(&self, validated: &Validated, account: Account) -> Turn {
+    /// An answer that is being stored in parts. Only who began it may have it whatever its
+    /// freshness; the others find it in the store.
+    async fn sparse(&self, key: &Key, epoch: u128, account: Account) -> Turn {
+        if !self.leads() {
+            return Turn::Again(account);
+        }
+        let Some(answer) = cache::find_sparse(self.store, key, epoch).await else {
+            return past(account, Bypass::Range);
+        };
+        let status = match &self.outdated {
+            Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
+            None => self.status,
+        };
+        let age = answer.head.packed().age(self.visit.now);
+        let serving = Serving { status: Some(status.stored(true)), ..self.serving(&answer, age) };
+        match serving.answer(account).await {
+            Served::Turn(turn) => turn,
+            Served::Lacking(account) => past(account, Bypass::Range),
+        }
+    }
+
+    fn serving<'b>(&'b self, answer: &'b Rc<Answer>, age: Seconds) -> Serving<'b> {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        Serving { visit, store, primary, answer, head: None, age, status: None }
+    }
+
+    async fn validated(&self, validated: &Validated, account: Account) -> Turn {
         let visit = self.visit;
         let Some(outdated) = &self.outdated else { return Turn::Again(account) };
         let packed = validated.head.packed();
@@ -106,15 +142,25 @@ impl Follow<'_> {
         }
         let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
         let (age, head) = (packed.age(visit.now), Some(&validated.head));
+        if outdated.answer.sparse.is_some() {
+            let serving = self.serving(&outdated.answer, age);
+            return match (Serving { head, status: Some(status), ..serving }).answer(account).await {
+                Served::Turn(turn) => turn,
+                Served::Lacking(account) => past(account, Bypass::Range),
+            };
+        }
         Turn::Done(reply::from_entry(visit, account, status, age, &outdated.answer, head))
     }
 
-    fn streaming(&self, head: &Arc<FillHead>, reader: Reader, account: Account) -> Turn {
+    async fn streaming(&self, head: &Arc<FillHead>, reader: Reader, mut account: Account) -> Turn {
         if let Some(outdated) = &self.outdated
             && outdated.fallback.covers(head.status)
         {
             let theirs = Some(head.status);
-            return Turn::Done(self.stale(outdated, Stale::IfError, theirs, account));
+            match self.stale(outdated, Stale::IfError, theirs, account).await {
+                Served::Turn(turn) => return turn,
+                Served::Lacking(returned) => account = returned,
+            }
         }
         if self.leads() {
             let mut status = match &self.outdated {
@@ -194,17 +240,18 @@ impl Follow<'_> {
         Turn::Done(reply::from_material(parts, account, outcome, now, material))
     }
 
-    /// Whether the range that is asked for, if any, is there already: for another one the origin is
-    /// quicker.
+    /// Whether the range that is asked for, if any, is there already or soon: for another one the
+    /// origin is quicker, unless it is what the origin was asked for.
     fn holds_range(&self, head: &FillHead, produced: u64) -> bool {
         let parts = self.visit.parts;
-        if !self.visit.facts.has_range || parts.method != Method::GET {
+        let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
+        if !self.visit.facts.has_range || parts.method != Method::GET || asked_for {
             return true;
         }
         let (Some(length), Some(shared)) = (head.length, &head.shared) else { return false };
-        let limits = Limits::default();
+        let (limits, distance) = (Limits::default(), self.visit.options().fill.follow_distance);
         match range::select(&parts.method, &parts.headers, &shared.selected(), length, limits) {
-            Selection::Single(part) => part.end <= produced,
+            Selection::Single(part) => part.start <= produced.saturating_add(distance),
             Selection::Whole | Selection::Unsatisfiable => true,
             Selection::Multiple(_) => false,
         }
@@ -217,17 +264,22 @@ impl Follow<'_> {
     }
 
     /// Serves what is stored in place of what the origin answered, if it did.
-    fn stale(
+    async fn stale(
         &self,
         outdated: &Outdated,
         why: Stale,
         theirs: Option<StatusCode>,
         account: Account,
-    ) -> Response<AnswerBody> {
+    ) -> Served {
         let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
         status.fwd_status = theirs.map(|status| status.as_u16());
-        let answer: &Rc<Answer> = &outdated.answer;
-        reply::from_entry(self.visit, account, status, outdated.age, answer, None)
+        let (answer, age) = (&outdated.answer, outdated.age);
+        if answer.sparse.is_some() {
+            let serving = self.serving(answer, age);
+            return Serving { status: Some(status), ..serving }.answer_alone(account).await;
+        }
+        let answer = reply::from_entry(self.visit, account, status, age, answer, None);
+        Served::Turn(Turn::Done(answer))
     }
 }
 

@@ -207,6 +207,16 @@ pub struct FillOptions {
     pub unshareable_for: Duration,
     /// Keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
     pub unshareable_keys: usize,
+    /// A client that asks for a range of what is being fetched waits for it when it begins at most
+    /// this many bytes ahead of what is there; for one further away the origin is asked. Default
+    /// 1 MiB.
+    pub follow_distance: u64,
+    /// Bytes of a window of an object that is stored in parts. Each has at most one piece, which is
+    /// always contiguous. Default 1 MiB: at 100 MB/s 10 ms.
+    pub part_window: u32,
+    /// Objects of at least this many bytes are fetched by whole windows from the second range on.
+    /// Default 4 MiB.
+    pub aligned_from: u64,
     /// Time a client waits for the head of another client's fetch before it fetches on its own.
     /// Default 20 s.
     pub wait: Duration,
@@ -218,6 +228,9 @@ impl Default for FillOptions {
             window: 512 * 1024,
             finish_percent: 50,
             finish_rest: 1 << 20,
+            follow_distance: 1 << 20,
+            part_window: 1 << 20,
+            aligned_from: 4 << 20,
             unshareable_for: Duration::from_secs(30),
             unshareable_keys: 16_384,
             wait: Duration::from_secs(20),

@@ -17,7 +17,7 @@ use crate::account::Account;
 use crate::body::{AnswerBody, Source};
 use crate::cache::{Answer, Head};
 use crate::cache_status::CacheStatus;
-use crate::entry_body::{EntryBody, MultipartBody};
+use crate::entry_body::{EntryBody, MultipartBody, Whole};
 use crate::headers::random;
 use crate::outcome::Outcome;
 use crate::rescue::Rescue;
@@ -132,8 +132,7 @@ pub(crate) fn from_entry(
     };
     let status = status.ttl(stored.packed().ttl(now));
     status.append_to(account.pseudonym(), &mut fields);
-    let entry = &answer.entry;
-    let length = entry.len();
+    let length = answer.length();
     let outcome = status.outcome;
     // The common case first, without a box: everything, and in one piece.
     let plain = parts.method == Method::GET
@@ -153,7 +152,8 @@ pub(crate) fn from_entry(
         Wanted::Whole => source(visit, answer, stored, 0..length),
         Wanted::Part(part) => source(visit, answer, stored, part.as_range()),
         Wanted::Parts(frame) => {
-            Source::Multipart(Box::new(MultipartBody::new(visit.store(), answer.clone(), frame)))
+            let whole = Whole::Stored(visit.store(), answer.clone());
+            Source::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
     let material = Material {

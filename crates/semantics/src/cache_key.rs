@@ -4,6 +4,8 @@
 //! primary:  'P', class 'G', length of front (u16), front, URL
 //! variant:  'V', length of primary (u32), primary, epoch (16 bytes),
 //!           per field of the marker: 0 when absent | 1, length (u32), normalised value
+//! part:     'W', length of the object's key (u32), that key (primary or variant),
+//!           epoch (16 bytes), number of the window (u64)
 //! ```
 //!
 //! Every part has its length before it, so different inputs never make the same bytes. What came
@@ -19,6 +21,7 @@ use crate::vary;
 
 const PRIMARY: u8 = b'P';
 const VARIANT: u8 = b'V';
+const PART: u8 = b'W';
 const CLASS_GET: u8 = b'G';
 
 /// The key of the object that `url` names behind `front` (the forward proxy, or a site's name).
@@ -56,6 +59,18 @@ pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Byte
     key.freeze()
 }
 
+/// The key of the part in window `number` of the object under `object`. An object with a new epoch
+/// makes all parts under the old one unreachable.
+pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
+    let mut key = BytesMut::with_capacity(object.len() + 29);
+    key.put_u8(PART);
+    key.put_u32_le(length_of(object));
+    key.put_slice(object);
+    key.put_u128_le(epoch);
+    key.put_u64_le(number);
+    key.freeze()
+}
+
 /// Keys are far below 4 GiB: heads are limited before they get here.
 fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
@@ -74,6 +89,13 @@ pub struct Described<'a> {
 
 /// Reads a key back; `None` when it is none of ours.
 pub fn describe(key: &[u8]) -> Option<Described<'_>> {
+    let key = match key.split_first()? {
+        (&PART, rest) => {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?
+        }
+        _ => key,
+    };
     let (primary, is_variant) = match key.split_first()? {
         (&VARIANT, rest) => {
             let (length, rest) = rest.split_first_chunk::<4>()?;
@@ -140,6 +162,11 @@ mod tests {
         for (key, is_variant) in [(&primary, false), (&variant, true)] {
             let expected = Described { front: "forward", url: "http://a/b?c", is_variant };
             assert_eq!(describe(key), Some(expected));
+        }
+        for whole in [&primary, &variant] {
+            assert_eq!(describe(&part(whole, 9, 3)), describe(whole));
+            assert_ne!(part(whole, 9, 3), part(whole, 9, 4));
+            assert_ne!(part(whole, 9, 3), part(whole, 8, 3));
         }
         for cut in 0..11 {
             assert_eq!(describe(&primary[..cut]), None, "{cut}");

@@ -1,7 +1,8 @@
 //! The rules of HTTP caching (RFC 9110, RFC 9111) for a shared cache, as pure functions.
 //!
 //! The proxy asks, this crate answers: may this answer be stored ([`storability`]), may a stored
-//! one be used for this request ([`reuse`]), which part of it ([`range`]), does the client have it
+//! one be used for this request ([`reuse`]), which part of it ([`range`]), which parts of it may be
+//! put together ([`partial`]), does the client have it
 //! already ([`validators`]), what does a 304 change ([`merge`]), what does an unsafe request make
 //! invalid ([`invalidation`]). Nothing here reads a clock, draws a random number or does I/O: `now`
 //! is an argument, so the same answers come out of the product, of the simulator and of a test.
@@ -39,11 +40,13 @@ pub mod max_forwards;
 pub mod merge;
 pub mod multipart;
 pub mod packed;
+pub mod partial;
 pub mod proxy_status;
 pub mod range;
 pub mod request;
 pub mod reuse;
 pub mod settings;
+pub mod sparse;
 pub mod storability;
 pub mod stored_head;
 pub mod time;
@@ -58,6 +61,7 @@ pub use packed::Packed;
 pub use request::{MethodClass, RequestFacts};
 pub use reuse::Reuse;
 pub use settings::Settings;
+pub use sparse::{PartHead, SparseHead};
 pub use storability::NotStorable;
 pub use stored_head::{Damaged, Meta, StoredHead, VaryMarker};
 pub use time::{Exchange, Seconds, Time};

@@ -1,7 +1,7 @@
-//! What the store keeps beside a body: the head of the response, or a marker that leads to
-//! variants.
+//! What the store keeps beside a body: the head of the response, a marker that leads to variants,
+//! or what is known of a response that is there in parts only ([`crate::sparse`]).
 //!
-//! Both are one byte string, the store's metadata. Reading is strict: damaged bytes are refused as
+//! Each is one byte string, the store's metadata. Reading is strict: damaged bytes are refused as
 //! a whole, never partly believed, and never make the reader panic. All numbers are little-endian.
 //!
 //! ```text
@@ -9,6 +9,9 @@
 //!          per field: length of name (u16), length of value (u32), name, value
 //! marker:  'V', version 1, epoch (16 bytes), number of names (u16),
 //!          per name: length (u16), name
+//! sparse:  'S', version 1, epoch (16 bytes), length of the whole (u64), window (u32),
+//!          then as a head from its facts on
+//! part:    'P', version 1, position of its first byte in the whole (u64)
 //! ```
 
 use std::fmt;
@@ -22,13 +25,16 @@ use crate::date;
 use crate::hop_by_hop;
 use crate::packed::{Flag, Packed};
 use crate::settings::Settings;
+use crate::sparse::{PartHead, SparseHead};
 use crate::time::{Exchange, Seconds};
 use crate::validators::Selected;
 use crate::vary::{self, Vary};
 
 const HEAD: u8 = b'H';
 const MARKER: u8 = b'V';
-const VERSION: u8 = 1;
+pub(crate) const SPARSE: u8 = b'S';
+pub(crate) const PART: u8 = b'P';
+pub(crate) const VERSION: u8 = 1;
 
 /// The bytes are not what this version writes: treat the object as not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,11 +128,20 @@ impl StoredHead {
 
     /// The encoded form.
     pub fn encode(&self) -> Bytes {
-        let fields = self.headers.iter();
-        let size: usize =
-            fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum();
-        let mut out = BytesMut::with_capacity(4 + Packed::LEN + size);
+        let mut out = BytesMut::with_capacity(4 + Packed::LEN + self.fields_size());
         out.put_slice(&[HEAD, VERSION]);
+        self.encode_body(&mut out);
+        out.freeze()
+    }
+
+    /// Bytes that the fields take in the encoded form.
+    pub(crate) fn fields_size(&self) -> usize {
+        let fields = self.headers.iter();
+        fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum()
+    }
+
+    /// The encoded form from the facts on.
+    pub(crate) fn encode_body(&self, out: &mut BytesMut) {
         out.put_slice(&self.packed.encode());
         out.put_u16_le(self.headers.len() as u16);
         for (name, value) in &self.headers {
@@ -135,18 +150,17 @@ impl StoredHead {
             out.put_slice(name.as_str().as_bytes());
             out.put_slice(value.as_bytes());
         }
-        out.freeze()
     }
 
     /// Reads the encoded form.
     pub fn decode(bytes: &Bytes) -> Result<StoredHead, Damaged> {
         match Meta::decode(bytes)? {
             Meta::Head(head) => Ok(head),
-            Meta::Marker(_) => Err(Damaged),
+            Meta::Marker(_) | Meta::Sparse(_) | Meta::Part(_) => Err(Damaged),
         }
     }
 
-    fn decode_body(mut rest: Bytes) -> Result<StoredHead, Damaged> {
+    pub(crate) fn decode_body(mut rest: Bytes) -> Result<StoredHead, Damaged> {
         let facts = take(&mut rest, Packed::LEN)?;
         let facts = facts.as_ref().try_into().map_err(|_| Damaged)?;
         let packed = Packed::decode(facts).ok_or(Damaged)?;
@@ -238,21 +252,27 @@ pub enum Meta {
     Head(StoredHead),
     /// A marker: look under [`crate::cache_key::variant`].
     Marker(VaryMarker),
+    /// A response that is there in parts: look under [`crate::cache_key::part`].
+    Sparse(SparseHead),
+    /// A part of such a response.
+    Part(PartHead),
 }
 
 impl Meta {
-    /// Reads either form. Header values share the memory of `bytes`.
+    /// Reads any form. Header values share the memory of `bytes`.
     pub fn decode(bytes: &Bytes) -> Result<Meta, Damaged> {
         let mut rest = bytes.clone();
         match take(&mut rest, 2)?.as_ref() {
             [HEAD, VERSION] => StoredHead::decode_body(rest).map(Meta::Head),
             [MARKER, VERSION] => VaryMarker::decode_body(rest).map(Meta::Marker),
+            [SPARSE, VERSION] => SparseHead::decode_body(rest).map(Meta::Sparse),
+            [PART, VERSION] => PartHead::decode_body(rest).map(Meta::Part),
             _ => Err(Damaged),
         }
     }
 }
 
-fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
+pub(crate) fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
     if count > rest.len() { Err(Damaged) } else { Ok(rest.split_to(count)) }
 }
 

@@ -138,6 +138,17 @@ impl<D: Device, C: Clock> Writer<D, C> {
         result
     }
 
+    /// As [`Writer::commit`], for a body that broke off: what has come of it is an object of its
+    /// own, with other metadata and whatever length it has.
+    ///
+    /// # Errors
+    /// As for [`Writer::commit`].
+    pub async fn commit_short(mut self, meta: Bytes) -> Result<(), Refusal> {
+        self.hint.size = None;
+        self.meta = meta;
+        self.commit().await
+    }
+
     async fn try_commit(&mut self) -> Result<(), Refusal> {
         if self.hint.size.is_some_and(|size| self.len != size) {
             return Err(Refusal::WrongLength);

@@ -20,6 +20,7 @@ mod fronts;
 mod large;
 mod layouts;
 mod outcomes;
+mod partial;
 mod presets;
 mod process;
 mod restart;

@@ -9,6 +9,7 @@
 //! | `status=N` | status code (200) |
 //! | `cc=TEXT` | `Cache-Control`; `-` for none (`max-age=3600`) |
 //! | `etag=1`, `lm=1` | sends `ETag` or `Last-Modified`, and 304 to a condition that matches |
+//! | `weak=1` | the `ETag` is a weak one |
 //! | `vary=A,B` | sends `Vary`; the body depends on those request headers |
 //! | `h=Name:value` | one more header; may be repeated |
 //! | `how=WORD` | how the body is sent, or what goes wrong, see [`How`] |
@@ -329,7 +330,8 @@ impl Answer {
     fn validate(&mut self, seen: &Seen, version: u64) -> bool {
         let mut current = false;
         if parameter(seen.target(), "etag").is_some() {
-            let tag = format!("\"v{version}-{:x}\"", self.seed & 0xffff);
+            let weak = if parameter(seen.target(), "weak").is_some() { "W/" } else { "" };
+            let tag = format!("{weak}\"v{version}-{:x}\"", self.seed & 0xffff);
             current |= seen.head.get("if-none-match").is_some_and(|m| m.contains(&tag));
             self.headers.push(format!("ETag: {tag}"));
         }
@@ -342,8 +344,13 @@ impl Answer {
         current && ["GET", "HEAD"].contains(&seen.method())
     }
 
-    /// Answers a single range `bytes=A-B` or `bytes=A-` that lies inside.
+    /// Answers a single range `bytes=A-B` or `bytes=A-` that lies inside, unless `If-Range` names
+    /// another version.
     fn range(&mut self, seen: &Seen, size: u64) {
+        let named = |tag: &str| self.headers.iter().any(|line| line == &format!("ETag: {tag}"));
+        if seen.head.get("if-range").is_some_and(|tag| !named(tag)) {
+            return;
+        }
         let Some(range) = seen.head.get("range").and_then(|r| r.strip_prefix("bytes=")) else {
             return;
         };

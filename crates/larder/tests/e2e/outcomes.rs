@@ -186,20 +186,6 @@ fn ranges_are_cut_from_a_stored_whole() {
 }
 
 #[test]
-fn a_range_on_a_miss_goes_to_the_origin_as_it_came_and_is_not_stored() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=200000&etag=1";
-    let url = origin.url(target);
-    for fetches in 1..=2 {
-        let part = larder.send(&get(&url).header("Range", "bytes=100-199"));
-        assert_eq!((part.status, part.len), (206, 100));
-        part.verify_from(target, 100);
-        assert_eq!(origin.fetches(target), fetches);
-    }
-    assert_eq!(origin.requests(target)[0].head.get("range"), Some("bytes=100-199"));
-}
-
-#[test]
 fn the_outcomes_are_counted_in_the_metrics() {
     let (origin, larder) = (Origin::start(), Setup::forward().start());
     let url = origin.url("/page");

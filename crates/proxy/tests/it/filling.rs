@@ -315,7 +315,7 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
 #[test]
 fn a_range_of_a_running_fill_is_served_when_it_is_there() {
     let (origin, pieces) = stepwise();
-    let rig = Rig::forward();
+    let rig = Rig::forward_with(|options| options.fill.follow_distance = 0);
     let url = origin.url("/part");
     let mut first = rig.client();
     first.send(request("GET", &url, ""));

@@ -9,9 +9,10 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use semantics::etag::TagList;
 use semantics::range::{self, Limits, Selection};
+use semantics::sparse::Layout;
 use semantics::{
-    EntityTag, Exchange, Meta, NotStorable, RequestFacts, Settings, StoredHead, Time, Url,
-    VaryMarker, age, date, hop_by_hop, merge, reuse, storability, validators, vary, via,
+    EntityTag, Exchange, Meta, NotStorable, RequestFacts, Settings, SparseHead, StoredHead, Time,
+    Url, VaryMarker, age, date, hop_by_hop, merge, reuse, storability, validators, vary, via,
 };
 
 use crate::seed::{Rng, SeedGuard, seed};
@@ -224,7 +225,12 @@ fn damaged_metadata_is_refused_or_reads_as_something_valid() {
     for round in 0..ROUNDS {
         let response = noisy_headers(&mut rng);
         let head = StoredHead::new(StatusCode::OK, &response, EXCHANGE, &Settings::default());
-        let mut bytes = if round % 4 == 0 { marker.to_vec() } else { head.encode().to_vec() };
+        let layout = Layout { epoch: 5, length: 1 << 30, window: 1 << 20 };
+        let mut bytes = match round % 4 {
+            0 => marker.to_vec(),
+            1 => SparseHead { layout, head }.encode().to_vec(),
+            _ => head.encode().to_vec(),
+        };
         for _ in 0..=rng.below(3) {
             let at = rng.below(bytes.len() as u64) as usize;
             bytes[at] = rng.next() as u8;
@@ -234,6 +240,12 @@ fn damaged_metadata_is_refused_or_reads_as_something_valid() {
             Ok(Meta::Head(head)) => assert_eq!(StoredHead::decode(&head.encode()), Ok(head)),
             Ok(Meta::Marker(marker)) => {
                 assert_eq!(Meta::decode(&marker.encode()), Ok(Meta::Marker(marker)))
+            }
+            Ok(Meta::Sparse(sparse)) => {
+                assert_eq!(Meta::decode(&sparse.encode()), Ok(Meta::Sparse(sparse)))
+            }
+            Ok(Meta::Part(part)) => {
+                assert_eq!(Meta::decode(&part.encode()), Ok(Meta::Part(part)))
             }
             Err(_) => {}
         }

@@ -1,0 +1,371 @@
+//! Objects that are stored in parts: ranges of what is not stored, what is missing and nothing
+//! else, and what broke off.
+
+use std::thread;
+
+use crate::body::mix;
+use crate::client::{Reply, get, request};
+use crate::origin::Origin;
+use crate::runner::{Larder, Setup};
+
+/// Asks for `bytes=first-last` and checks every byte of the part.
+#[track_caller]
+fn part(larder: &Larder, origin: &Origin, target: &str, first: u64, last: u64) -> Reply {
+    let range = format!("bytes={first}-{last}");
+    let reply = larder.send(&get(&origin.url(target)).header("Range", &range));
+    assert!(reply.whole, "cut off after {} bytes: {:?}", reply.len, reply.head);
+    assert_eq!((reply.status, reply.len), (206, last - first + 1), "{range}: {:?}", reply.head);
+    assert!(reply.header("content-range").starts_with(&format!("bytes {first}-{last}/")));
+    reply.verify_from(target, first);
+    reply
+}
+
+/// The ranges that the origin was asked for, in order; `-` for the whole.
+fn asked(origin: &Origin, target: &str) -> Vec<String> {
+    let range = |head: &crate::message::Head| head.get("range").unwrap_or("-").to_owned();
+    origin.requests(target).iter().map(|seen| range(&seen.head)).collect()
+}
+
+#[test]
+fn a_range_of_what_is_not_stored_is_fetched_alone_and_kept() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=200000&etag=1";
+    let first = part(&larder, &origin, target, 100, 9_999);
+    assert_eq!(first.outcome(), "MISS");
+    assert!(first.header("cache-status").contains("stored"), "{:?}", first.head);
+    for (first, last) in [(100, 9_999), (100, 100), (5_000, 5_999), (9_999, 9_999)] {
+        let again = part(&larder, &origin, target, first, last);
+        assert_eq!(again.outcome(), "HIT_RAM", "{first}-{last}");
+        assert!(again.head.get("age").is_some(), "{:?}", again.head);
+    }
+    assert_eq!(asked(&origin, target), ["bytes=100-9999"]);
+}
+
+#[test]
+fn ranges_are_joined_and_a_whole_fetches_only_what_is_missing() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=300000&etag=1";
+    part(&larder, &origin, target, 50_000, 99_999);
+    let beside = part(&larder, &origin, target, 100_000, 149_999);
+    assert_eq!(beside.outcome(), "MISS");
+    assert!(beside.header("cache-status").contains("fwd=partial"), "{:?}", beside.head);
+    assert_eq!(part(&larder, &origin, target, 50_000, 149_999).outcome(), "HIT_RAM");
+    // Half of it is there.
+    assert_eq!(part(&larder, &origin, target, 40_000, 160_000).outcome(), "MISS");
+    let whole = larder.get(&origin.url(target));
+    whole.verify(target);
+    assert_eq!((whole.status, whole.header("content-length")), (200, "300000"));
+    let again = larder.get(&origin.url(target));
+    again.verify(target);
+    assert_eq!(again.outcome(), "HIT_RAM");
+    let expected = [
+        "bytes=50000-99999",
+        "bytes=100000-149999",
+        "bytes=40000-49999",
+        "bytes=150000-160000",
+        "bytes=0-39999",
+        "bytes=160001-299999",
+    ];
+    assert_eq!(asked(&origin, target), expected);
+    for seen in &origin.requests(target)[1..] {
+        assert!(seen.head.get("if-range").is_some(), "{seen:?}");
+    }
+}
+
+#[test]
+fn several_ranges_heads_and_conditions_are_answered_from_parts() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=200000&etag=1";
+    let url = origin.url(target);
+    let first = part(&larder, &origin, target, 0, 99_999);
+    let head = larder.send(&request("HEAD", &url));
+    assert_eq!((head.status, head.header("content-length")), (200, "200000"));
+    assert!(head.head.get("content-range").is_none(), "{:?}", head.head);
+    let tag = first.header("etag").to_owned();
+    let known = larder.send(&get(&url).header("If-None-Match", &tag));
+    assert_eq!((known.status, known.outcome().as_str()), (304, "HIT_RAM"));
+    let several = larder.send(&get(&url).header("Range", "bytes=0-9,50000-50009"));
+    assert_eq!((several.status, several.outcome().as_str()), (206, "HIT_RAM"));
+    assert!(several.header("content-type").starts_with("multipart/byteranges"));
+    let beyond = larder.send(&get(&url).header("Range", "bytes=200000-"));
+    assert_eq!((beyond.status, beyond.header("content-range")), (416, "bytes */200000"));
+    let same = larder.send(&get(&url).header("Range", "bytes=5-6").header("If-Range", &tag));
+    assert_eq!((same.status, same.len), (206, 2));
+    assert_eq!(origin.fetches(target), 1);
+    let other = get(&url).header("Range", "bytes=5-6").header("If-Range", "\"other\"");
+    let other = larder.send(&other);
+    other.verify(target);
+    assert_eq!(other.status, 200);
+    assert_eq!(asked(&origin, target), ["bytes=0-99999", "bytes=100000-199999"]);
+}
+
+#[test]
+fn parts_of_two_versions_never_meet() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    for (number, again) in ["range", "whole"].into_iter().enumerate() {
+        let target = &format!("/page{number}?size=200000&etag=1");
+        part(&larder, &origin, target, 0, 49_999);
+        origin.change(target);
+        // What is there is fresh: it needs no origin.
+        assert_eq!(part(&larder, &origin, target, 0, 9).header("x-version"), "0");
+        if again == "whole" {
+            let whole = larder.get(&origin.url(target));
+            whole.verify(target);
+            assert_eq!((whole.status, whole.header("x-version")), (200, "1"));
+        } else {
+            let across = part(&larder, &origin, target, 40_000, 59_999);
+            assert_eq!(across.header("x-version"), "1");
+        }
+        let first = part(&larder, &origin, target, 0, 59_999);
+        assert_eq!(first.header("x-version"), "1");
+    }
+}
+
+#[test]
+fn what_has_no_strong_validator_is_never_combined() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    for target in ["/weak?size=200000&etag=1&weak=1", "/none?size=200000"] {
+        part(&larder, &origin, target, 100, 199);
+        assert_eq!(part(&larder, &origin, target, 120, 180).outcome(), "HIT_RAM", "{target}");
+        assert_eq!(part(&larder, &origin, target, 200, 299).outcome(), "MISS", "{target}");
+        let across = part(&larder, &origin, target, 150, 250);
+        assert_eq!(across.outcome(), "MISS", "{target}");
+        larder.get(&origin.url(target)).verify(target);
+        let expected = ["bytes=100-199", "bytes=200-299", "bytes=150-250", "-"];
+        assert_eq!(asked(&origin, target), expected);
+        assert_eq!(part(&larder, &origin, target, 100, 299).outcome(), "HIT_RAM", "{target}");
+    }
+}
+
+#[test]
+fn what_must_not_be_stored_is_not_stored_in_parts_either() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    for target in ["/a?cc=no-store&etag=1&size=5000", "/b?cc=private&etag=1&size=5000"] {
+        for fetches in 1..=2 {
+            let reply = part(&larder, &origin, target, 100, 199);
+            assert!(!reply.header("cache-status").contains("stored"), "{:?}", reply.head);
+            assert_eq!(origin.fetches(target), fetches, "{target}");
+        }
+    }
+}
+
+#[test]
+fn an_origin_without_ranges_gives_the_whole_and_the_client_its_part() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=200000&etag=1&ranges=0";
+    assert_eq!(part(&larder, &origin, target, 150_000, 150_099).outcome(), "MISS");
+    let whole = larder.get(&origin.url(target));
+    whole.verify(target);
+    assert!(whole.outcome().starts_with("HIT"), "{:?}", whole.head);
+    assert_eq!(origin.fetches(target), 1);
+}
+
+#[test]
+fn variants_have_parts_of_their_own() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=100000&etag=1&vary=Accept-Language";
+    let ask = |language: &str, range: &str| {
+        let request = get(&origin.url(target)).header("Accept-Language", language);
+        let reply = larder.send(&request.header("Range", range));
+        assert_eq!((reply.status, reply.header("x-variant")), (206, language));
+        reply.verify_from(target, 1_000);
+        reply.outcome()
+    };
+    assert_eq!(ask("de", "bytes=1000-1999"), "MISS");
+    assert_eq!(ask("en", "bytes=1000-1999"), "MISS");
+    assert_eq!(ask("de", "bytes=1000-1499"), "HIT_RAM");
+    assert_eq!(ask("en", "bytes=1000-1499"), "HIT_RAM");
+    assert_eq!(ask("en", "bytes=1000-2499"), "MISS");
+    assert_eq!(ask("en", "bytes=1000-2499"), "HIT_RAM");
+    assert_eq!(origin.fetches(target), 3);
+}
+
+#[test]
+fn stale_parts_are_validated() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=100000&etag=1&cc=max-age=0";
+    part(&larder, &origin, target, 0, 999);
+    assert_eq!(part(&larder, &origin, target, 0, 999).outcome(), "REVALIDATED");
+    let longer = part(&larder, &origin, target, 500, 1_999);
+    assert_eq!(longer.outcome(), "REVALIDATED");
+    let asked = origin.requests(target);
+    assert_eq!(asked[1].head.get("range"), Some("bytes=0-999"));
+    assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
+    assert_eq!(asked[3].head.get("range"), Some("bytes=1000-1999"));
+    origin.change(target);
+    let changed = part(&larder, &origin, target, 0, 999);
+    assert_eq!((changed.outcome().as_str(), changed.header("x-version")), ("REFRESHED", "1"));
+    assert_eq!(origin.fetches(target), 5);
+}
+
+#[test]
+fn a_purge_takes_all_parts() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/film?size=5000000&etag=1";
+    for start in [0, 1_500_000, 4_000_000] {
+        part(&larder, &origin, target, start, start + 9_999);
+    }
+    assert!(larder.purge(&origin.url(target)));
+    let before = origin.fetches(target);
+    for start in [0, 1_500_000, 4_000_000] {
+        assert_eq!(part(&larder, &origin, target, start, start + 9_999).outcome(), "MISS");
+    }
+    assert_eq!(origin.fetches(target), before + 3);
+}
+
+#[test]
+fn an_unsafe_method_takes_all_parts() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/item?size=50000&etag=1";
+    part(&larder, &origin, target, 0, 999);
+    larder.send(&request("POST", &origin.url(target)).body(b"new"));
+    origin.change(target);
+    let after = part(&larder, &origin, target, 0, 999);
+    assert_eq!((after.outcome().as_str(), after.header("x-version")), ("MISS", "1"));
+}
+
+#[test]
+fn parts_of_large_objects_are_fetched_by_windows() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/film?size=8000000&etag=1";
+    part(&larder, &origin, target, 3_000_000, 3_000_999);
+    // The first as it was asked for, then up to the window's edge.
+    part(&larder, &origin, target, 3_001_000, 3_001_999);
+    // The fetch may still be on its way to the edge.
+    assert!(part(&larder, &origin, target, 3_100_000, 3_140_000).outcome().starts_with("HIT"));
+    part(&larder, &origin, target, 5_000_000, 6_400_000);
+    let expected = ["bytes=3000000-3000999", "bytes=3001000-3145727", "bytes=4194304-7340031"];
+    assert_eq!(asked(&origin, target), expected);
+    assert!(part(&larder, &origin, target, 4_200_000, 6_400_000).outcome().starts_with("HIT"));
+    let whole = larder.get(&origin.url(target));
+    whole.verify(target);
+    larder.get(&origin.url(target)).verify(target);
+    let expected = ["bytes=0-2097151", "bytes=2097152-2999999"];
+    let rest = &asked(&origin, target)[3..];
+    assert!(rest.iter().all(|range| range != "-"), "{rest:?}");
+    assert_eq!(&rest[..2], expected);
+}
+
+#[test]
+fn what_was_durable_survives_a_kill() {
+    let setup = Setup::forward();
+    let origin = Origin::start();
+    let target = "/film?size=3000000&etag=1";
+    let larder = setup.start();
+    part(&larder, &origin, target, 100_000, 199_999);
+    part(&larder, &origin, target, 2_500_000, 2_599_999);
+    // The durability bound is a second.
+    thread::sleep(std::time::Duration::from_secs(3));
+    larder.kill();
+    let larder = setup.start();
+    let again = part(&larder, &origin, target, 100_000, 199_999);
+    assert_eq!(again.outcome(), "HIT_DISK");
+    assert!(part(&larder, &origin, target, 2_500_000, 2_599_999).outcome().starts_with("HIT"));
+    larder.get(&origin.url(target)).verify(target);
+    let asked = asked(&origin, target);
+    assert!(asked.iter().all(|range| range != "-"), "{asked:?}");
+}
+
+#[test]
+fn a_whole_that_broke_off_is_resumed() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/film?size=3000000&etag=1&how=short";
+    let cut = larder.get(&origin.url(target));
+    assert!(!cut.whole, "{:?}", cut.head);
+    cut.verify_from(target, 0);
+    assert!(part(&larder, &origin, target, 0, 999_999).outcome().starts_with("HIT"));
+    // Each attempt brings half of what is asked for, and none of it twice.
+    let next = larder.get(&origin.url(target));
+    next.verify_from(target, 0);
+    let resumed = &origin.requests(target)[1].head;
+    assert_eq!(resumed.get("range"), Some("bytes=1500000-2999999"));
+    assert!(resumed.get("if-range").is_some(), "{resumed:?}");
+    origin.change(target);
+    let changed = larder.get(&origin.url(target));
+    changed.verify_from(target, 0);
+}
+
+#[test]
+fn a_far_range_does_not_wait_for_a_running_fetch() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/film?size=8000000&etag=1&gate=half";
+    let url = origin.url(target);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| larder.get(&url));
+        origin.await_fetches(target, 1);
+        // Half of a part of 1,000 bytes waits at the same gate; its head does not.
+        let mut second = larder.connect();
+        second.send(&get(&url).header("Range", "bytes=7000000-7000999").bytes()).unwrap();
+        origin.await_fetches(target, 2);
+        let head = second.read_head().unwrap();
+        origin.open("half");
+        let second = second.read_body("GET", head).unwrap();
+        assert_eq!((second.status, second.len), (206, 1000));
+        second.verify_from(target, 7_000_000);
+        first.join().unwrap().verify(target);
+    });
+    assert_eq!(origin.requests(target)[1].head.get("range"), Some("bytes=7000000-7000999"));
+}
+
+#[test]
+fn the_same_range_at_once_is_fetched_once() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/film?size=8000000&etag=1&headgate=go";
+    thread::scope(|scope| {
+        let asking: Vec<_> = (0..6)
+            .map(|_| scope.spawn(|| part(&larder, &origin, target, 2_000_000, 2_999_999)))
+            .collect();
+        origin.await_fetches(target, 1);
+        thread::sleep(std::time::Duration::from_millis(300));
+        origin.open("go");
+        for thread in asking {
+            thread.join().unwrap();
+        }
+    });
+    assert_eq!(origin.fetches(target), 1);
+}
+
+#[test]
+fn random_ranges_are_right_byte_by_byte() {
+    let seed = std::env::var("LARDER_SEED").ok().and_then(|text| text.parse().ok());
+    let seed: u64 = seed.unwrap_or_else(|| mix(u64::from(std::process::id()) ^ 0x7061_7274));
+    println!("LARDER_SEED={seed}");
+    let origin = Origin::start();
+    // Memory for a fraction, and a disk that must evict.
+    let setup = Setup::forward().flag("memory", "16M").flag("cache-size", "48M");
+    let larder = setup.start();
+    let targets = ["/a?size=20000000&etag=1", "/b?size=20000000&etag=1", "/c?size=3000000&etag=1"];
+    thread::scope(|scope| {
+        for client in 0..3 {
+            let (larder, origin) = (&larder, &origin);
+            scope.spawn(move || {
+                let mut state = seed.wrapping_add(client);
+                let mut below = |bound: u64| {
+                    state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                    mix(state) % bound
+                };
+                for _ in 0..60 {
+                    let target = targets[below(3) as usize];
+                    let size = crate::origin::size_of(target);
+                    if below(30) == 0 {
+                        origin.change(target);
+                    }
+                    let longest = [1, 1_000, 100_000, 3_000_000][below(4) as usize];
+                    let first = below(size);
+                    let last = (first + below(longest)).min(size - 1);
+                    let range = format!("bytes={first}-{last}");
+                    let request = get(&origin.url(target)).header("Range", &range);
+                    let reply = request.send(larder.address());
+                    assert_eq!(reply.status, 206, "{target} {range}: {:?}", reply.head);
+                    // Each answer is of one version, whole or cut: never of two.
+                    reply.verify_from(target, first);
+                    assert!(reply.len <= last - first + 1);
+                }
+            });
+        }
+    });
+    for target in targets {
+        let reply = larder.get(&origin.url(target));
+        reply.verify_from(target, 0);
+    }
+}
