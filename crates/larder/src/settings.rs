@@ -864,7 +864,7 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Size(64 * K, 64 << 20),
         &["1M"],
         |c, v| c.fill.part_window = Take::take(v),
-        "Of an object that is stored in parts: the stretch of it that one piece may cover.",
+        "Of an object that is stored in parts: the stretch of it that one part may cover.",
     )
     .live(),
     Setting::new(
