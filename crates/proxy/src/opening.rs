@@ -54,11 +54,15 @@ impl Filler {
         let Some((part, stored, new_marker)) = found else {
             return self.pass_part(head.status, head.headers, body, ending).await;
         };
-        let layout = Layout {
-            epoch: new_epoch(),
-            length: part.length,
-            window: self.context.options.fill.part_window,
+        let window = match partial::combines(&stored) {
+            true => Some(self.context.options.fill.part_window),
+            // Nothing will ever be put beside it: one window for all of it.
+            false => u32::try_from(part.length).ok(),
         };
+        let Some(window) = window else {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        };
+        let layout = Layout { epoch: new_epoch(), length: part.length, window };
         // Before it is stored: what is removed from now on is not stored again.
         let token = self.store.begin_fetch(&self.primary);
         let sparse = SparseHead { layout, head: stored };

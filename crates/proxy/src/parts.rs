@@ -206,6 +206,8 @@ impl Parts {
             let running = self.worker.shared.fills.running(key.as_bytes());
             let (fill, began) = match running.filter(|_| !alone) {
                 Some(fill) => (fill, None),
+                // It may have been stored between the two looks.
+                None if !partial::combines(&self.head) => continue,
                 None => {
                     let Some(gap) = self.gap(at, end).await else { continue };
                     self.begin(key, gap, alone)

@@ -85,15 +85,17 @@ impl Serving<'_> {
             From::Disk => Outcome::HitDisk,
         });
         if let Some(Missing { from, range }) = missing {
-            if !may_ask || !partial::combines(&parts.head) {
+            if !may_ask {
                 return Served::Lacking(account);
             }
             if let Some(why) = self.forbidden() {
                 return Served::Turn(why(account));
             }
-            account.asked(&parts.errand.origin);
             match parts.open(from, range.end).await {
                 Ok(segment) => {
+                    if segment.from == Provenance::Fetched {
+                        account.asked(&parts.errand.origin);
+                    }
                     status = match segment.from {
                         Provenance::Fetched => {
                             CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial).stored(true)
@@ -103,6 +105,8 @@ impl Serving<'_> {
                     };
                     ahead = Some((from, segment));
                 }
+                // What is there is of use for what lies within it only.
+                Err(_) if !partial::combines(&parts.head) => return Served::Lacking(account),
                 Err(lack) => return Served::Turn(lacking(lack, account)),
             }
         }
