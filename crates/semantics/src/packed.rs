@@ -42,7 +42,7 @@ pub enum Flag {
     NoCache = 1 << 3,
     /// A well-formed strong `ETag`.
     StrongEtag = 1 << 4,
-    /// A well-formed weak `ETag`.
+    /// A well-formed weak `ETag`, or one without its quotes.
     WeakEtag = 1 << 5,
     /// A readable `Last-Modified`.
     LastModified = 1 << 6,
@@ -240,12 +240,15 @@ fn directive_flags(directives: &ResponseDirectives) -> u32 {
 }
 
 fn validator_flags(headers: &HeaderMap, modified: Option<Time>, received: Time) -> u32 {
-    let etag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+    let text = headers.get(ETAG).filter(|value| !value.is_empty());
+    let etag = text.and_then(|value| EntityTag::parse(value.as_bytes()));
+    // A tag without its quotes can be asked with and proves nothing.
+    let weak = etag.map_or(text.is_some(), |tag| tag.weak);
     // A Date that we would have to make up ourselves says nothing of the origin's clock.
     let date = date::of_field(headers, &DATE, received);
     let strong = matches!((modified, date), (Some(modified), Some(date)) if modified < date);
     flag_if(etag.is_some_and(|tag| !tag.weak), Flag::StrongEtag)
-        | flag_if(etag.is_some_and(|tag| tag.weak), Flag::WeakEtag)
+        | flag_if(weak, Flag::WeakEtag)
         | flag_if(modified.is_some(), Flag::LastModified)
         | flag_if(strong, Flag::StrongLastModified)
 }
@@ -260,7 +263,7 @@ mod tests {
         let date = format!("Date: {NOW_DATE}");
         let modified = format!("Last-Modified: {EARLIER_DATE}");
         let just_now = format!("Last-Modified: {NOW_DATE}");
-        let cases: [(&[&str], &[Flag]); 16] = [
+        let cases: [(&[&str], &[Flag]); 17] = [
             (&["Cache-Control: must-revalidate"], &[Flag::MustRevalidate, Flag::Shareable]),
             (&["Cache-Control: proxy-revalidate"], &[Flag::ProxyRevalidate]),
             (&["Cache-Control: s-maxage=5"], &[Flag::SMaxAge, Flag::Shareable]),
@@ -272,7 +275,8 @@ mod tests {
             (&["Cache-Control: stale-if-error=5"], &[Flag::StaleIfError]),
             (&["ETag: \"a\""], &[Flag::StrongEtag]),
             (&["ETag: W/\"a\""], &[Flag::WeakEtag]),
-            (&["ETag: a"], &[]),
+            (&["ETag: a"], &[Flag::WeakEtag]),
+            (&["ETag:"], &[]),
             (&["Vary: Accept"], &[Flag::Varies]),
             (&[&modified], &[Flag::LastModified, Flag::Heuristic]),
             (&[&just_now, &date], &[Flag::LastModified]),

@@ -48,8 +48,7 @@ impl<'a> Selected<'a> {
     /// Its entity tag as it stands there. Not a few servers forget the quotes and still know their
     /// tag when they see it again: it proves nothing to us, but they can be asked with it.
     fn text_of_etag(&self) -> Option<&'a HeaderValue> {
-        let mut lines = self.headers.get_all(ETAG).iter();
-        lines.next().filter(|value| !value.is_empty() && lines.next().is_none())
+        self.headers.get(ETAG).filter(|value| !value.is_empty())
     }
 
     /// Its `Last-Modified`, when readable.

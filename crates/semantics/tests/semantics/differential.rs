@@ -290,7 +290,7 @@ const STORING: [Explanation; 9] = [
 ];
 
 /// About reuse: applies when both store and exactly one serves the later request without asking.
-const REUSE: [Explanation; 17] = [
+const REUSE: [Explanation; 18] = [
     Explanation {
         what: "the age counts from Date too",
         section: "RFC 9111, 4.2.3",
@@ -391,6 +391,11 @@ const REUSE: [Explanation; 17] = [
             let unreadable = ["max-age=x", "min-fresh=x", "max-stale=x"];
             !verdicts.ours_serves && unreadable.iter().any(|text| case.second_says(text))
         },
+    },
+    Explanation {
+        what: "max-age=0 is a reload: ages are rounded down, what is stored is older",
+        section: "RFC 9111, 5.2.1.1",
+        applies: |case, verdicts| !verdicts.ours_serves && case.second_says("max-age=0"),
     },
     Explanation {
         what: "stale-while-revalidate permits stale use; max-stale=N includes N",
