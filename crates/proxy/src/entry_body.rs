@@ -161,7 +161,7 @@ pub(crate) enum Whole {
 
 /// One part on its way.
 enum PartBody {
-    Stored(EntryBody),
+    Stored(Box<EntryBody>),
     Sparse(Box<PartsBody>),
 }
 
@@ -209,7 +209,7 @@ impl MultipartBody {
             let body = match &self.whole {
                 Whole::Stored(store, answer) => {
                     let range = range.as_range();
-                    PartBody::Stored(EntryBody::new(store.clone(), answer, range, None))
+                    PartBody::Stored(Box::new(EntryBody::new(store.clone(), answer, range, None)))
                 }
                 Whole::Sparse(parts) => {
                     PartBody::Sparse(Box::new(PartsBody::new(parts.clone(), *range, None)))

@@ -186,7 +186,8 @@ mod tests {
     #[test]
     fn a_part_says_exactly_where_it_belongs() {
         let part = |start, end, length| Ok(Received { range: bytes(start, end), length });
-        let cases: [(&[&str], Option<u64>, Result<Received, NotAPart>); 17] = [
+        type Case<'a> = (&'a [&'a str], Option<u64>, Result<Received, NotAPart>);
+        let cases: [Case; 17] = [
             (&["Content-Range: bytes 0-4/10"], Some(5), part(0, 5, 10)),
             (&["Content-Range: Bytes 5-9/10"], None, part(5, 10, 10)),
             (&["Content-Range: bytes  5-9/10"], None, part(5, 10, 10)),

@@ -329,7 +329,7 @@ fn the_same_range_at_once_is_fetched_once() {
 fn random_ranges_are_right_byte_by_byte() {
     let seed = std::env::var("LARDER_SEED").ok().and_then(|text| text.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| mix(u64::from(std::process::id()) ^ 0x7061_7274));
-    println!("LARDER_SEED={seed}");
+    eprintln!("replay with LARDER_SEED={seed}");
     let origin = Origin::start();
     // Memory for a fraction, and a disk that must evict.
     let setup = Setup::forward().flag("memory", "16M").flag("cache-size", "48M");
