@@ -66,13 +66,6 @@ impl Filler {
         // Before it is stored: what is removed from now on is not stored again.
         let token = self.store.begin_fetch(&self.primary);
         let sparse = SparseHead { layout, head: stored };
-        if let Err(refusal) = self.store_sparse(&sparse, new_marker).await {
-            log::debug!("a part is not stored: {refusal}");
-            return self.pass_part(head.status, head.headers, body, ending).await;
-        }
-        if !sparse.head.packed().is_fresh(exchange.received) {
-            self.not_shareable(Unshareable::NotFresh);
-        }
         let mut errand = self.errand.clone();
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
@@ -86,14 +79,25 @@ impl Filler {
             primary: self.primary.clone(),
             token,
             layout,
-            head: sparse.head,
+            head: sparse.head.clone(),
             trunk: None,
             trunk_is_lost: Cell::new(false),
         });
-        ending.counted = Event::FillStored;
-        let Some((key, fill)) = parts.next_fill(part.range.start) else { return };
+        // Others find the object as soon as it is stored: by then its fill is known.
+        let Some((key, fill)) = parts.next_fill(part.range.start) else {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        };
         let interest = Arc::new(());
         let filler = GapFiller::new(parts, part.range, &interest, fill.clone(), key);
+        if let Err(refusal) = self.store_sparse(&sparse, new_marker).await {
+            log::debug!("a part is not stored: {refusal}");
+            drop(filler);
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        }
+        if !sparse.head.packed().is_fresh(exchange.received) {
+            self.not_shareable(Unshareable::NotFresh);
+        }
+        ending.counted = Event::FillStored;
         // Until the client that began this has joined, the window and what follows are wanted.
         let leader = fill.join();
         self.fill.publish(Stage::Sparse(self.key.clone(), layout.epoch), None);
