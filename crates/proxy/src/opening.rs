@@ -63,26 +63,8 @@ impl Filler {
             return self.pass_part(head.status, head.headers, body, ending).await;
         };
         let layout = Layout { epoch: new_epoch(), length: part.length, window };
-        // Before it is stored: what is removed from now on is not stored again.
-        let token = self.store.begin_fetch(&self.primary);
         let sparse = SparseHead { layout, head: stored };
-        let mut errand = self.errand.clone();
-        errand.interim = None;
-        validators::remove_conditions(&mut errand.headers);
-        let parts = Rc::new(Parts {
-            worker: self.worker.clone(),
-            context: self.context.clone(),
-            store: self.store.clone(),
-            errand,
-            facts: self.facts.clone(),
-            key: self.key.clone(),
-            primary: self.primary.clone(),
-            token,
-            layout,
-            head: sparse.head.clone(),
-            trunk: None,
-            trunk_is_lost: Cell::new(false),
-        });
+        let parts = self.parts(&sparse);
         // Others find the object as soon as it is stored: by then its fill is known.
         let Some((key, fill)) = parts.next_fill(part.range.start) else {
             return self.pass_part(head.status, head.headers, body, ending).await;
@@ -112,6 +94,28 @@ impl Filler {
             drop((leader, interest));
         });
         filler.carry(body).await;
+    }
+
+    /// The parts of an object that is about to be stored: what is removed from now on is not stored
+    /// again.
+    fn parts(&self, sparse: &SparseHead) -> Rc<Parts> {
+        let mut errand = self.errand.clone();
+        errand.interim = None;
+        validators::remove_conditions(&mut errand.headers);
+        Rc::new(Parts {
+            worker: self.worker.clone(),
+            context: self.context.clone(),
+            store: self.store.clone(),
+            errand,
+            facts: self.facts.clone(),
+            key: self.key.clone(),
+            primary: self.primary.clone(),
+            token: self.store.begin_fetch(&self.primary),
+            layout: sparse.layout,
+            head: sparse.head.clone(),
+            trunk: None,
+            trunk_is_lost: Cell::new(false),
+        })
     }
 
     /// The part that a 206 brings, its head as the whole would have it, and whether its marker is
