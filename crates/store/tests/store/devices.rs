@@ -19,7 +19,7 @@ fn key(number: u64) -> Key {
 
 fn formatted() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
-    let entropy = [fastrand::u8(..); 48];
+    let entropy = std::array::from_fn(|_| fastrand::u8(..));
     let options = FormatOptions::default();
     let mut format = pin!(store::format(&memory, &options, entropy, 1));
     let mut context = Context::from_waker(Waker::noop());
