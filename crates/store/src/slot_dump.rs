@@ -92,7 +92,7 @@ fn entry(from: &mut Decoder<'_>, slots: u32) -> Option<(FoundRecord, bool)> {
         return None;
     }
     let listed = Listed { digest, sequence, run, len, kind };
-    Some((FoundRecord { listed, further, target: (0, 0) }, refreshed))
+    Some((FoundRecord { listed, further, target: (0, 0), unfinished: false }, refreshed))
 }
 
 fn run(from: &mut Decoder<'_>, slots: u32) -> Option<Run> {

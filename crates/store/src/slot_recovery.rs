@@ -41,6 +41,8 @@ pub(crate) struct FoundRecord {
     pub(crate) further: Vec<Run>,
     /// Metadata: position and sequence number of their object's record.
     pub(crate) target: (u32, u64),
+    /// Its body was still being written when the process ended.
+    pub(crate) unfinished: bool,
 }
 
 /// What is left to be read, and what was found on the way.
@@ -53,13 +55,17 @@ pub(crate) struct SlotScan {
     skip_to: u32,
     /// Metadata, whose objects may still turn up.
     metas: Vec<FoundRecord>,
+    /// Records whose body never came. They count until all is read, so that nothing that they
+    /// superseded takes their place, and then go.
+    unfinished: Vec<Listed>,
     told_at: Nanos,
 }
 
 impl SlotScan {
     /// A scan of `slots` slots that has read nothing yet.
     pub(crate) fn new(image: SlotImage, slots: u32, now: Nanos) -> SlotScan {
-        SlotScan { image, slots, window: 0, skip_to: 0, metas: Vec::new(), told_at: now }
+        let (metas, unfinished) = (Vec::new(), Vec::new());
+        SlotScan { image, slots, window: 0, skip_to: 0, metas, unfinished, told_at: now }
     }
 
     /// Windows that there are.
@@ -78,6 +84,9 @@ impl SlotScan {
             let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&digest));
             if removed.is_some_and(|sequence| record.listed.sequence < *sequence) {
                 continue;
+            }
+            if record.unfinished {
+                self.unfinished.push(record.listed);
             }
             match record.listed.kind {
                 RecordKind::Meta => self.metas.push(record),
@@ -112,9 +121,13 @@ impl SlotScan {
                 self.image.lacks_meta(position, object.sequence, meta)
             })
             .collect();
-        for object in lacking {
-            core.forget_record(object.kind, &object.digest, object.run.first);
-            core.kill_at(object.run.first);
+        for record in lacking.iter().chain(&self.unfinished) {
+            let position = record.run.first;
+            let listed = core.space.slots().and_then(|space| space.listed(position));
+            if listed.is_some_and(|listed| listed.sequence == record.sequence) {
+                core.forget_record(record.kind, &record.digest, position);
+                core.kill_at(position);
+            }
         }
     }
 }
@@ -216,12 +229,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
             if !lives || outline.len > SizeClass::MAX_LEN as usize {
                 continue;
             }
-            let here = outline.chain.slots == 0 && bytes.len() - at >= outline.head_len;
+            // Up to there it had been flushed when the checkpoint was made.
+            let young = outline.incarnation > scan.image.reached;
+            let needed = if young { outline.len } else { outline.head_len };
+            let here = outline.chain.slots == 0 && bytes.len() - at >= needed;
             let record = if here {
                 let run = run_of(areas, number, outline.len);
-                verified(&self.shared.secret, run, Vec::new(), &outline, &bytes[at..])
+                verified(&self.shared.secret, run, Vec::new(), &outline, &bytes[at..], young)
             } else {
-                self.read_head(areas, scan.slots, number, &outline).await
+                self.read_head(areas, scan.slots, number, &outline, young).await
             };
             if let Some(record) = record {
                 scan.skip_to = record.listed.run.end();
@@ -231,19 +247,20 @@ impl<D: Device, C: Clock> Volume<D, C> {
         found
     }
 
-    /// A record whose head reaches over the end of a window, or that lies in several runs.
+    /// A record of which something lies behind the end of a window, or in another run.
     async fn read_head(
         &self,
         areas: &Areas,
         slots: u32,
         position: u32,
         outline: &Outline,
+        young: bool,
     ) -> Option<FoundRecord> {
         let secret = &self.shared.secret;
         let read = async |extent| self.read_stubbornly(extent).await;
         let (mut runs, whole) = read_runs(&read, secret, areas, slots, position, outline).await?;
         let further = runs.split_off(1);
-        verified(secret, runs[0], further, outline, &whole)
+        verified(secret, runs[0], further, outline, &whole, young)
     }
 
     /// Everything is found: the space is ready for use, and a checkpoint says what lives.
@@ -318,13 +335,15 @@ pub(crate) fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
     Run { first, len: (len as u64).div_ceil(u64::from(areas.granule)) as u32 }
 }
 
-/// The record whose head `bytes` holds, if it is what its outline says.
+/// The record whose head `bytes` holds, if it is what its outline says. Of a young one they hold
+/// the body, too, which may not have come.
 fn verified(
     secret: &Secret,
     run: Run,
     further: Vec<Run>,
     outline: &Outline,
     bytes: &[u8],
+    young: bool,
 ) -> Option<FoundRecord> {
     let place = Place { position: run.first, incarnation: outline.incarnation };
     let found = Found::decode(secret, place, bytes)?;
@@ -339,5 +358,7 @@ fn verified(
         len: outline.len as u32,
         kind: header.kind,
     };
-    Some(FoundRecord { listed, further, target: (header.piece_size, header.object_id) })
+    let target = (header.piece_size, header.object_id);
+    let unfinished = young && !found.verify_body(secret, bytes);
+    Some(FoundRecord { listed, further, target, unfinished })
 }

@@ -169,6 +169,10 @@ impl<D: Device> Inspector<'_, D> {
         if removed.is_some_and(|sequence| header.sequence < *sequence) {
             return Some(Met::Dead);
         }
+        // Its body was being written when the process ended: the next start forgets it.
+        if header.sequence > image.reached && !found.verify_body(secret, &whole) {
+            return Some(Met::Dead);
+        }
         Some(Met::Live(runs, whole, found))
     }
 }

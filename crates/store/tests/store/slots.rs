@@ -6,10 +6,10 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use store::{LayoutName, Options};
+use store::{Inspector, LayoutName, Options};
 
 use crate::content::key;
-use crate::rig::{Rig, Seen, formatted, product, use_layout};
+use crate::rig::{Rig, Seen, formatted, now_or_never, product, use_layout};
 use crate::{any_sequence, crash};
 
 /// Runs tests on caches of one layout.
@@ -150,4 +150,30 @@ fn more_is_removed_during_recovery_than_can_be_remembered() {
     let mut rig = Rig::open(killed, product());
     rig.settle();
     assert!(rig.store.share().recovered());
+}
+
+/// Full packets leave at once, and what does not fill one may wait for ever: a kill leaves a record
+/// without its end. That is no damage, and takes no room from the next start on.
+#[test]
+fn a_record_whose_end_was_not_written_is_forgotten() {
+    use_layout(LayoutName::Stream, 8 << 10);
+    let options = Options { durability_bound: Duration::from_secs(3_600), ..product() };
+    let mut rig = Rig::open(formatted(8 << 20, 32 << 10), options.clone());
+    rig.insert(1, 20_000).unwrap();
+    rig.pass(Duration::from_secs(60));
+    let (probe, killed) = (rig.probe.clone(), rig.probe.memory.crash_process());
+    assert!(probe.memory.counts().writes > 0);
+    let damaged = |memory: &device::MemoryDevice| {
+        let inspector = now_or_never(Inspector::open(memory)).unwrap();
+        let report = now_or_never(inspector.verify(|_, _| {})).unwrap();
+        (report.damaged, report.dead)
+    };
+    assert_eq!(damaged(&killed), (Vec::new(), 1));
+    let mut rig = Rig::open(killed, options);
+    assert_eq!(rig.look(1), Seen::Nothing);
+    rig.settle_durably();
+    let slots = rig.store.stats()[0].slots.unwrap();
+    assert_eq!((slots.live, slots.free), (0, slots.slots));
+    let (probe, _) = rig.stop();
+    assert_eq!(damaged(&probe.memory), (Vec::new(), 1));
 }
