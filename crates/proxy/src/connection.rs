@@ -28,6 +28,7 @@ use crate::account::{Account, Observer};
 use crate::client_io::{ClientIo, ConnState, Cut, Phase};
 use crate::metrics::Event;
 use crate::options::ClientLimits;
+use crate::scheme::Scheme;
 use crate::serve;
 use crate::tunnel::{self, End};
 use crate::worker::Worker;
@@ -45,6 +46,8 @@ pub(crate) struct Connection {
     pub worker: Rc<Worker>,
     pub state: Rc<ConnState>,
     pub client: SocketAddr,
+    /// What its requests' URLs begin with, on a reverse proxy.
+    pub scheme: Scheme,
     /// Set by the service when it answers a CONNECT: what to join the client with when hyper is
     /// done.
     pub tunnel: RefCell<Option<Tunnel>>,
@@ -83,6 +86,7 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
         worker: worker.clone(),
         state: state.clone(),
         client,
+        scheme: Scheme::Http,
         tunnel: RefCell::new(None),
     });
     let service = service_fn(|request: Request<Incoming>| {

@@ -179,7 +179,7 @@ fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &
     }
     if !add.is_empty() {
         let host = if target.host.is_empty() { String::new() } else { target.authority() };
-        forwarded::add(fields, &Hop { client, host: &host, proto: "http" }, add);
+        forwarded::add(fields, &Hop { client, host: &host, proto: target.scheme.name() }, add);
     }
 }
 

@@ -48,6 +48,7 @@ mod request;
 mod rescue;
 mod resolve;
 mod run;
+mod scheme;
 mod serve;
 mod sink;
 mod sparse;

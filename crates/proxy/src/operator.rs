@@ -67,11 +67,14 @@ impl Backend for Operator {
                 return Purged::NotOurs("there is no cache".to_owned());
             };
             let options = self.control.options();
-            // What we store has been fetched by http, whatever a proxy before us speaks.
-            let url = Url::from_uri(purge.url())
-                .and_then(|url| Url::new("http", url.authority(), url.path_and_query()));
-            let url = match url {
-                Ok(url) => url,
+            // The object is gone however it is asked for: over TLS or not.
+            let of_scheme = |scheme: &str| {
+                Url::from_uri(purge.url())
+                    .and_then(|url| Url::new(scheme, url.authority(), url.path_and_query()))
+            };
+            let urls: Result<Vec<Url>, _> = ["http", "https"].into_iter().map(of_scheme).collect();
+            let urls = match urls {
+                Ok(urls) => urls,
                 Err(error) => return Purged::NotOurs(error.to_string()),
             };
             let fronts: Vec<Option<&str>> = match &options.front {
@@ -80,13 +83,19 @@ impl Backend for Operator {
             };
             let mut removed = Vec::new();
             for front in fronts {
-                let Some(key) = primary_key(front, &url) else {
-                    return Purged::NotOurs("the URL is longer than any that is stored".to_owned());
-                };
-                match store.purge(&key).await {
-                    Ok(true) => removed.push(front.unwrap_or("forward").to_owned()),
-                    Ok(false) => {}
-                    Err(refusal) => return Purged::NotDurable(refusal.to_string()),
+                let mut found = false;
+                for url in &urls {
+                    let Some(key) = primary_key(front, url) else {
+                        let text = "the URL is longer than any that is stored";
+                        return Purged::NotOurs(text.to_owned());
+                    };
+                    match store.purge(&key).await {
+                        Ok(there) => found |= there,
+                        Err(refusal) => return Purged::NotDurable(refusal.to_string()),
+                    }
+                }
+                if found {
+                    removed.push(front.unwrap_or("forward").to_owned());
                 }
             }
             if removed.is_empty() { Purged::Nothing } else { Purged::Removed(removed) }

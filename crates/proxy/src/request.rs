@@ -15,15 +15,18 @@ use crate::framing;
 use crate::headers::has_member;
 use crate::options::{Front, Site};
 use crate::outcome::Invalid;
+use crate::scheme::Scheme;
 
 /// Where a request is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     /// Index of the site in [`Front::Reverse`]; 0 on a forward proxy.
     pub site: usize,
+    /// Scheme of the URL that the request names.
+    pub scheme: Scheme,
     /// Host as the client wrote it: any case; an IPv6 literal with its brackets.
     pub host: &'a str,
-    /// Port, 80 when none was given.
+    /// Port, the scheme's own when none was given.
     pub port: u16,
     /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
     pub path: &'a str,
@@ -32,8 +35,8 @@ pub(crate) struct Target<'a> {
 impl Target<'_> {
     /// `host[:port]` as it stands in `Host`.
     pub fn authority(&self) -> String {
-        let Target { host, port, .. } = self;
-        if *port == 80 { (*host).to_owned() } else { format!("{host}:{port}") }
+        let Target { scheme, host, port, .. } = self;
+        if *port == scheme.default_port() { (*host).to_owned() } else { format!("{host}:{port}") }
     }
 }
 
@@ -54,20 +57,27 @@ impl Refused {
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
-/// Checks a request that is not a CONNECT and says where it goes.
-pub(crate) fn target<'a>(parts: &'a Parts, front: &Front) -> Result<Target<'a>, Refused> {
+/// Checks a request that is not a CONNECT and says where it goes. `scheme` is what it came with to
+/// a reverse proxy ([`Scheme::of_request`]).
+pub(crate) fn target<'a>(
+    parts: &'a Parts,
+    front: &Front,
+    scheme: Scheme,
+) -> Result<Target<'a>, Refused> {
     check_fields(parts)?;
     let host = single_host(&parts.headers)?;
     let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
+    let scheme = check_scheme(parts, front, scheme)?;
+    let default_port = scheme.default_port();
     let authority = match parts.uri.authority() {
         Some(authority) => {
-            check_scheme(parts)?;
             let named = without_user_info(authority.as_str());
             let (name, port) = split(named)
                 .ok_or(Refused::bad(Invalid::Target, "The URL's host or port is not valid."))?;
             if let Some(host) = host {
                 let agrees = split(host).is_some_and(|(h, p)| {
-                    h.eq_ignore_ascii_case(name) && p.unwrap_or(80) == port.unwrap_or(80)
+                    h.eq_ignore_ascii_case(name)
+                        && p.unwrap_or(default_port) == port.unwrap_or(default_port)
                 });
                 if !agrees {
                     return Err(Refused::bad(
@@ -96,9 +106,9 @@ pub(crate) fn target<'a>(parts: &'a Parts, front: &Front) -> Result<Target<'a>, 
         Front::Forward => {
             let (host, port) =
                 authority.ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
-            Ok(Target { site: 0, host, port: port.unwrap_or(80), path })
+            Ok(Target { site: 0, scheme, host, port: port.unwrap_or(default_port), path })
         }
-        Front::Reverse(sites) => in_site(sites, authority, path),
+        Front::Reverse(sites) => in_site(sites, scheme, authority, path),
     }
 }
 
@@ -122,6 +132,7 @@ pub(crate) fn bare(host: &str) -> &str {
 
 fn in_site<'a>(
     sites: &[Site],
+    scheme: Scheme,
     authority: Option<(&'a str, Option<u16>)>,
     path: &'a str,
 ) -> Result<Target<'a>, Refused> {
@@ -136,7 +147,7 @@ fn in_site<'a>(
             why: Invalid::Misdirected,
             text: "No site with this host is served here.",
         })?;
-    Ok(Target { site, host, port: port.unwrap_or(80), path })
+    Ok(Target { site, scheme, host, port: port.unwrap_or(scheme.default_port()), path })
 }
 
 /// Checks that hold for every request.
@@ -172,21 +183,33 @@ fn check_fields(parts: &Parts) -> Result<(), Refused> {
     Ok(())
 }
 
-fn check_scheme(parts: &Parts) -> Result<(), Refused> {
-    match parts.uri.scheme_str() {
-        Some(scheme) if scheme.eq_ignore_ascii_case("http") => Ok(()),
-        Some(scheme) if scheme.eq_ignore_ascii_case("https") => Err(Refused {
+/// The scheme of the request's URL. A reverse proxy answers a URL that names one only when it came
+/// that way (RFC 9110, 7.4): what it says of an `https` URL must have come over a secured
+/// connection.
+fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
+    let Some(name) = parts.uri.scheme_str() else {
+        let needed = parts.uri.authority().is_some();
+        return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
+    };
+    match (Scheme::named(name), front) {
+        (Some(Scheme::Http), Front::Forward) => Ok(Scheme::Http),
+        (Some(scheme), Front::Reverse(_)) if scheme == came => Ok(scheme),
+        (Some(_), Front::Reverse(_)) => Err(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "The URL's scheme is not the one that this connection serves.",
+        }),
+        (Some(Scheme::Https), Front::Forward) => Err(Refused {
             status: StatusCode::NOT_IMPLEMENTED,
             why: Invalid::Scheme,
             text: "For an https URL ask this proxy for a tunnel (CONNECT); clients do that when \
                 https_proxy is set to http://ADDRESS:PORT/.",
         }),
-        Some(_) => Err(Refused {
+        (None, _) => Err(Refused {
             status: StatusCode::NOT_IMPLEMENTED,
             why: Invalid::Scheme,
             text: "The only scheme this proxy fetches is http.",
         }),
-        None => Err(Refused::bad(Invalid::Target, ORIGIN_FORM)),
     }
 }
 
@@ -286,36 +309,58 @@ mod tests {
     #[test]
     fn forward_takes_absolute_form_only() {
         let p = parts("GET", "http://user:secret@A.example:81/x?y", &["a.example:81"]);
-        let t = target(&p, &Front::Forward).unwrap();
-        assert_eq!(t, Target { site: 0, host: "A.example", port: 81, path: "/x?y" });
-        let refused = target(&parts("GET", "/x", &["a.example"]), &Front::Forward).unwrap_err();
+        let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
+        assert_eq!(
+            t,
+            Target { site: 0, scheme: Scheme::Http, host: "A.example", port: 81, path: "/x?y" }
+        );
+        let refused =
+            target(&parts("GET", "/x", &["a.example"]), &Front::Forward, Scheme::Http).unwrap_err();
         assert_eq!(refused.status, 400);
         assert!(refused.text.contains("http_proxy") && refused.text.contains("curl -x"));
         let p = parts("GET", "https://a.example/", &["a.example"]);
-        assert_eq!(target(&p, &Front::Forward).unwrap_err().status, 501);
+        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 501);
     }
 
     #[test]
     fn one_host_that_agrees() {
         let front = Front::Forward;
         let refused = |hosts: &[&str]| {
-            target(&parts("GET", "http://a.example/", hosts), &front).unwrap_err().why
+            target(&parts("GET", "http://a.example/", hosts), &front, Scheme::Http).unwrap_err().why
         };
         assert_eq!(refused(&["a.example", "a.example"]), Invalid::Host);
         assert_eq!(refused(&["b.example"]), Invalid::Host);
         assert_eq!(refused(&["a.example:81"]), Invalid::Host);
         assert_eq!(refused(&[]), Invalid::Host);
-        assert!(target(&parts("GET", "http://a.example/", &["A.EXAMPLE:80"]), &front).is_ok());
+        assert!(
+            target(&parts("GET", "http://a.example/", &["A.EXAMPLE:80"]), &front, Scheme::Http)
+                .is_ok()
+        );
     }
 
     #[test]
     fn reverse_site_follows_from_configuration() {
         let p = parts("GET", "/x", &["B.example:99"]);
-        assert_eq!(target(&p, &sites()).unwrap().site, 1);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site, 1);
         let p = parts("GET", "http://a.example/x", &["a.example"]);
-        assert_eq!(target(&p, &sites()).unwrap().site, 0);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site, 0);
         let p = parts("GET", "/x", &["c.example"]);
-        assert_eq!(target(&p, &sites()).unwrap_err().status, 421);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap_err().status, 421);
+    }
+
+    #[test]
+    fn a_secured_connection_serves_https_urls() {
+        let front = sites();
+        let p = parts("GET", "/x", &["a.example"]);
+        let t = target(&p, &front, Scheme::Https).unwrap();
+        assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
+        let p = parts("GET", "https://a.example/x", &["a.example:443"]);
+        assert_eq!(target(&p, &front, Scheme::Https).unwrap().port, 443);
+        assert_eq!(target(&p, &front, Scheme::Http).unwrap_err().status, 421);
+        let p = parts("GET", "http://a.example/x", &["a.example"]);
+        assert_eq!(target(&p, &front, Scheme::Https).unwrap_err().status, 421);
+        let p = parts("GET", "/x", &["a.example:80"]);
+        assert_eq!(target(&p, &front, Scheme::Https).unwrap().authority(), "a.example:80");
     }
 
     #[test]
@@ -334,6 +379,6 @@ mod tests {
         p.headers.insert("max-forwards", "3".parse().unwrap());
         assert_eq!(max_forwards(&p), Some(3));
         p.headers.insert("expect", "200-maybe".parse().unwrap());
-        assert_eq!(target(&p, &Front::Forward).unwrap_err().status, 417);
+        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 417);
     }
 }

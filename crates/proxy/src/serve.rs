@@ -25,6 +25,7 @@ use crate::forward;
 use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
 use crate::request::{self, Refused};
+use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin};
 use crate::visit::Visit;
 
@@ -46,7 +47,13 @@ pub(crate) async fn answer(
     if parts.method == Method::CONNECT {
         return connect(connection, &context.options, account, &parts).await;
     }
-    let target = match request::target(&parts, &context.options.front) {
+    let scheme = Scheme::of_request(
+        connection.scheme,
+        connection.client.ip(),
+        &parts.headers,
+        &context.options.forwarded,
+    );
+    let target = match request::target(&parts, &context.options.front, scheme) {
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };

@@ -49,12 +49,12 @@ impl<'a> Visit<'a> {
 
     /// The URL that names the object.
     pub fn url(&self) -> Option<Url> {
-        let Target { host, path, .. } = self.target;
+        let Target { scheme, host, path, .. } = self.target;
         if host.is_empty() {
             let origin = self.origin();
-            return Url::new("http", &origin.to_string(), path).ok();
+            return Url::new(scheme.name(), &origin.to_string(), path).ok();
         }
-        Url::new("http", &self.target.authority(), path).ok()
+        Url::new(scheme.name(), &self.target.authority(), path).ok()
     }
 
     /// The key of an object behind this request's front.

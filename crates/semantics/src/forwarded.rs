@@ -89,6 +89,20 @@ pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
     }
 }
 
+/// The scheme that the client used at the first proxy, as a request claims it: the `proto` of the
+/// first element of `Forwarded`, else the first `X-Forwarded-Proto`. To be asked only of a request
+/// that a trusted proxy sent.
+pub fn claimed_proto(request: &HeaderMap) -> Option<&str> {
+    let first = |name| request.get(name)?.to_str().ok()?.split(',').next();
+    let proto = first(FORWARDED).and_then(|element: &str| {
+        let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+        pairs
+            .map(|(name, value)| (name.trim(), value.trim().trim_matches('"')))
+            .find(|(name, _)| name.eq_ignore_ascii_case("proto"))
+    });
+    proto.map(|(_, value)| value).or_else(|| first(X_FORWARDED_PROTO).map(str::trim))
+}
+
 /// A forwarded-element (RFC 7239, 4). An IPv6 address and a host with a port need quotes (6).
 fn element(hop: &Hop<'_>) -> String {
     let mut text = match hop.client.to_canonical() {
@@ -179,5 +193,17 @@ mod tests {
             headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Forwarded-Port: 1", "A: b"]);
         remove_claims(&mut request);
         assert_eq!(request, headers(&["A: b"]));
+    }
+
+    #[test]
+    fn the_first_proxy_says_which_scheme_was_used() {
+        let claimed = |lines: &[&str]| claimed_proto(&headers(lines)).map(str::to_owned);
+        assert_eq!(claimed(&["x-forwarded-proto: https"]).as_deref(), Some("https"));
+        assert_eq!(claimed(&["x-forwarded-proto: https, http"]).as_deref(), Some("https"));
+        let both = ["x-forwarded-proto: http", "forwarded: for=a;Proto=\"https\", proto=http"];
+        assert_eq!(claimed(&both).as_deref(), Some("https"));
+        let other = ["forwarded: for=192.0.2.1", "x-forwarded-proto: https"];
+        assert_eq!(claimed(&other).as_deref(), Some("https"));
+        assert_eq!(claimed(&[]), None);
     }
 }
