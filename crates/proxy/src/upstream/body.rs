@@ -1,0 +1,145 @@
+//! The body of an upstream's answer, and what becomes of its connection afterwards.
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::{Sleep, sleep};
+
+use super::Upstream;
+use super::origin::Origin;
+use super::pool::{Connection, PoolLimits};
+use crate::out_body::Progress;
+use crate::outcome::Error as Reason;
+
+/// A connection in use, and where it goes afterwards.
+pub(super) struct Lease {
+    pub upstream: Rc<Upstream>,
+    pub origin: Arc<Origin>,
+    pub connection: Connection,
+    pub progress: Option<Rc<Progress>>,
+    pub limits: PoolLimits,
+}
+
+/// The body of an upstream's answer. Read to its clean end it gives its connection back to the
+/// pool; dropped before, it closes it.
+pub(crate) struct UpstreamBody {
+    incoming: Incoming,
+    lease: Option<Lease>,
+    silence: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    armed: bool,
+}
+
+impl UpstreamBody {
+    pub(super) fn new(incoming: Incoming, lease: Lease, silence: Duration) -> UpstreamBody {
+        let lease = Some(lease);
+        let mut body = UpstreamBody { incoming, lease, silence, timer: None, armed: false };
+        body.give_back_at_end();
+        body
+    }
+
+    fn give_back_at_end(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.give_back();
+        }
+    }
+
+    fn give_back(&mut self) {
+        if let Some(Lease { upstream, origin, connection, progress, limits }) = self.lease.take()
+            && progress.is_none_or(|progress| progress.ended())
+        {
+            upstream.pool.put(origin, connection, limits);
+        }
+    }
+
+    /// Ready when the upstream has been silent for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.silence)));
+        if !self.armed {
+            timer.as_mut().reset(tokio::time::Instant::now() + self.silence);
+            self.armed = true;
+        }
+        timer.as_mut().poll(cx)
+    }
+}
+
+/// Why an upstream's body ended early.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// Closed, reset, or not what the framing promised.
+    Broken(hyper::Error),
+    /// Silent for longer than [`UpstreamLimits::body_timeout`].
+    ///
+    /// [`UpstreamLimits::body_timeout`]: crate::options::UpstreamLimits::body_timeout
+    Silent,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BodyError::Broken(error) => error.fmt(f),
+            BodyError::Silent => f.write_str("no byte within the time allowed"),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+impl BodyError {
+    /// The reason for the outcome.
+    pub fn reason(&self) -> Reason {
+        match self {
+            BodyError::Broken(_) => Reason::Upstream,
+            BodyError::Silent => Reason::UpstreamTimeout,
+        }
+    }
+}
+
+impl Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                this.armed = false;
+                this.give_back_at_end();
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                this.lease = None;
+                Poll::Ready(Some(Err(BodyError::Broken(error))))
+            }
+            Poll::Ready(None) => {
+                this.give_back();
+                Poll::Ready(None)
+            }
+            Poll::Pending => match this.poll_silence(cx) {
+                Poll::Ready(()) => {
+                    this.lease = None;
+                    Poll::Ready(Some(Err(BodyError::Silent)))
+                }
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}

@@ -1,0 +1,223 @@
+//! From the name of a server to a stream of bytes: its addresses, each checked for the client that
+//! asks, tried as RFC 8305 says, and the TLS handshake.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::failure::Failure;
+use super::origin::{At, Origin};
+use super::stream::Stream;
+use super::tls::{self, Tls};
+use super::{Check, Upstream};
+use crate::metrics::Event;
+use crate::options::UpstreamLimits;
+use crate::outcome::Error as Reason;
+
+/// What is being waited for, to say so when the time is up.
+#[derive(Clone, Copy)]
+pub(super) enum Stage {
+    Resolving,
+    Connecting,
+    Handshake,
+}
+
+impl Upstream {
+    /// A connection of its own, for a tunnel.
+    pub async fn dial(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<TcpStream, Failure> {
+        let At::Tcp(host, port) = &origin.at else {
+            let text = format!("A tunnel cannot lead to {origin}.");
+            return Err(Failure::Failed(Reason::Connect, text));
+        };
+        let stage = Cell::new(Stage::Resolving);
+        let dialling = self.dial_any(origin, (host, *port), limits, check, &stage);
+        in_time(origin, limits, &stage, dialling).await.map(|(stream, _)| stream)
+    }
+
+    /// A stream to the origin, and the address at its other end.
+    pub(super) async fn open(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<(Stream, Option<IpAddr>), Failure> {
+        let stage = Cell::new(Stage::Resolving);
+        let opening = async {
+            let (host, port) = match &origin.at {
+                At::Tcp(host, port) => (host, *port),
+                At::Unix(path) => return self.open_socket(origin, path).await,
+            };
+            let (stream, ip) =
+                self.dial_any(origin, (host, port), limits, check, &stage).await?;
+            let stream = match &origin.tls {
+                None => Stream::Tcp(stream),
+                Some(settings) => {
+                    stage.set(Stage::Handshake);
+                    secure(origin, host, settings, stream).await?
+                }
+            };
+            Ok((stream, Some(ip)))
+        };
+        in_time(origin, limits, &stage, opening).await
+    }
+
+    async fn open_socket(
+        &self,
+        origin: &Origin,
+        path: &Path,
+    ) -> Result<(Stream, Option<IpAddr>), Failure> {
+        let stream = UnixStream::connect(path).await.map_err(|e| not_connected(origin, &e))?;
+        self.observer.count(Event::UpstreamConnected, 1);
+        Ok((Stream::Unix(stream), None))
+    }
+
+    async fn dial_any(
+        &self,
+        origin: &Origin,
+        (host, port): (&str, u16),
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        stage: &Cell<Stage>,
+    ) -> Result<(TcpStream, IpAddr), Failure> {
+        let permitted = self.addresses(host, port, limits, check).await?;
+        stage.set(Stage::Connecting);
+        let connected = race(&permitted, limits.stagger).await;
+        let stream = connected.map_err(|error| not_connected(origin, &error))?;
+        self.observer.count(Event::UpstreamConnected, 1);
+        // Small requests must not wait for acknowledgements; a failure only costs time.
+        let _ = stream.set_nodelay(true);
+        let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
+        Ok((stream, address))
+    }
+
+    /// Whether the check permits any address of the origin.
+    pub async fn permitted(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<(), Failure> {
+        match &origin.at {
+            // The configuration named it, no client can.
+            At::Unix(_) => Ok(()),
+            At::Tcp(host, port) => self.addresses(host, *port, limits, check).await.map(drop),
+        }
+    }
+
+    /// The addresses of a host that the check permits.
+    async fn addresses(
+        &self,
+        host: &str,
+        port: u16,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        let addresses = self.resolver.resolve(host, limits.dns_ttl).await.map_err(|e| {
+            let text = format!("The name {host} could not be resolved: {e}.");
+            Failure::Failed(Reason::Dns, text)
+        })?;
+        let mut denied = None;
+        let mut permitted = Vec::with_capacity(addresses.len());
+        for &ip in addresses.iter() {
+            let address = SocketAddr::new(ip, port);
+            match check(address) {
+                Ok(()) => permitted.push(address),
+                Err(why) => denied = Some(why),
+            }
+        }
+        if let (true, Some(why)) = (permitted.is_empty(), denied) {
+            return Err(Failure::Denied(why));
+        }
+        Ok(permitted)
+    }
+}
+
+/// The TLS handshake.
+async fn secure(
+    origin: &Origin,
+    host: &str,
+    settings: &Tls,
+    stream: TcpStream,
+) -> Result<Stream, Failure> {
+    let cannot = |why: String| {
+        let text = format!("No TLS connection to {origin}: {why}.");
+        Failure::Failed(Reason::Tls, text)
+    };
+    let config = settings.config().map_err(cannot)?;
+    let name = settings.server_name(host).map_err(cannot)?;
+    let secured = TlsConnector::from(config).connect(name, stream).await;
+    let stream = secured.map_err(|error| {
+        let text = format!("No TLS connection to {origin}: {error}.");
+        Failure::Failed(tls::reason(&error), text)
+    })?;
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+fn not_connected(origin: &Origin, error: &io::Error) -> Failure {
+    let reason = match error.kind() {
+        io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
+        _ => Reason::Connect,
+    };
+    Failure::Failed(reason, format!("No connection to {origin}: {error}."))
+}
+
+/// Waits for a connection no longer than allowed.
+pub(super) async fn in_time<T>(
+    origin: &Origin,
+    limits: &UpstreamLimits,
+    stage: &Cell<Stage>,
+    connecting: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    if let Ok(result) = timeout(limits.connect_timeout, connecting).await {
+        return result;
+    }
+    let seconds = limits.connect_timeout.as_secs_f32();
+    let (reason, text) = match stage.get() {
+        Stage::Resolving => {
+            (Reason::DnsTimeout, format!("The name in {origin} was not resolved"))
+        }
+        Stage::Connecting => (Reason::ConnectTimeout, format!("No connection to {origin}")),
+        Stage::Handshake => {
+            (Reason::ConnectTimeout, format!("The TLS handshake with {origin} did not end"))
+        }
+    };
+    Err(Failure::Failed(reason, format!("{text} within {seconds} s.")))
+}
+
+/// Connects to the first address that answers; each gets a head start of `stagger`. The other
+/// attempts are given up (RFC 8305 section 5).
+async fn race(addresses: &[SocketAddr], stagger: Duration) -> io::Result<TcpStream> {
+    if let [only] = addresses {
+        return TcpStream::connect(only).await;
+    }
+    let mut attempts = JoinSet::new();
+    let mut rest = addresses.iter().copied();
+    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "no address");
+    loop {
+        if let Some(address) = rest.next() {
+            attempts.spawn_local(TcpStream::connect(address));
+        } else if attempts.is_empty() {
+            return Err(last_error);
+        }
+        let bound = if rest.len() > 0 { stagger } else { Duration::from_secs(3600) };
+        // Elapsed: the next address joins the race.
+        if let Ok(Some(Ok(result))) = timeout(bound, attempts.join_next()).await {
+            match result {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last_error = error,
+            }
+        }
+    }
+}

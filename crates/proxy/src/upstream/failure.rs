@@ -1,0 +1,32 @@
+//! Why there is no answer from an origin.
+
+use http::StatusCode;
+
+use crate::access::Denial;
+use crate::outcome::Error as Reason;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Every address of the origin is forbidden to this client.
+    Denied(Denial),
+    /// One of ours: the reason, and a sentence with the particulars.
+    Failed(Reason, String),
+}
+
+impl Failure {
+    /// The status that tells a client.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Failure::Denied(_) => StatusCode::FORBIDDEN,
+            Failure::Failed(
+                Reason::ConnectTimeout | Reason::UpstreamTimeout | Reason::DnsTimeout,
+                _,
+            ) => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Failed(Reason::NoUpstream | Reason::UpstreamBusy, _) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Failure::Failed(..) => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
