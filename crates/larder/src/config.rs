@@ -16,6 +16,7 @@ use crate::document;
 use crate::field::Effect;
 use crate::settings::{SETTINGS, find};
 use crate::storage;
+use crate::upstreams::Manner;
 use crate::value::Value;
 
 /// Everything that `larder serve` can be told. Field by field described in [`SETTINGS`].
@@ -143,6 +144,7 @@ pub struct Upstream {
     pub idle_total: usize,
     pub idle_timeout: Duration,
     pub dns_ttl: Duration,
+    pub manner: Manner,
 }
 
 /// The keys of `[fill]`.
@@ -168,6 +170,7 @@ pub struct Site {
     pub hosts: Vec<String>,
     pub upstream: String,
     pub host_header: HostHeader,
+    pub manner: Manner,
 }
 
 /// One `[[access]]` rule. An empty list matches everything.
@@ -245,6 +248,18 @@ impl Config {
             && !is_reverse
         {
             warnings.push(format!("allow includes {all}: this is an open proxy for everybody"));
+        }
+        if self.upstream.manner.is_unverified() {
+            let text = "upstream.tls-verify is false: ANYBODY CAN PASS FOR AN ORIGIN SERVER; what \
+                        they answer is stored and served";
+            warnings.push(text.to_owned());
+        }
+        for site in self.sites.iter().filter(|site| site.manner.is_unverified()) {
+            let name = site.name.as_ref().or(site.hosts.first()).map_or("", String::as_str);
+            warnings.push(format!(
+                "site {name}: tls-verify is false: ANYBODY CAN PASS FOR ITS ORIGIN SERVERS; what \
+                 they answer is stored and served"
+            ));
         }
         warnings
     }
@@ -400,6 +415,7 @@ impl Checker<'_> {
         self.addresses();
         self.admin();
         self.sites();
+        self.manners();
         self.store();
         self.list
     }
@@ -481,6 +497,20 @@ impl Checker<'_> {
         if self.config.admin_token.is_some() && self.config.admin_token_file.is_some() {
             let text = "expected one of admin-token and admin-token-file, got both".to_owned();
             self.complain("admin-token", text);
+        }
+    }
+
+    /// How origin servers are spoken to must make sense for each site.
+    fn manners(&mut self) {
+        let general = Manner::default().over(&self.config.upstream.manner);
+        if let Some((key, text)) = general.problem() {
+            return self.complain(&format!("upstream.{key}"), text);
+        }
+        for (site, line) in &self.file.sites {
+            if let Some((key, text)) = site.manner.over(&general).problem() {
+                let (place, key) = (Place::Line(*line), format!("site.{key}"));
+                self.list.push(Problem { place, key, text });
+            }
         }
     }
 

@@ -189,7 +189,7 @@ name = 'other'
          address without a port\n\
          larder.toml:2: site.host: there is no such key; did you mean site.hosts?\n\
          larder.toml:3: site.upstream: expected an origin server such as http://127.0.0.1:8080, \
-         got \"http://b/path\": a path cannot be given here"
+         https://example.com or unix:/run/app.sock, got \"http://b/path\": a path cannot be given here"
     );
     assert_eq!(
         problems("[[access]]\nclients = ['10.0.0.1/8']\naction = 'permit'"),

@@ -38,6 +38,14 @@ pub struct Field<T: 'static> {
     set: fn(&mut T, Value),
 }
 
+impl<T> Clone for Field<T> {
+    fn clone(&self) -> Field<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Field<T> {}
+
 impl<T> Field<T> {
     /// A key that need not be given: its default in the words of the file, and the place of its
     /// value.
@@ -119,6 +127,7 @@ impl<T> Field<T> {
         };
         let texts = self.default?;
         Some(match (self.kind, texts) {
+            (Kind::List(_), [word]) if self.word == Some(word) => Value::Word(word),
             (Kind::List(_), texts) => Value::List(
                 texts
                     .iter()

@@ -21,12 +21,14 @@ mod process;
 mod progress;
 mod reload;
 mod serve;
+mod server;
 mod settings;
 mod signals;
 mod sizing;
 mod storage;
 mod translate;
 mod units;
+mod upstreams;
 mod value;
 
 use std::process::ExitCode;

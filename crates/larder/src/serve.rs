@@ -17,7 +17,7 @@ use proxy::access_log::{AccessLog, Format};
 use proxy::address::Locals;
 use proxy::admin::Guard;
 use proxy::metrics::Metrics;
-use proxy::options::{Front, Options};
+use proxy::options::{Front, Options, Site};
 use proxy::{AdminSetup, CacheSetup, Control, Ended, Ledger, Setup, access, notify};
 use store::StoreShare;
 
@@ -283,10 +283,11 @@ fn ready_line(
     let what = match &options.front {
         Front::Forward => "forward proxy".to_owned(),
         Front::Reverse(sites) => {
-            let names: Vec<_> = sites
-                .iter()
-                .map(|s| format!("{} to {}:{}", s.name, s.upstream_host, s.upstream_port))
-                .collect();
+            let servers = |site: &Site| -> Vec<String> {
+                site.upstream.servers().iter().map(|server| server.origin.to_string()).collect()
+            };
+            let names: Vec<_> =
+                sites.iter().map(|s| format!("{} to {}", s.name, servers(s).join(", "))).collect();
             format!("reverse proxy ({})", names.join(", "))
         }
     };

@@ -69,11 +69,44 @@ const YEARS: Duration = Duration::from_secs(1 << 31);
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
 mod tables;
+mod upstream;
 
 pub use tables::{ACCESS, SITE};
 
+/// The parts of [`SETTINGS`].
+const PARTS: &[&[Setting]] = &[GENERAL, upstream::POOL, upstream::FOR_ALL, FILL];
+
 /// Every setting outside the repeated tables, in the order of the documentation.
-pub const SETTINGS: &[Setting] = &[
+pub const SETTINGS: &[Setting] = &joined::<Config, { count(PARTS) }>(PARTS);
+
+/// How many fields there are in all parts of a table.
+const fn count<T>(parts: &[&[Field<T>]]) -> usize {
+    let (mut part, mut sum) = (0, 0);
+    while part < parts.len() {
+        sum += parts[part].len();
+        part += 1;
+    }
+    sum
+}
+
+/// The parts of a table as one: a topic declares its own in a file of its own.
+const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let mut i = 0;
+        while i < parts[part].len() {
+            all[at] = parts[part][i];
+            at += 1;
+            i += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
+/// What concerns the whole, the caches, the rules of caching and the clients.
+const GENERAL: &[Setting] = &[
     Setting::new(
         "listen",
         Kind::List(&Kind::Addr),
@@ -754,78 +787,10 @@ pub const SETTINGS: &[Setting] = &[
          byte in each `stall-timeout`.",
     )
     .live(),
-    Setting::new(
-        "upstream.connect-timeout",
-        TIMEOUT,
-        &["10s"],
-        |c, v| c.upstream.connect_timeout = Take::take(v),
-        "Time to resolve a name and connect to one of its addresses; then 504.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.stagger",
-        TIMEOUT,
-        &["250ms"],
-        |c, v| c.upstream.stagger = Take::take(v),
-        "Head start of each address of a name before the next one is tried as well (RFC 8305).",
-    )
-    .live(),
-    Setting::new(
-        "upstream.head-timeout",
-        TIMEOUT,
-        &["60s"],
-        |c, v| c.upstream.head_timeout = Take::take(v),
-        "Time from a request to the head of its answer; then 504.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.body-timeout",
-        TIMEOUT,
-        &["60s"],
-        |c, v| c.upstream.body_timeout = Take::take(v),
-        "Longest silence within a body; then the transfer is cut.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.head-size",
-        Kind::Size(8 * K, M),
-        &["64K"],
-        |c, v| c.upstream.head_size = Take::take(v),
-        "Largest head of an answer; a longer one becomes a 502.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.idle-per-origin",
-        Kind::Int(0, 100_000),
-        &["32"],
-        |c, v| c.upstream.idle_per_origin = Take::take(v),
-        "Unused connections kept per origin server and worker.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.idle-total",
-        Kind::Int(0, 1_000_000),
-        &["512"],
-        |c, v| c.upstream.idle_total = Take::take(v),
-        "Unused connections kept per worker.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.idle-timeout",
-        TIMEOUT,
-        &["30s"],
-        |c, v| c.upstream.idle_timeout = Take::take(v),
-        "How long an unused connection is kept.",
-    )
-    .live(),
-    Setting::new(
-        "upstream.dns-ttl",
-        Kind::Time(ms(0), hours(24)),
-        &["30s"],
-        |c, v| c.upstream.dns_ttl = Take::take(v),
-        "How long the addresses of a name are remembered.",
-    )
-    .live(),
+];
+
+/// How objects are fetched for the cache.
+const FILL: &[Setting] = &[
     Setting::new(
         "fill.window",
         Kind::Size(64 * K, 1 << 30),

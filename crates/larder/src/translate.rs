@@ -4,17 +4,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, Method, Uri};
+use http::{HeaderName, Method};
 use proxy::access::{self, Access};
 use proxy::address::Locals;
 use proxy::options::{
     ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Site, UpstreamLimits,
 };
+use proxy::upstream::Http2;
 use semantics::forwarded::Field;
 use semantics::{Seconds, Settings};
 
 use crate::config::{Action, Config, HostHeader, Rule};
 use crate::sizing;
+use crate::upstreams::{Manner, group};
 
 /// What the options of the proxy depend on besides the configuration.
 #[derive(Clone, Debug)]
@@ -46,30 +48,21 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
 }
 
 fn front(config: &Config) -> Result<Front, String> {
+    let general = &config.upstream.manner;
     let mut sites = Vec::new();
     for site in &config.sites {
         let name = site.name.clone().or_else(|| site.hosts.first().cloned()).unwrap_or_default();
-        sites.push(self::site(name, site.hosts.clone(), &site.upstream, site.host_header)?);
+        let upstream = group(&site.manner, general, &name, &site.upstream)?;
+        let pass_host = site.host_header == HostHeader::Client;
+        sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host });
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
-        sites.push(self::site(name, Vec::new(), upstream, config.reverse_host)?);
+        let upstream = group(&Manner::default(), general, &name, upstream)?;
+        let pass_host = config.reverse_host == HostHeader::Client;
+        sites.push(Site { name, hosts: Vec::new(), upstream, pass_host });
     }
     Ok(if sites.is_empty() { Front::Forward } else { Front::Reverse(sites) })
-}
-
-fn site(
-    name: String,
-    hosts: Vec<String>,
-    upstream: &str,
-    host_header: HostHeader,
-) -> Result<Site, String> {
-    let uri: Uri = upstream.parse().map_err(|error| format!("{upstream}: {error}"))?;
-    let host = uri.host().ok_or_else(|| format!("{upstream}: names no host"))?;
-    let upstream_host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let upstream_port = uri.port_u16().unwrap_or(80);
-    let pass_host = host_header == HostHeader::Client;
-    Ok(Site { name, hosts, upstream_host, upstream_port, pass_host })
 }
 
 fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {
@@ -178,6 +171,8 @@ fn upstream(config: &Config) -> UpstreamLimits {
         idle_total: upstream.idle_total,
         idle_timeout: upstream.idle_timeout,
         dns_ttl: upstream.dns_ttl,
+        tls: Manner::default().over(&upstream.manner).tls(),
+        http2: Http2::Off,
     }
 }
 
@@ -234,9 +229,10 @@ mod tests {
         let Front::Reverse(sites) = options(text).front else { panic!("not a reverse proxy") };
         let told: Vec<_> = sites
             .iter()
-            .map(|s| (s.name.as_str(), s.upstream_host.as_str(), s.upstream_port, s.pass_host))
+            .map(|s| (s.name.as_str(), s.upstream.servers()[0].origin.to_string(), s.pass_host))
             .collect();
-        assert_eq!(told, [("example.com", "10.0.0.1", 80, true), ("default", "::1", 8080, false)]);
+        let expected = [("example.com", "10.0.0.1:80", true), ("default", "[::1]:8080", false)];
+        assert_eq!(told, expected.map(|(name, server, pass)| (name, server.to_owned(), pass)));
         assert_eq!(sites[0].hosts, ["example.com"]);
         assert!(sites[1].hosts.is_empty());
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use proxy::access::{HostPattern, PortRange};
 
+use crate::server::{self, Server};
 use crate::units;
 
 /// What a setting accepts.
@@ -27,7 +28,7 @@ pub enum Kind {
     Addr,
     /// A network in CIDR notation, or one IP address.
     Network,
-    /// `http://host[:port]`.
+    /// An origin server: see [`Server`].
     Origin,
     /// A host name or IP address, without a port.
     Host,
@@ -93,7 +94,7 @@ impl Kind {
             }
             Kind::Addr => text.parse().ok().map(Value::Addr),
             Kind::Network => return network(text).map(Value::Network),
-            Kind::Origin => return origin(text).map(Value::Text),
+            Kind::Origin => return Server::parse(text).map(|_| Value::Text(text.to_owned())),
             Kind::Host => host(text).map(Value::Text),
             Kind::HostPattern => {
                 let read = text.parse::<HostPattern>().map_err(|error| error.to_string());
@@ -138,7 +139,7 @@ impl Kind {
                 "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128".to_owned()
             }
             Kind::Network => "a network such as 192.168.0.0/16 or one IP address".to_owned(),
-            Kind::Origin => "an origin server such as http://127.0.0.1:8080".to_owned(),
+            Kind::Origin => server::EXPECTED.to_owned(),
             Kind::Host => "a host name or IP address without a port".to_owned(),
             Kind::HostPattern => {
                 "a host such as www.example.com, or .example.com and all below it".to_owned()
@@ -207,38 +208,6 @@ fn network(text: &str) -> Result<IpNet, String> {
     }
 }
 
-/// Checks an upstream's URL. Only the origin is configured: what comes behind it is the request's.
-fn origin(text: &str) -> Result<String, String> {
-    let wrong = |why: &str| format!("expected {}, got {text:?}{why}", Kind::Origin.expected());
-    if text.starts_with("https://") {
-        return Err(wrong(": upstreams are spoken to without TLS"));
-    }
-    let rest = text.strip_prefix("http://").ok_or_else(|| wrong(""))?;
-    let authority = rest.strip_suffix('/').unwrap_or(rest);
-    if authority.contains(['/', '?', '#']) {
-        return Err(wrong(": a path cannot be given here"));
-    }
-    if authority.contains('@') {
-        return Err("expected an origin server without user name and password".to_owned());
-    }
-    let (name, port) = match authority.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => (name, Some(port)),
-        _ => (authority, None),
-    };
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    let name_is_good = match bare {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !name.contains(':') && host(name).is_some(),
-    };
-    let port_is_good = port.is_none_or(|port| {
-        port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port != 0)
-    });
-    match name_is_good && port_is_good {
-        true => Ok(format!("http://{}", authority.to_ascii_lowercase())),
-        false => Err(wrong("")),
-    }
-}
-
 fn token(text: &str) -> bool {
     let byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     text.len() <= 64
@@ -247,7 +216,7 @@ fn token(text: &str) -> bool {
 }
 
 /// A host as it appears in a URL, in lower case; IPv6 addresses without brackets.
-fn host(text: &str) -> Option<String> {
+pub fn host(text: &str) -> Option<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
         return Some(text.to_ascii_lowercase());
     }
@@ -314,42 +283,6 @@ mod tests {
             refused(Kind::Network, "10.0.0.0/33"),
             r#"expected a network such as 192.168.0.0/16 or one IP address, got "10.0.0.0/33""#
         );
-    }
-
-    #[test]
-    fn origins() {
-        let good = [
-            ("http://Example.com", "http://example.com"),
-            ("http://example.com/", "http://example.com"),
-            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
-            ("http://[::1]:8080", "http://[::1]:8080"),
-            ("http://[::1]", "http://[::1]"),
-        ];
-        for (text, origin) in good {
-            assert_eq!(Kind::Origin.parse(text), Ok(Value::Text(origin.to_owned())), "{text}");
-        }
-        let bad = [
-            "",
-            "example.com",
-            "ftp://example.com",
-            "http://",
-            "http://:80",
-            "http://a b",
-            "http://example.com:0",
-            "http://example.com:65536",
-            "http://example.com:+80",
-            "http://::1",
-            "http://[::1",
-            "http://[x]:80",
-            "http://a/b",
-            "http://a?b",
-        ];
-        for text in bad {
-            assert!(Kind::Origin.parse(text).is_err(), "{text}");
-        }
-        let secret = refused(Kind::Origin, "http://me:secret@example.com");
-        assert!(!secret.contains("secret"), "{secret}");
-        assert!(refused(Kind::Origin, "https://a").contains("without TLS"));
     }
 
     #[test]

@@ -50,7 +50,12 @@ fn error_type(outcome: Outcome) -> Option<ErrorType> {
     let error = match outcome {
         Outcome::Error(error) => match error {
             Error::Dns => ErrorType::DnsError,
-            Error::Connect => ErrorType::DestinationUnavailable,
+            Error::DnsTimeout => ErrorType::DnsTimeout,
+            Error::Connect | Error::NoUpstream => ErrorType::DestinationUnavailable,
+            Error::ConnectRefused => ErrorType::ConnectionRefused,
+            Error::Tls => ErrorType::TlsProtocolError,
+            Error::TlsAlert => ErrorType::TlsAlertReceived,
+            Error::Certificate => ErrorType::TlsCertificateError,
             Error::ConnectTimeout => ErrorType::ConnectionTimeout,
             Error::Upstream => ErrorType::ConnectionTerminated,
             Error::UpstreamTimeout => ErrorType::ConnectionReadTimeout,
@@ -58,7 +63,7 @@ fn error_type(outcome: Outcome) -> Option<ErrorType> {
             Error::OnlyIfCached | Error::Draining => ErrorType::ProxyInternalResponse,
             Error::Store | Error::Internal => ErrorType::ProxyInternalError,
             Error::Loop => ErrorType::ProxyLoopDetected,
-            Error::Overload => ErrorType::ConnectionLimitReached,
+            Error::Overload | Error::UpstreamBusy => ErrorType::ConnectionLimitReached,
         },
         Outcome::Denied(Denied::OwnAddress | Denied::PrivateAddress) => {
             ErrorType::DestinationIpProhibited

@@ -19,17 +19,18 @@ use crate::connection::Connection;
 use crate::framing;
 use crate::headers;
 use crate::interim::Interim;
-use crate::options::{Forwarded, Front, Options};
+use crate::options::{Forwarded, Front, Options, UpstreamLimits};
 use crate::out_body::{ClientBody, OutBody};
 use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
+use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin, Outgoing, UpstreamBody};
 use crate::worker::Worker;
 
 /// A request for an upstream.
 #[derive(Clone)]
 pub(crate) struct Errand {
-    pub origin: Origin,
+    pub origin: Arc<Origin>,
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
@@ -56,7 +57,7 @@ impl Errand {
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
         let host = match own_host {
-            true => Some(authority(&origin)),
+            true => Some(origin.authority()),
             // An HTTP/1.0 client may name the host in its URL alone. What it asks for is what we
             // ask for: the answer will be stored under that name.
             false if !fields.contains_key(header::HOST) => Some(target.authority()),
@@ -88,16 +89,17 @@ impl Errand {
     }
 
     /// The server that a request leads to.
-    pub fn origin(options: &Options, target: &Target<'_>) -> Origin {
+    pub fn origin(options: &Options, target: &Target<'_>) -> Arc<Origin> {
         match &options.front {
             Front::Forward => {
-                let host = request::bare(target.host).to_ascii_lowercase();
-                Origin { host, port: target.port }
+                let plain = Origin::plain(request::bare(target.host), target.port);
+                let UpstreamLimits { tls, http2, .. } = &options.upstream;
+                Arc::new(match target.scheme {
+                    Scheme::Http => plain,
+                    Scheme::Https => Origin { tls: Some(tls.clone()), http2: *http2, ..plain },
+                })
             }
-            Front::Reverse(sites) => {
-                let site = &sites[target.site];
-                Origin { host: site.upstream_host.clone(), port: site.upstream_port }
-            }
+            Front::Reverse(sites) => sites[target.site].upstream.first().clone(),
         }
     }
 
@@ -132,7 +134,7 @@ impl Errand {
             host: &self.named.0,
             port: self.named.1,
         };
-        let check = |ip: IpAddr| options.access.at(&query, SocketAddr::new(ip, self.origin.port));
+        let check = |address: SocketAddr| options.access.at(&query, address);
         let upstream = &worker.upstream;
         let limits = &options.upstream;
         let Some(body) = body else {
@@ -180,15 +182,6 @@ fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &
     if !add.is_empty() {
         let host = if target.host.is_empty() { String::new() } else { target.authority() };
         forwarded::add(fields, &Hop { client, host: &host, proto: target.scheme.name() }, add);
-    }
-}
-
-/// `host[:port]` as it stands in `Host`.
-fn authority(origin: &Origin) -> String {
-    let text = origin.to_string();
-    match text.strip_suffix(":80") {
-        Some(host) => host.to_owned(),
-        None => text,
     }
 }
 

@@ -53,7 +53,7 @@ mod serve;
 mod sink;
 mod sparse;
 pub mod tunnel;
-mod upstream;
+pub mod upstream;
 mod visit;
 mod windows;
 mod worker;

@@ -334,8 +334,15 @@ impl Metrics {
         out.counter("larder_upstream_retries", help, &[], self.total(Event::UpstreamRetried));
         let upstream = [
             Error::Dns,
+            Error::DnsTimeout,
             Error::Connect,
+            Error::ConnectRefused,
             Error::ConnectTimeout,
+            Error::Tls,
+            Error::TlsAlert,
+            Error::Certificate,
+            Error::NoUpstream,
+            Error::UpstreamBusy,
             Error::Upstream,
             Error::UpstreamTimeout,
             Error::BadAnswer,

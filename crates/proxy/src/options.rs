@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::upstream::{Group, Http2, Tls, TlsOptions};
 
 /// All settings of the proxy.
 #[derive(Clone, Debug)]
@@ -75,10 +76,8 @@ pub struct Site {
     /// Hosts (lower case, without port) that belong to this site. Empty: every host that no other
     /// site claims.
     pub hosts: Vec<String>,
-    /// Host name or IP literal (without brackets) of the upstream.
-    pub upstream_host: String,
-    /// TCP port of the upstream.
-    pub upstream_port: u16,
+    /// The servers that it is fetched from.
+    pub upstream: Arc<Group>,
     /// The `Host` the upstream gets: the client's (`true`, the default of the command line) or the
     /// upstream's own authority.
     pub pass_host: bool,
@@ -174,6 +173,11 @@ pub struct UpstreamLimits {
     pub idle_timeout: Duration,
     /// Time the addresses of a name are remembered. Default 30 s.
     pub dns_ttl: Duration,
+    /// How servers that a forward proxy's clients name by `https` URLs prove who they are. Default:
+    /// by the system's authorities.
+    pub tls: Tls,
+    /// Whether those servers are spoken to in HTTP/2. Default: never.
+    pub http2: Http2,
 }
 
 impl Default for UpstreamLimits {
@@ -188,6 +192,8 @@ impl Default for UpstreamLimits {
             idle_total: 512,
             idle_timeout: Duration::from_secs(30),
             dns_ttl: Duration::from_secs(30),
+            tls: Tls::new(TlsOptions::default(), Http2::Off),
+            http2: Http2::Off,
         }
     }
 }

@@ -89,10 +89,24 @@ reasons! {
     Error {
         /// The origin's name could not be resolved.
         Dns = "dns",
+        /// The origin's name was not resolved in time.
+        DnsTimeout = "dns-timeout",
         /// No connection to the upstream.
         Connect = "connect",
+        /// The upstream refused the connection: nothing listens there.
+        ConnectRefused = "connect-refused",
         /// No connection to the upstream in time.
         ConnectTimeout = "connect-timeout",
+        /// No TLS connection to the upstream: the two do not understand each other.
+        Tls = "tls",
+        /// The upstream ended the TLS handshake with an alert.
+        TlsAlert = "tls-alert",
+        /// The upstream's certificate does not prove that it is who it should be.
+        Certificate = "tls-certificate",
+        /// All upstreams of the site are out of use.
+        NoUpstream = "no-upstream",
+        /// All upstreams of the site have as many requests as they may.
+        UpstreamBusy = "upstream-busy",
         /// The upstream closed or broke the connection before a whole answer.
         Upstream = "upstream",
         /// The upstream sent no answer, or no more of it, in time.
@@ -299,7 +313,7 @@ impl Outcome {
             Self::Refreshed => code!("TCP_REFRESH_MODIFIED"),
             Self::Stale(Stale::IfError | Stale::Unreachable) => code!("TCP_REFRESH_FAIL_OLD"),
             Self::Stale(Stale::WhileRevalidate | Stale::MaxStale) => code!("TCP_HIT"),
-            Self::Error(Error::ConnectTimeout | Error::UpstreamTimeout) => {
+            Self::Error(Error::DnsTimeout | Error::ConnectTimeout | Error::UpstreamTimeout) => {
                 code!("TCP_MISS_TIMEDOUT")
             }
             Self::Miss | Self::Bypass(_) | Self::Error(_) => code!("TCP_MISS"),

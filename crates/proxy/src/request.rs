@@ -192,23 +192,17 @@ fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Re
         return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
     };
     match (Scheme::named(name), front) {
-        (Some(Scheme::Http), Front::Forward) => Ok(Scheme::Http),
+        (Some(scheme), Front::Forward) => Ok(scheme),
         (Some(scheme), Front::Reverse(_)) if scheme == came => Ok(scheme),
         (Some(_), Front::Reverse(_)) => Err(Refused {
             status: StatusCode::MISDIRECTED_REQUEST,
             why: Invalid::Misdirected,
             text: "The URL's scheme is not the one that this connection serves.",
         }),
-        (Some(Scheme::Https), Front::Forward) => Err(Refused {
-            status: StatusCode::NOT_IMPLEMENTED,
-            why: Invalid::Scheme,
-            text: "For an https URL ask this proxy for a tunnel (CONNECT); clients do that when \
-                https_proxy is set to http://ADDRESS:PORT/.",
-        }),
         (None, _) => Err(Refused {
             status: StatusCode::NOT_IMPLEMENTED,
             why: Invalid::Scheme,
-            text: "The only scheme this proxy fetches is http.",
+            text: "The schemes that this proxy fetches are http and https.",
         }),
     }
 }
@@ -272,6 +266,7 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::upstream::{Group, Origin};
 
     fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
         let mut builder = Request::builder().method(method).uri(uri);
@@ -285,8 +280,7 @@ mod tests {
         let site = |name: &str, hosts: &[&str]| Site {
             name: name.to_owned(),
             hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
-            upstream_host: "127.0.0.1".to_owned(),
-            upstream_port: 8080,
+            upstream: Group::one(Origin::plain("127.0.0.1", 8080)).into(),
             pass_host: true,
         };
         Front::Reverse(vec![site("a", &["a.example"]), site("b", &["b.example"])])
@@ -318,7 +312,12 @@ mod tests {
             target(&parts("GET", "/x", &["a.example"]), &Front::Forward, Scheme::Http).unwrap_err();
         assert_eq!(refused.status, 400);
         assert!(refused.text.contains("http_proxy") && refused.text.contains("curl -x"));
-        let p = parts("GET", "https://a.example/", &["a.example"]);
+        let p = parts("GET", "https://a.example/", &["a.example:443"]);
+        let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
+        assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
+        let p = parts("GET", "https://a.example/", &["a.example:80"]);
+        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().why, Invalid::Host);
+        let p = parts("GET", "ftp://a.example/", &["a.example"]);
         assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 501);
     }
 

@@ -1,7 +1,7 @@
 //! What becomes of a request: the order of the decisions. Each decision is made elsewhere; here
 //! is only what follows on what.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use http::header::{self, HeaderValue};
@@ -65,7 +65,7 @@ pub(crate) async fn answer(
         Verdict::ByAddress => {
             // Also what is stored is given only to those who could fetch it.
             let origin = visit.origin();
-            let check = |ip: IpAddr| visit.check(ip, origin.port);
+            let check = |address: SocketAddr| visit.check(address);
             let limits = &context.options.upstream;
             if let Err(failure) = worker.upstream.permitted(&origin, limits, &check).await {
                 return failed(account, failure);
@@ -214,8 +214,8 @@ async fn connect(
     if let Verdict::Deny(denial) = options.access.before(&query) {
         return failed(account, Failure::Denied(denial));
     }
-    let check = |ip: IpAddr| options.access.at(&query, SocketAddr::new(ip, port));
-    let origin = Origin { host: host.to_ascii_lowercase(), port };
+    let check = |address: SocketAddr| options.access.at(&query, address);
+    let origin = Origin::plain(host, port);
     match connection.worker.upstream.dial(&origin, &options.upstream, &check).await {
         Err(failure) => failed(account, failure),
         Ok(stream) => {

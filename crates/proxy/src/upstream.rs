@@ -28,6 +28,7 @@ use crate::resolve::Resolver;
 mod body;
 mod dial;
 mod failure;
+mod group;
 mod origin;
 mod pool;
 mod stream;
@@ -35,6 +36,7 @@ mod tls;
 
 pub(crate) use body::{BodyError, UpstreamBody};
 pub(crate) use failure::Failure;
+pub use group::{Group, Server};
 pub use origin::{At, Http2, Origin};
 pub use tls::{Identity, Tls, TlsOptions};
 
@@ -194,6 +196,6 @@ fn no_answer(origin: &Origin, error: &hyper::Error) -> Failure {
         Failure::Failed(Reason::BadAnswer, text)
     } else {
         let text = format!("{origin} closed the connection without an answer: {error}.");
-        Failure::Failed(Reason::Upstream, text)
+        Failure::Failed(tls::refusal(error).unwrap_or(Reason::Upstream), text)
     }
 }

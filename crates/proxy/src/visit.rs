@@ -1,7 +1,8 @@
 //! One request on its way through the decisions: what is known of it, in one place.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use http::request::Parts;
 use semantics::{RequestFacts, Time, Url};
@@ -63,7 +64,7 @@ impl<'a> Visit<'a> {
     }
 
     /// The server that this request leads to.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> Arc<Origin> {
         Errand::origin(self.options(), &self.target)
     }
 
@@ -83,7 +84,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Whether this client may have this request sent to an address.
-    pub fn check(&self, ip: IpAddr, port: u16) -> Result<(), Denial> {
-        self.options().access.at(&self.query(), SocketAddr::new(ip, port))
+    pub fn check(&self, address: SocketAddr) -> Result<(), Denial> {
+        self.options().access.at(&self.query(), address)
     }
 }

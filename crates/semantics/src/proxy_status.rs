@@ -15,10 +15,20 @@ pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 pub enum ErrorType {
     /// The origin's name could not be resolved.
     DnsError,
+    /// The origin's name was not resolved in time.
+    DnsTimeout,
     /// No connection to the next hop.
     DestinationUnavailable,
     /// The address of the next hop is not open to this client.
     DestinationIpProhibited,
+    /// The next hop refused the connection.
+    ConnectionRefused,
+    /// No TLS connection to the next hop.
+    TlsProtocolError,
+    /// The next hop's certificate cannot be believed.
+    TlsCertificateError,
+    /// The next hop ended the TLS handshake.
+    TlsAlertReceived,
     /// The connection ended before a whole answer.
     ConnectionTerminated,
     /// No connection in time.
@@ -46,6 +56,11 @@ impl ErrorType {
     pub const fn token(self) -> &'static str {
         match self {
             ErrorType::DnsError => "dns_error",
+            ErrorType::DnsTimeout => "dns_timeout",
+            ErrorType::ConnectionRefused => "connection_refused",
+            ErrorType::TlsProtocolError => "tls_protocol_error",
+            ErrorType::TlsCertificateError => "tls_certificate_error",
+            ErrorType::TlsAlertReceived => "tls_alert_received",
             ErrorType::DestinationUnavailable => "destination_unavailable",
             ErrorType::DestinationIpProhibited => "destination_ip_prohibited",
             ErrorType::ConnectionTerminated => "connection_terminated",

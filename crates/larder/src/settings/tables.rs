@@ -1,12 +1,18 @@
 //! The keys of the tables that may be repeated: the sites of a reverse proxy, the access rules.
 
-use super::{ACTION, HOST_HEADER, RuleField, SiteField};
+use super::{ACTION, HOST_HEADER, RuleField, SiteField, count, joined, upstream};
 use crate::config::{Rule, Site};
 use crate::field::{Field, Take};
 use crate::value::Kind;
 
+/// The parts of [`SITE`].
+const SITE_PARTS: &[&[SiteField]] = &[SITE_ITSELF, upstream::FOR_SITE];
+
 /// The keys of a `[[site]]` table: one origin server of a reverse proxy.
-pub const SITE: &[Field<Site>] = &[
+pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PARTS);
+
+/// What a site is.
+const SITE_ITSELF: &[SiteField] = &[
     SiteField::new(
         "hosts",
         Kind::List(&Kind::Host),

@@ -59,8 +59,7 @@ impl Upstream {
                 At::Tcp(host, port) => (host, *port),
                 At::Unix(path) => return self.open_socket(origin, path).await,
             };
-            let (stream, ip) =
-                self.dial_any(origin, (host, port), limits, check, &stage).await?;
+            let (stream, ip) = self.dial_any(origin, (host, port), limits, check, &stage).await?;
             let stream = match &origin.tls {
                 None => Stream::Tcp(stream),
                 Some(settings) => {
@@ -185,9 +184,7 @@ pub(super) async fn in_time<T>(
     }
     let seconds = limits.connect_timeout.as_secs_f32();
     let (reason, text) = match stage.get() {
-        Stage::Resolving => {
-            (Reason::DnsTimeout, format!("The name in {origin} was not resolved"))
-        }
+        Stage::Resolving => (Reason::DnsTimeout, format!("The name in {origin} was not resolved")),
         Stage::Connecting => (Reason::ConnectTimeout, format!("No connection to {origin}")),
         Stage::Handshake => {
             (Reason::ConnectTimeout, format!("The TLS handshake with {origin} did not end"))

@@ -1,7 +1,6 @@
 //! Which server to talk to, and how: what makes two connections interchangeable.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::tls::Tls;
@@ -59,23 +58,6 @@ impl Origin {
         match text.strip_suffix(&format!(":{usual}")) {
             Some(host) if *port == usual => host.to_owned(),
             _ => text,
-        }
-    }
-
-    /// The address, when none has to be looked up.
-    pub(crate) fn literal(&self) -> Option<IpAddr> {
-        match &self.at {
-            At::Tcp(host, _) => host.parse().ok(),
-            At::Unix(_) => None,
-        }
-    }
-
-    /// May be in HTTP/2, so that requests may share one connection.
-    pub(crate) fn may_be_http2(&self) -> bool {
-        match self.http2 {
-            Http2::Off => false,
-            Http2::Negotiated => self.tls.is_some(),
-            Http2::PriorKnowledge => true,
         }
     }
 }

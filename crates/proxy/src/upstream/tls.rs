@@ -114,9 +114,9 @@ fn build(options: &TlsOptions, http2: Http2) -> Result<ClientConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let verified = match options.unverified {
-        true => versions
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(BelievesAll(provider))),
+        true => {
+            versions.dangerous().with_custom_certificate_verifier(Arc::new(BelievesAll(provider)))
+        }
         false => versions.with_root_certificates(authorities(options.authorities.as_deref())?),
     };
     let mut config = match &options.identity {
@@ -184,6 +184,20 @@ pub(super) fn reason(error: &io::Error) -> Reason {
         Some(rustls::Error::AlertReceived(_)) => Reason::TlsAlert,
         _ => Reason::Tls,
     }
+}
+
+/// What TLS has to do with an error further up, if anything: with TLS 1.3 a server may refuse our
+/// certificate only after we have sent our request.
+pub(super) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reason> {
+    let mut source = Some(error);
+    while let Some(inner) = source {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            let is_tls = io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+            return is_tls.then(|| reason(io));
+        }
+        source = inner.source();
+    }
+    None
 }
 
 /// For origins that the configuration exempts from verification. What is signed in the handshake

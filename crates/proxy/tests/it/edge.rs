@@ -131,6 +131,6 @@ fn a_tunnel_to_nowhere_is_a_502_in_plain_text() {
     let rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
     let request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let answer = rig.client().send(request).answer();
-    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(connect)"));
+    assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(connect-refused)"));
     assert!(answer.field("content-type").unwrap().starts_with("text/plain"), "{answer:?}");
 }

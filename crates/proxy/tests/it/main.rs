@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod adversary;
+mod authority;
 mod caching;
 mod client;
 mod edge;
@@ -12,4 +13,5 @@ mod forwarding;
 mod origin;
 mod refusals;
 mod rig;
+mod secure;
 mod traffic;

@@ -12,6 +12,7 @@ use proxy::address::Locals;
 use proxy::metrics::{Event, Metrics};
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
+use proxy::upstream::{Group, Origin};
 use proxy::{CacheSetup, Control, Ended, Finished, Observer, Setup};
 
 use crate::client::Client;
@@ -113,6 +114,13 @@ impl Rig {
         Rig::start(reverse_options(upstream, pass_host), empty_cache(), MEMORY)
     }
 
+    /// A reverse proxy with one site for every host, fetched from `group`.
+    pub fn reverse_to(group: Group, change: impl FnOnce(&mut Options)) -> Rig {
+        let mut options = options_to(group, true);
+        change(&mut options);
+        Rig::start(options, empty_cache(), MEMORY)
+    }
+
     /// The same on a cache that is already there.
     pub fn reverse_on(upstream: SocketAddr, device: MemoryDevice) -> Rig {
         Rig::start(reverse_options(upstream, true), device, MEMORY)
@@ -170,13 +178,13 @@ impl Drop for Rig {
 }
 
 fn reverse_options(upstream: SocketAddr, pass_host: bool) -> Options {
-    let site = Site {
-        name: "main".to_owned(),
-        hosts: Vec::new(),
-        upstream_host: upstream.ip().to_string(),
-        upstream_port: upstream.port(),
-        pass_host,
-    };
+    let origin = Origin::plain(&upstream.ip().to_string(), upstream.port());
+    options_to(Group::one(origin), pass_host)
+}
+
+fn options_to(group: Group, pass_host: bool) -> Options {
+    let upstream = Arc::new(group);
+    let site = Site { name: "main".to_owned(), hosts: Vec::new(), upstream, pass_host };
     let access = Access::new(access::Front::Reverse, Locals::of_this_machine().unwrap());
     Options::new(Front::Reverse(vec![site]), Arc::new(access))
 }

@@ -1,0 +1,130 @@
+//! The keys about origin servers: those of `[upstream]`, and those that a `[[site]]` may have
+//! otherwise for its own.
+
+use super::{K, M, Setting, SiteField, TIMEOUT, hours, ms};
+use crate::field::Take;
+use crate::value::Kind;
+
+/// The connections to origin servers, of one pool for all sites.
+pub(super) const POOL: &[Setting] = &[
+    Setting::new(
+        "upstream.connect-timeout",
+        TIMEOUT,
+        &["10s"],
+        |c, v| c.upstream.connect_timeout = Take::take(v),
+        "Time to resolve a name and connect to one of its addresses; then 504.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.stagger",
+        TIMEOUT,
+        &["250ms"],
+        |c, v| c.upstream.stagger = Take::take(v),
+        "Head start of each address of a name before the next one is tried as well (RFC 8305).",
+    )
+    .live(),
+    Setting::new(
+        "upstream.head-timeout",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.upstream.head_timeout = Take::take(v),
+        "Time from a request to the head of its answer; then 504.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.body-timeout",
+        TIMEOUT,
+        &["60s"],
+        |c, v| c.upstream.body_timeout = Take::take(v),
+        "Longest silence within a body; then the transfer is cut.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.head-size",
+        Kind::Size(8 * K, M),
+        &["64K"],
+        |c, v| c.upstream.head_size = Take::take(v),
+        "Largest head of an answer; a longer one becomes a 502.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.idle-per-origin",
+        Kind::Int(0, 100_000),
+        &["32"],
+        |c, v| c.upstream.idle_per_origin = Take::take(v),
+        "Unused connections kept per origin server and worker.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.idle-total",
+        Kind::Int(0, 1_000_000),
+        &["512"],
+        |c, v| c.upstream.idle_total = Take::take(v),
+        "Unused connections kept per worker.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.idle-timeout",
+        TIMEOUT,
+        &["30s"],
+        |c, v| c.upstream.idle_timeout = Take::take(v),
+        "How long an unused connection is kept.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.dns-ttl",
+        Kind::Time(ms(0), hours(24)),
+        &["30s"],
+        |c, v| c.upstream.dns_ttl = Take::take(v),
+        "How long the addresses of a name are remembered.",
+    )
+    .live(),
+];
+
+/// Declares keys that `[upstream]` has for all origin servers and a site for its own.
+macro_rules! manner {
+    ($($field:ident $key:literal $kind:expr, $default:literal $(or $word:literal)?, $text:expr;)*)
+    => {
+        /// What holds for all origin servers.
+        pub(super) const FOR_ALL: &[Setting] = &[$(
+            Setting::new(
+                concat!("upstream.", $key),
+                $kind,
+                &[$default],
+                |c, v| c.upstream.manner.$field = Take::take(v),
+                $text,
+            )
+            $(.word($word))?
+            .live(),
+        )*];
+
+        /// What holds for those of one site.
+        pub(super) const FOR_SITE: &[SiteField] = &[$(
+            SiteField::new(
+                $key,
+                $kind,
+                &["inherit"],
+                |s, v| s.manner.$field = Take::take(v),
+                concat!("As `", $key, "` of `[upstream]`; \"inherit\" takes that."),
+            )
+            .word("inherit"),
+        )*];
+    };
+}
+
+manner! {
+    tls_ca "tls-ca" Kind::Path, "system" or "system",
+        "PEM file with the authorities that may vouch for origin servers; \"system\": those that \
+         the system believes.";
+    tls_certificate "tls-certificate" Kind::Path, "none" or "none",
+        "PEM file with the certificate that origin servers are shown when they ask for one, and \
+         those between it and an authority.";
+    tls_key "tls-key" Kind::Path, "none" or "none",
+        "PEM file with the key of `tls-certificate`.";
+    tls_name "tls-name" Kind::Host, "none" or "none",
+        "The name that origin servers are asked for (SNI) and that their certificate must have; \
+         \"none\": the host of their URL.";
+    tls_verify "tls-verify" Kind::Bool, "true",
+        "Whether an origin server must prove by its certificate that it is who it should be. \
+         Without, anybody on the way can answer in its place, and the answer is stored.";
+}
