@@ -5,7 +5,7 @@ use http::header::{DATE, EXPIRES, HeaderMap, LAST_MODIFIED};
 
 use crate::cache_control::ResponseDirectives;
 use crate::date;
-use crate::settings::Settings;
+use crate::settings::{Lifetimes, Settings};
 use crate::time::{Seconds, Time};
 
 /// What a lifetime was taken from.
@@ -19,6 +19,8 @@ pub enum Basis {
     Expires,
     /// A guess from `Last-Modified`, or the configured one.
     Heuristic,
+    /// The operator, where the origin states nothing.
+    Operator,
     /// Nothing: the lifetime is zero.
     Nothing,
 }
@@ -28,14 +30,39 @@ pub enum Basis {
 pub struct Freshness {
     /// How old the response may get: `freshness_lifetime`.
     pub lifetime: Seconds,
-    /// What it was taken from.
+    /// What it was taken from. Where the origin stated one it stays its own, also when the operator
+    /// has moved it.
     pub basis: Basis,
 }
 
 impl Freshness {
-    /// True when the origin stated the lifetime, be it zero.
+    /// True when somebody stated the lifetime, be it zero.
     pub fn is_explicit(&self) -> bool {
         !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
+    }
+
+    /// True when the origin stated a lifetime.
+    pub fn is_stated_by_origin(&self) -> bool {
+        matches!(self.basis, Basis::SMaxAge | Basis::MaxAge | Basis::Expires)
+    }
+
+    /// The lifetime that an operator's settings make of it.
+    fn under(self, lifetimes: &Lifetimes, status: StatusCode) -> Freshness {
+        let moved = |lifetime: Seconds| {
+            let basis = if self.is_stated_by_origin() { self.basis } else { Basis::Operator };
+            Freshness { lifetime, basis }
+        };
+        let unsaid = |said: Option<Seconds>| said.filter(|_| !self.is_stated_by_origin());
+        if status.as_u16() >= 400 {
+            return unsaid(lifetimes.errors).map_or(self, moved);
+        }
+        if let Some(fixed) = lifetimes.fixed {
+            return moved(fixed);
+        }
+        let of = unsaid(lifetimes.unsaid).map_or(self, moved);
+        let least = lifetimes.min.map_or(of.lifetime, |min| of.lifetime.max(min));
+        let within = lifetimes.max.map_or(least, |max| least.min(max));
+        if within == of.lifetime { of } else { moved(within) }
     }
 }
 
@@ -47,8 +74,18 @@ pub fn is_heuristically_cacheable(status: StatusCode) -> bool {
 /// The lifetime of a response in a shared cache, in the order of RFC 9111 (4.2.1): `s-maxage`,
 /// `max-age`, `Expires`, heuristic. A value that is there but unusable makes the response stale.
 ///
-/// `received` stands in for a missing `Date`.
+/// `received` stands in for a missing `Date`. What the operator says of lifetimes comes last.
 pub fn lifetime(
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: Time,
+    settings: &Settings,
+) -> Freshness {
+    by_origin(status, headers, directives, received, settings).under(&settings.lifetimes, status)
+}
+
+fn by_origin(
     status: StatusCode,
     headers: &HeaderMap,
     directives: &ResponseDirectives,
@@ -157,6 +194,33 @@ mod tests {
             let public = of(status, &[modified, "Cache-Control: public"]);
             assert_eq!(public, (100, Basis::Heuristic), "{status} public");
         }
+    }
+
+    #[test]
+    fn an_operator_moves_lifetimes() {
+        let with = |lifetimes: Lifetimes, status: u16, lines: &[&str]| {
+            with(status, lines, &Settings { lifetimes, ..Settings::default() })
+        };
+        let seconds = |seconds| Some(Seconds::new(seconds));
+        let fixed = || Lifetimes { fixed: seconds(9), max: seconds(5), ..Lifetimes::default() };
+        assert_eq!(with(fixed(), 200, &["Cache-Control: max-age=60"]), (9, Basis::MaxAge));
+        assert_eq!(with(fixed(), 302, &[]), (9, Basis::Operator));
+        assert_eq!(with(fixed(), 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        let unsaid = || Lifetimes { unsaid: seconds(9), ..Lifetimes::default() };
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        assert_eq!(with(unsaid(), 200, &[modified]), (9, Basis::Operator));
+        assert_eq!(with(unsaid(), 200, &["Cache-Control: max-age=0"]), (0, Basis::MaxAge));
+        assert_eq!(with(unsaid(), 500, &[]), (0, Basis::Nothing));
+        let bounds = || Lifetimes { min: seconds(50), max: seconds(70), ..Lifetimes::default() };
+        assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=1"]), (50, Basis::MaxAge));
+        assert_eq!(with(bounds(), 200, &[modified]), (70, Basis::Operator));
+        assert_eq!(with(bounds(), 200, &[]), (50, Basis::Operator));
+        let errors = || Lifetimes { errors: seconds(5), ..Lifetimes::default() };
+        assert_eq!(with(errors(), 404, &[modified]), (5, Basis::Operator));
+        assert_eq!(with(errors(), 503, &[]), (5, Basis::Operator));
+        assert_eq!(with(errors(), 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        assert_eq!(with(errors(), 200, &[]), (0, Basis::Nothing));
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub enum Reuse {
     },
     /// It must not be used for this request in any way: fetch as if nothing were stored.
     Unusable,
+    /// It is staler than the operator keeps answers: as if nothing were stored, for anybody.
+    Outlived,
 }
 
 /// Why a stored response needs validation.
@@ -109,6 +111,9 @@ pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Set
     let case = Case { stored, request, age: stored.age(now), settings };
     let age = case.age;
     let Some(cause) = case.cause() else { return Reuse::Fresh { age } };
+    if settings.keep.is_some_and(|keep| case.staleness() > keep) {
+        return Reuse::Outlived;
+    }
     if let Some(permit) = case.stale_permit(cause) {
         return Reuse::Stale { age, permit };
     }
@@ -117,6 +122,14 @@ pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Set
     }
     let conditional = stored.has_validator();
     Reuse::Validate { age, cause, conditional, fallback: case.fallback(cause) }
+}
+
+/// Whether what is fresh expires so soon that it may be validated ahead of that, for those who ask
+/// next not to wait: within the last part of its lifetime that the settings name.
+pub fn is_nearly_stale(stored: &Packed, age: Seconds, settings: &Settings) -> bool {
+    let lifetime = u64::from(stored.lifetime().get());
+    let left = lifetime.saturating_sub(u64::from(age.get()));
+    left * 100 < lifetime * u64::from(settings.refresh_ahead_percent)
 }
 
 /// Whether a second request may be given the response to a first one that is still being fetched
@@ -272,6 +285,7 @@ mod tests {
             Reuse::Stale { permit, .. } => format!("stale {permit:?}"),
             Reuse::GatewayTimeout { cause } => format!("504 {cause:?}"),
             Reuse::Unusable => "unusable".into(),
+            Reuse::Outlived => "outlived".into(),
             Reuse::Validate { cause, fallback, conditional, .. } => {
                 assert!(conditional);
                 let error = if fallback.on_error { " +error" } else { "" };
@@ -279,6 +293,25 @@ mod tests {
                 format!("validate {cause:?}{error}{unreachable}")
             }
         }
+    }
+
+    #[test]
+    fn what_is_too_stale_to_keep_is_as_if_it_were_not_there() {
+        let settings = Settings { keep: Some(Seconds::new(100)), ..Settings::default() };
+        let at = |seconds| at("max-age=60", "x", seconds, &settings);
+        assert!(matches!(at(59), Reuse::Fresh { .. }));
+        assert!(matches!(at(160), Reuse::Validate { .. }));
+        assert_eq!(at(161), Reuse::Outlived);
+    }
+
+    #[test]
+    fn the_end_of_a_lifetime_is_known() {
+        let stored = packed(&["Cache-Control: max-age=100"]);
+        let settings = Settings { refresh_ahead_percent: 10, ..Settings::default() };
+        let nearly = |age, settings| is_nearly_stale(&stored, Seconds::new(age), settings);
+        assert!(!nearly(90, &settings));
+        assert!(nearly(91, &settings));
+        assert!(!nearly(99, &Settings::default()));
     }
 
     #[test]

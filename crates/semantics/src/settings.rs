@@ -40,6 +40,29 @@ pub struct Settings {
     /// when the answer does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only
     /// restricts answers to requests *with* `Authorization`, which are then not stored at all.
     pub reuse_for_authorized: bool,
+    /// Lifetimes that the operator decides.
+    pub lifetimes: Lifetimes,
+    /// How stale an answer may be to be of any use, a validation included; `None`: however stale.
+    pub keep: Option<Seconds>,
+    /// The last part of a lifetime, in percent, in which a hit may have the answer validated before
+    /// it expires; zero: none.
+    pub refresh_ahead_percent: u8,
+}
+
+/// What an operator says of lifetimes where the origin does not, or in its place. It moves no
+/// prohibition: what says `no-store`, `private` or `no-cache` stays what it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lifetimes {
+    /// Of answers below 400, whatever the origin says.
+    pub fixed: Option<Seconds>,
+    /// Of answers below 400 for which the origin states none; in place of a guess.
+    pub unsaid: Option<Seconds>,
+    /// The shortest of answers below 400.
+    pub min: Option<Seconds>,
+    /// The longest of answers below 400.
+    pub max: Option<Seconds>,
+    /// Of answers from 400 on for which the origin states none: negative caching.
+    pub errors: Option<Seconds>,
 }
 
 impl Default for Settings {
@@ -55,6 +78,9 @@ impl Default for Settings {
             stale_despite_s_maxage: false,
             store_set_cookie: true,
             reuse_for_authorized: true,
+            lifetimes: Lifetimes::default(),
+            keep: None,
+            refresh_ahead_percent: 0,
         }
     }
 }

@@ -83,10 +83,12 @@ pub fn judge(
         return Err(NotStorable::VaryStar);
     }
     let freshness = freshness::lifetime(status, headers, &directives, exchange.received, settings);
-    let is_meant = directives.public || freshness.is_explicit();
-    if headers.contains_key(SET_COOKIE) && !(settings.store_set_cookie && is_meant) {
+    // An operator's lifetime is for a whole site; a cookie may be for one of its users.
+    let is_for_all = directives.public || freshness.is_stated_by_origin();
+    if headers.contains_key(SET_COOKIE) && !(settings.store_set_cookie && is_for_all) {
         return Err(NotStorable::SetCookie);
     }
+    let is_meant = directives.public || freshness.is_explicit();
     let may_be_stored = is_meant || freshness::is_heuristically_cacheable(status);
     if may_be_stored && is_useful(status, headers, &directives, freshness, exchange, settings) {
         Ok(())
@@ -114,7 +116,7 @@ pub fn is_post_for_get(
     let facts = RequestFacts { class: MethodClass::Cacheable, ..request.clone() };
     names_itself
         && status == StatusCode::OK
-        && freshness.is_explicit()
+        && freshness.is_stated_by_origin()
         && judge(&facts, status, headers, exchange, settings).is_ok()
 }
 
@@ -209,6 +211,7 @@ fn may_serve_stale(directives: &ResponseDirectives, freshness: Freshness) -> boo
 mod tests {
     use super::*;
     use crate::fixture::{AT_NOW, EARLIER_DATE, NOW_DATE, headers};
+    use crate::settings::Lifetimes;
     use NotStorable::*;
 
     fn verdict(
@@ -354,5 +357,11 @@ mod tests {
         assert_eq!(judge(&Settings::default()), Ok(()));
         let without = Settings { store_set_cookie: false, ..Settings::default() };
         assert_eq!(judge(&without), Err(SetCookie));
+        let lifetimes = Lifetimes { fixed: Some(Seconds::new(9)), ..Lifetimes::default() };
+        let operator = Settings { lifetimes, ..Settings::default() };
+        assert_eq!(judge(&operator), Ok(()));
+        let unsaid = headers(&["Set-Cookie: a=b"]);
+        let judged = super::judge(&facts, StatusCode::OK, &unsaid, AT_NOW, &operator);
+        assert_eq!(judged, Err(SetCookie), "nobody said that this cookie is for all");
     }
 }

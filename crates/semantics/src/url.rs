@@ -107,6 +107,35 @@ impl Url {
         &self.text[self.path..]
     }
 
+    /// The same URL with another query, which is in normal form already; without one if it is empty.
+    pub(crate) fn with_query(&self, query: &str) -> Url {
+        let (path, _) = split_query(self.path_and_query());
+        let mut text = self.text[..self.path + path.len()].to_owned();
+        if !query.is_empty() {
+            text.push('?');
+            text.push_str(query);
+        }
+        Url { text, ..*self }
+    }
+
+    /// Path without query as a server that tidies up paths reads it: percent-encodings decoded, dot
+    /// segments resolved (RFC 3986, 5.2.4), slashes in a row taken for one. Rules are held against
+    /// it, so that no spelling of a path gets round them.
+    pub fn tidy_path(&self) -> String {
+        let (path, _) = split_query(self.path_and_query());
+        let mut bytes = Vec::with_capacity(path.len());
+        let mut rest = path.as_bytes();
+        while let Some((&first, tail)) = rest.split_first() {
+            let decoded = (first == b'%').then(|| decode_triplet(rest)).flatten();
+            let byte = decoded.unwrap_or(first);
+            rest = if decoded.is_some() { &rest[3..] } else { tail };
+            if !(byte == b'/' && bytes.last() == Some(&b'/')) {
+                bytes.push(byte);
+            }
+        }
+        without_dots(&String::from_utf8_lossy(&bytes))
+    }
+
     /// Scheme and authority: what names the site, for locality and for comparing origins.
     pub fn site(&self) -> &str {
         &self.text[..self.path]
@@ -337,6 +366,25 @@ mod tests {
             assert_eq!((url.site(), url.group()), (site, group));
             assert_eq!(url.path_and_query(), path);
             assert_eq!(format!("{}://{}{path}", url.scheme(), url.authority()), text);
+        }
+    }
+
+    #[test]
+    fn a_tidy_path_has_one_spelling() {
+        for (path, expected) in [
+            ("/a/b?c/../d", "/a/b"),
+            ("/a/../b", "/b"),
+            ("//a///b/", "/a/b/"),
+            ("/%2e%2E/%61dmin", "/admin"),
+            ("/x/%2e%2e%2fadmin", "/admin"),
+            ("/x/..", "/"),
+            ("/%zz%4", "/%zz%4"),
+            ("/%c3%bc", "/\u{fc}"),
+            ("/%ff", "/\u{fffd}"),
+            ("?q", "/"),
+        ] {
+            let url = Url::new("http", "a", path).unwrap();
+            assert_eq!(url.tidy_path(), expected, "{path}");
         }
     }
 

@@ -100,7 +100,7 @@ fn what_may_be_served_as_fresh_is_fresh() {
                 prop_assert!(!((no_cache || must) && fallback.on_error));
                 prop_assert!(fallback.on_unreachable || !fallback.on_error);
             }
-            Reuse::GatewayTimeout { .. } | Reuse::Unusable => {
+            Reuse::GatewayTimeout { .. } | Reuse::Unusable | Reuse::Outlived => {
                 prop_assert!(false, "no such request was made");
             }
         }

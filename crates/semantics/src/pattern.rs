@@ -1,0 +1,104 @@
+//! A text with stars in it: the patterns of an operator's rules.
+//!
+//! `*` stands for any number of characters, none included; every other character stands for itself.
+//! There is nothing else to learn, and matching never takes longer than the product of both lengths.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+/// A pattern, such as `/static/*` or `utm_*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+    ignores_case: bool,
+}
+
+impl Pattern {
+    /// A pattern whose letters stand for themselves.
+    pub fn new(text: &str) -> Pattern {
+        Pattern { text: text.to_owned(), ignores_case: false }
+    }
+
+    /// A pattern for values in which case means nothing.
+    pub fn ignoring_case(text: &str) -> Pattern {
+        Pattern { text: text.to_owned(), ignores_case: true }
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the whole of `text` fits.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        let pattern = self.text.as_bytes();
+        let fits = |a: u8, b: u8| a == b || (self.ignores_case && a.eq_ignore_ascii_case(&b));
+        // Where to go on when what followed the last star does not fit after all: one character
+        // further on. Earlier stars need not be tried again.
+        let (mut at, mut from, mut retry) = (0, 0, None);
+        while from < text.len() {
+            if pattern.get(at) == Some(&b'*') {
+                retry = Some((at + 1, from));
+                at += 1;
+            } else if pattern.get(at).is_some_and(|&byte| fits(byte, text[from])) {
+                (at, from) = (at + 1, from + 1);
+            } else if let Some((after_star, begin)) = retry {
+                retry = Some((after_star, begin + 1));
+                (at, from) = (after_star, begin + 1);
+            } else {
+                return false;
+            }
+        }
+        pattern[at..].iter().all(|&byte| byte == b'*')
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Pattern, Infallible> {
+        Ok(Pattern::new(text))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, fits, others) in [
+            ("/a", &["/a"][..], &["/", "/a/", "/A", "/ab", ""][..]),
+            ("/a/*", &["/a/", "/a/b", "/a/b/c"], &["/a", "/b/a/"]),
+            ("*.css", &[".css", "/x.css", "/x.css.css"], &["/x.css?", "/x.CSS", "/xcss"]),
+            ("*a*b", &["ab", "aab", "xaxbxb"], &["ba", "abx", ""]),
+            ("a*b*c", &["abc", "axbxbc", "abcbc"], &["ac", "acb"]),
+            ("*", &["", "anything"], &[]),
+            ("**x", &["x", "ax"], &["xa"]),
+            ("", &[""], &["x"]),
+        ] {
+            let pattern = Pattern::new(pattern);
+            for text in fits {
+                assert!(pattern.matches(text.as_bytes()), "{pattern} {text}");
+            }
+            for text in others {
+                assert!(!pattern.matches(text.as_bytes()), "{pattern} {text}");
+            }
+        }
+        assert!(Pattern::ignoring_case("*Mobile*").matches(b"a mobile thing"));
+    }
+
+    #[test]
+    fn many_stars_take_no_long_time() {
+        let pattern = Pattern::new(&"*a".repeat(100));
+        assert!(!pattern.matches("a".repeat(99).as_bytes()));
+        assert!(!pattern.matches(format!("{}b", "a".repeat(20_000)).as_bytes()));
+    }
+}
