@@ -14,6 +14,7 @@ use ipnet::IpNet;
 
 use crate::document;
 use crate::field::Effect;
+use crate::rule::RequestRule;
 use crate::settings::{SETTINGS, find};
 use crate::storage;
 use crate::upstreams::Manner;
@@ -52,6 +53,7 @@ pub struct Config {
     pub fill: Fill,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
+    pub rules: Vec<RequestRule>,
 }
 
 /// The keys of `[store]`.
@@ -108,6 +110,9 @@ pub struct Caching {
     pub targets: Vec<String>,
     pub store_set_cookie: bool,
     pub reuse_for_authorized: bool,
+    pub error_ttl: Option<Duration>,
+    pub keep: Option<Duration>,
+    pub refresh_ahead: u8,
 }
 
 /// The keys of `[forwarded]`.
@@ -171,6 +176,16 @@ pub struct Site {
     pub upstream: String,
     pub host_header: HostHeader,
     pub manner: Manner,
+}
+
+/// The name of the site that `reverse` makes.
+pub const DEFAULT_SITE: &str = "default";
+
+impl Site {
+    /// Its name, or the first of its hosts.
+    pub fn called(&self) -> Option<&str> {
+        self.name.as_deref().or(self.hosts.first().map(String::as_str))
+    }
 }
 
 /// One `[[access]]` rule. An empty list matches everything.
@@ -297,7 +312,8 @@ pub struct Given {
 /// Values by key: what one layer says.
 pub type Layer = BTreeMap<&'static str, Given>;
 
-/// What a file says: settings, sites and rules, the last two with the lines where they begin.
+/// What a file says: settings and repeated tables, these with the lines where they begin where that
+/// is needed.
 #[derive(Clone, Debug, Default)]
 pub struct FileLayer {
     /// The settings.
@@ -306,6 +322,8 @@ pub struct FileLayer {
     pub sites: Vec<(Site, usize)>,
     /// The `[[access]]` tables.
     pub access: Vec<Rule>,
+    /// The `[[rule]]` tables.
+    pub rules: Vec<(RequestRule, usize)>,
 }
 
 /// A configuration file as it was read: what it says, and its name for messages.
@@ -356,6 +374,7 @@ impl Loaded {
         }
         config.sites = file.layer.sites.iter().map(|(site, _)| site.clone()).collect();
         config.access = file.layer.access.clone();
+        config.rules = file.layer.rules.iter().map(|(rule, _)| rule.clone()).collect();
         let list = Checker { config: &config, file: &file.layer, flags, list: Vec::new() }.run();
         match list.is_empty() {
             true => Ok(Loaded { config, values }),
@@ -383,6 +402,10 @@ impl Loaded {
         if self.config.access != new.config.access {
             self.config.access = new.config.access.clone();
             changes.applied.push("access");
+        }
+        if self.config.rules != new.config.rules {
+            self.config.rules = new.config.rules.clone();
+            changes.applied.push("rule");
         }
         if self.config.sites != new.config.sites {
             changes.waiting.push("site");
@@ -416,6 +439,7 @@ impl Checker<'_> {
         self.admin();
         self.sites();
         self.manners();
+        self.rules();
         self.store();
         self.list
     }
@@ -514,6 +538,23 @@ impl Checker<'_> {
         }
     }
 
+    fn rules(&mut self) {
+        let sites = self.config.sites.iter().filter_map(Site::called);
+        let default = self.config.reverse.is_some().then_some(DEFAULT_SITE);
+        let sites: Vec<&str> = sites.chain(default).collect();
+        for (at, (rule, line)) in self.file.rules.iter().enumerate() {
+            let unknown = rule.sites.iter().find(|name| !sites.contains(&name.as_str()));
+            let wrong = match unknown {
+                Some(name) => Some(("sites", format!("there is no site {name:?}"))),
+                None => rule.to_proxy(at + 1, &semantics::Settings::default()).err(),
+            };
+            if let Some((key, text)) = wrong {
+                let (place, key) = (Place::Line(*line), format!("rule.{key}"));
+                self.list.push(Problem { place, key, text });
+            }
+        }
+    }
+
     fn given(&self, key: &str) -> bool {
         self.flags.contains_key(key) || self.file.settings.contains_key(key)
     }
@@ -535,8 +576,7 @@ impl Checker<'_> {
                     complain("site.hosts", text);
                 }
             }
-            let name = site.name.as_deref().or(site.hosts.first().map(String::as_str));
-            if let Some(name) = name
+            if let Some(name) = site.called()
                 && let Some(other) = names.insert(name, *line)
             {
                 complain("site.name", format!("{name:?} is the site of line {other} already"));

@@ -12,11 +12,11 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::{FileLayer, Given, Place, Problem, nearest};
 use crate::field::Field;
-use crate::settings::{ACCESS, SETTINGS, SITE, find};
+use crate::settings::{ACCESS, RULE, SETTINGS, SITE, find};
 use crate::value::{Kind, Value};
 
 /// The names of the repeated tables.
-const REPEATED: [&str; 2] = ["site", "access"];
+const REPEATED: [&str; 3] = ["site", "access", "rule"];
 
 /// Everything that the text says, and everything that is wrong with it.
 pub fn read(text: &str) -> (FileLayer, Vec<Problem>) {
@@ -66,6 +66,10 @@ impl Reader<'_> {
                 "access" => {
                     let rules = self.repeated(name, ACCESS, node);
                     self.layer.access = rules.into_iter().map(|(rule, _)| rule).collect();
+                }
+                "rule" => {
+                    let rules = self.repeated(name, RULE, node);
+                    self.layer.rules = rules;
                 }
                 _ if tables().any(|table| table == name) => match node.get_ref() {
                     DeValue::Table(table) => self.table(name, table),

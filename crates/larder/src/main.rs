@@ -20,6 +20,7 @@ mod messages;
 mod process;
 mod progress;
 mod reload;
+mod rule;
 mod serve;
 mod server;
 mod settings;

@@ -13,7 +13,7 @@ use store::Preset;
 
 use crate::config::{File, Layer, Loaded};
 use crate::field::{Effect, Field};
-use crate::settings::{ACCESS, SETTINGS, SITE};
+use crate::settings::{ACCESS, RULE, SETTINGS, SITE};
 use crate::units;
 use crate::value::{Kind, Value};
 
@@ -41,6 +41,10 @@ fn reference() -> String {
     SITE.iter().for_each(|field| entry(&mut out, field, 0));
     let _ = writeln!(out, "### `[[access]]`\n\nOne access rule; the first that matches decides.\n");
     ACCESS.iter().for_each(|field| entry(&mut out, field, 0));
+    let text = "What is done otherwise for some requests; the first rule that fits decides, and it \
+                alone. docs/rules.md has examples.";
+    let _ = writeln!(out, "### `[[rule]]`\n\n{text}\n");
+    RULE.iter().for_each(|field| entry(&mut out, field, 0));
     out
 }
 
@@ -214,7 +218,9 @@ fn the_example_is_valid_and_shows_the_defaults() {
     assert_eq!(keys, SETTINGS.iter().map(|setting| setting.key).collect::<Vec<_>>());
     let repeated = load(&switched_on(&format!("#[[site]]{tables}")));
     assert!(!repeated.config.sites.is_empty() && !repeated.config.access.is_empty());
-    for key in SITE.iter().map(|f| f.key).chain(ACCESS.iter().map(|f| f.key)) {
+    assert!(!repeated.config.rules.is_empty());
+    let keys = SITE.iter().map(|f| f.key).chain(ACCESS.iter().map(|f| f.key));
+    for key in keys.chain(RULE.iter().map(|f| f.key)) {
         assert!(tables.contains(&format!("\n#{key} = ")), "{key}");
     }
 }

@@ -64,13 +64,14 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3600)
 }
 /// The longest lifetime that HTTP can express, 2^31 seconds.
-const YEARS: Duration = Duration::from_secs(1 << 31);
+pub(crate) const YEARS: Duration = Duration::from_secs(1 << 31);
 /// A time-out: never zero, which would refuse everything.
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
 mod tables;
 mod upstream;
 
+pub use crate::rule::RULE;
 pub use tables::{ACCESS, SITE};
 
 /// The parts of [`SETTINGS`].
@@ -700,6 +701,35 @@ const GENERAL: &[Setting] = &[
         &["true"],
         |c, v| c.caching.reuse_for_authorized = Take::take(v),
         "Whether an answer to a request without Authorization may answer one that has it.",
+    )
+    .live(),
+    Setting::new(
+        "caching.error-ttl",
+        Kind::Time(Duration::ZERO, YEARS),
+        &["auto"],
+        |c, v| c.caching.error_ttl = Take::take(v),
+        "How long answers from 400 on are fresh for which the origin server says nothing (negative \
+         caching). \"auto\" makes the same guess for them as for others, as RFC 9111 has it.",
+    )
+    .word("auto")
+    .live(),
+    Setting::new(
+        "caching.keep",
+        Kind::Time(Duration::ZERO, YEARS),
+        &["unlimited"],
+        |c, v| c.caching.keep = Take::take(v),
+        "How stale an answer may be that is still validated, or served stale; a staler one is \
+         fetched as if nothing were stored.",
+    )
+    .word("unlimited")
+    .live(),
+    Setting::new(
+        "caching.refresh-ahead",
+        Kind::Int(0, 90),
+        &["0"],
+        |c, v| c.caching.refresh_ahead = Take::take(v),
+        "The last part of a lifetime, in percent, in which one of eight hits has the answer \
+         validated in the background, so that what is popular does not expire; 0: none.",
     )
     .live(),
     Setting::new(

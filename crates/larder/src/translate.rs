@@ -10,11 +10,12 @@ use proxy::address::Locals;
 use proxy::options::{
     ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Site, UpstreamLimits,
 };
+use proxy::rules::Rules;
 use proxy::upstream::Http2;
 use semantics::forwarded::Field;
-use semantics::{Seconds, Settings};
+use semantics::{Lifetimes, Seconds, Settings};
 
-use crate::config::{Action, Config, HostHeader, Rule};
+use crate::config::{Action, Config, DEFAULT_SITE, HostHeader, Rule};
 use crate::sizing;
 use crate::upstreams::{Manner, group};
 
@@ -27,21 +28,20 @@ pub struct Surroundings {
     pub descriptors: u64,
 }
 
-/// The name of the site that `reverse` makes.
-const DEFAULT_SITE: &str = "default";
-
 /// The proxy's options. The error is a sentence.
 pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, String> {
     let front = front(config)?;
     let access = access(config, &front, around)?;
     let pseudonym = Pseudonym::new(&config.pseudonym)
         .ok_or_else(|| format!("pseudonym: {:?} cannot be used", config.pseudonym))?;
+    let semantics = semantics(config)?;
     Ok(Options {
         pseudonym,
+        rules: rules(config, &semantics)?,
         client: client(config, around.descriptors),
         upstream: upstream(config),
         fill: fill(config),
-        semantics: semantics(config)?,
+        semantics,
         forwarded: forwarded(config)?,
         ..Options::new(front, Arc::new(access))
     })
@@ -51,7 +51,7 @@ fn front(config: &Config) -> Result<Front, String> {
     let general = &config.upstream.manner;
     let mut sites = Vec::new();
     for site in &config.sites {
-        let name = site.name.clone().or_else(|| site.hosts.first().cloned()).unwrap_or_default();
+        let name = site.called().unwrap_or_default().to_owned();
         let upstream = group(&site.manner, general, &name, &site.upstream)?;
         let pass_host = site.host_header == HostHeader::Client;
         sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host });
@@ -99,6 +99,14 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Ve
     texts.iter().map(|text| text.parse::<T>().map_err(|error| error.to_string())).collect()
 }
 
+fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
+    let numbered = config.rules.iter().enumerate();
+    let rules = numbered.map(|(at, rule)| {
+        rule.to_proxy(at + 1, base).map_err(|(key, why)| format!("rule.{key}: {why}"))
+    });
+    Ok(Rules::new(rules.collect::<Result<_, _>>()?))
+}
+
 fn semantics(config: &Config) -> Result<Settings, String> {
     let caching = &config.caching;
     let seconds = |time: Duration| Seconds::new(time.as_secs());
@@ -113,6 +121,9 @@ fn semantics(config: &Config) -> Result<Settings, String> {
         stale_despite_s_maxage: caching.stale_despite_s_maxage,
         store_set_cookie: caching.store_set_cookie,
         reuse_for_authorized: caching.reuse_for_authorized,
+        lifetimes: Lifetimes { errors: caching.error_ttl.map(seconds), ..Lifetimes::default() },
+        keep: caching.keep.map(seconds),
+        refresh_ahead_percent: caching.refresh_ahead,
     })
 }
 

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
 use semantics::cache_control::Delta;
 use semantics::merge::{self, HeadEffect};
@@ -28,6 +28,7 @@ use crate::fill::Fill;
 use crate::filler::{Filler, now};
 use crate::follow::{Follow, Role};
 use crate::forward;
+use crate::headers::random;
 use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
@@ -38,6 +39,9 @@ use crate::visit::Visit;
 
 /// Rounds after which a request is sent on by itself.
 const ROUNDS_MAX: u32 = 3;
+
+/// Of so many hits on what expires soon one has it validated.
+const REFRESH_ONE_IN: u64 = 8;
 
 /// What a round came to.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
@@ -77,11 +81,17 @@ pub(crate) async fn answer(
         // A further round is for the same request.
         let count = |event| visit.worker().observer.count(event, u64::from(number == 0));
         let turn = match found {
+            Found::Answer(answer) if !is_told_apart(visit, &answer) => {
+                count(Event::CacheMiss);
+                round.missing(answer.key.clone(), answer.marker.clone(), account).await
+            }
             Found::Answer(answer) => {
-                let settings = &visit.options().semantics;
+                let settings = visit.settings();
                 let reuse = reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings);
                 // What is there in parts is counted once it is known whether some are missing.
-                if answer.sparse.is_none() || matches!(reuse, Reuse::Validate { .. }) {
+                if reuse == Reuse::Outlived {
+                    count(Event::CacheMiss);
+                } else if answer.sparse.is_none() || matches!(reuse, Reuse::Validate { .. }) {
                     count(hit_event(answer.entry.source(), &reuse));
                 }
                 round.stored(answer, reuse, account).await
@@ -101,6 +111,16 @@ pub(crate) async fn answer(
         }
     }
     counted(visit, forward::pass(visit, account, body, past, async |_| ()).await)
+}
+
+/// Whether what is stored is under a key that has all that the operator's rule wants in it: what was
+/// stored before there was such a rule may be for any kind of client.
+fn is_told_apart(visit: &Visit<'_>, answer: &Answer) -> bool {
+    let Some(rule) = &visit.rule else { return true };
+    let marked = |name: &HeaderName| {
+        answer.marker.as_ref().is_some_and(|marker| marker.names().contains(name))
+    };
+    rule.key_names().all(|name| marked(&name))
 }
 
 /// What the cache had for a request (systems C12).
@@ -142,6 +162,7 @@ impl Round<'_> {
                     From::Ram => Outcome::HitRam,
                     From::Disk => Outcome::HitDisk,
                 };
+                self.refresh_ahead(&answer, age);
                 self.hit(answer, age, outcome, account).await
             }
             Reuse::Stale { age, permit } => {
@@ -159,6 +180,9 @@ impl Round<'_> {
             Reuse::GatewayTimeout { .. } => Turn::Done(only_if_cached(account)),
             Reuse::Unusable => {
                 Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
+            }
+            Reuse::Outlived => {
+                self.missing(answer.key.clone(), answer.marker.clone(), account).await
             }
             Reuse::Validate { age, fallback, cause, .. } => {
                 let (key, marker) = (answer.key.clone(), answer.marker.clone());
@@ -280,7 +304,7 @@ impl Round<'_> {
         headers: &HeaderMap,
         exchange: Exchange,
     ) {
-        let settings = &self.visit.options().semantics;
+        let settings = self.visit.settings();
         let (stored, length) = (answer.head.stored(), answer.length());
         let head = match merge::head_effect(stored, length, status, headers, exchange, settings) {
             HeadEffect::Refresh(head) if self.may_keep(&head, answer, exchange) => head,
@@ -295,7 +319,7 @@ impl Round<'_> {
 
     /// Whether a head may be stored where `answer` is.
     fn may_keep(&self, head: &StoredHead, answer: &Answer, exchange: Exchange) -> bool {
-        let settings = &self.visit.options().semantics;
+        let settings = self.visit.settings();
         let facts = self.facts_of_get();
         let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
         let vary = head.vary();
@@ -355,6 +379,20 @@ impl Round<'_> {
     fn new_fill(&self) -> Fill {
         let windows = self.visit.worker().shared.windows.clone();
         Fill::new(self.store.begin_fetch(self.primary), windows)
+    }
+
+    /// Validates what expires soon while it still answers, so that those who ask next need not wait.
+    /// One hit in a few does it: what is asked for often is met in time, what nobody asks for is
+    /// left alone.
+    fn refresh_ahead(&self, answer: &Rc<Answer>, age: Seconds) {
+        let (visit, packed) = (self.visit, answer.head.packed());
+        if answer.sparse.is_none()
+            && reuse::is_nearly_stale(packed, age, visit.settings())
+            && !visit.facts.directives.no_store
+            && random().is_multiple_of(REFRESH_ONE_IN)
+        {
+            self.refresh_behind(answer);
+        }
     }
 
     /// Validates behind an answer that may be stale, unless that is under way.

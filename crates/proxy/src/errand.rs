@@ -11,7 +11,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use semantics::forwarded::{self, Hop};
-use semantics::hop_by_hop;
+use semantics::{Settings, hop_by_hop};
 
 use crate::access::Query;
 use crate::address;
@@ -23,6 +23,7 @@ use crate::options::{Forwarded, Front, Options, UpstreamLimits};
 use crate::out_body::{ClientBody, OutBody};
 use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
+use crate::rules::Rule;
 use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin, Outgoing, UpstreamBody};
 use crate::worker::Worker;
@@ -39,6 +40,8 @@ pub(crate) struct Errand {
     named: (String, u16),
     /// Where the 1xx answers go.
     pub interim: Option<Arc<Interim>>,
+    /// The operator's rule for the request: it settles what the answer is taken for.
+    pub rule: Option<Arc<Rule>>,
 }
 
 impl Errand {
@@ -85,6 +88,7 @@ impl Errand {
             client: connection.client,
             named: (target.host.to_ascii_lowercase(), target.port),
             interim,
+            rule: None,
         }
     }
 
@@ -113,13 +117,39 @@ impl Errand {
         let mut response = self.ask(worker, options, body).await?;
         let length = http_body::Body::size_hint(response.body()).exact();
         let status = response.status();
-        match framing::settle(&self.method, status, length, response.headers_mut()) {
-            Ok(()) => Ok(response),
-            Err(why) => {
-                let text = format!("The answer of {} cannot be passed on: {why}.", self.origin);
-                Err(Failure::Failed(Reason::BadAnswer, text))
+        if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
+            let text = format!("The answer of {} cannot be passed on: {why}.", self.origin);
+            return Err(Failure::Failed(Reason::BadAnswer, text));
+        }
+        if let Some(rule) = &self.rule {
+            rule.settle(response.headers_mut());
+            if let Some(max) = rule.answer_max {
+                self.limit(&mut response, length, max)?;
             }
         }
+        Ok(response)
+    }
+
+    /// Refuses an answer that says that it is longer than the rule permits; one that does not say
+    /// will be cut there.
+    fn limit(
+        &self,
+        response: &mut Response<UpstreamBody>,
+        length: Option<u64>,
+        max: u64,
+    ) -> Result<(), Failure> {
+        if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
+            let text =
+                format!("The answer of {} has more than the {max} bytes allowed.", self.origin);
+            return Err(Failure::Failed(Reason::BadAnswer, text));
+        }
+        response.body_mut().limit(max);
+        Ok(())
+    }
+
+    /// The rules of caching for what it brings.
+    pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
+        self.rule.as_ref().map_or(&options.semantics, |rule| &rule.settings)
     }
 
     async fn ask(

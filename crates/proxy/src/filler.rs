@@ -194,7 +194,7 @@ impl Filler {
         ending: &mut Ending,
     ) {
         let Some(mut response) = response else { return };
-        let settings = &self.context.options.semantics;
+        let settings = self.errand.settings(&self.context.options);
         let version = response.version();
         errand::clean_answer(&self.worker, response.headers_mut(), version, false);
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
@@ -297,7 +297,7 @@ impl Filler {
         headers: &HeaderMap,
         exchange: Exchange,
     ) -> Result<(StoredHead, bool), Unshareable> {
-        let settings = &self.context.options.semantics;
+        let settings = self.errand.settings(&self.context.options);
         storability::judge(&self.facts, status, headers, exchange, settings).map_err(|why| {
             match why {
                 NotStorable::Authorization => Unshareable::Credentials,
@@ -347,12 +347,20 @@ impl Filler {
         length: Option<u64>,
         new_marker: bool,
     ) -> Result<Writer, Refusal> {
+        if length.is_some_and(|length| self.is_too_large(length)) {
+            return Err(Refusal::TooLarge);
+        }
         let token = self.fill.token();
         if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
             cache::insert_marker(&self.store, token, &self.primary, marker).await?;
         }
         let hint = self.hint(head, length);
         self.store.insert(token, &self.key, head.encode(), hint).await
+    }
+
+    /// Whether the operator's rule keeps an object of so many bytes out of the store.
+    pub fn is_too_large(&self, length: u64) -> bool {
+        self.errand.rule.as_ref().and_then(|rule| rule.store_max).is_some_and(|max| length > max)
     }
 
     /// What the store may know of an object before its body arrives.
@@ -411,6 +419,9 @@ impl Filler {
                 }
             };
             produced += piece.len() as u64;
+            if matches!(sink, Sink::Open(_)) && self.is_too_large(produced) {
+                sink.refused(Refusal::TooLarge);
+            }
             if body.is_end_stream() {
                 // Whoever has the last byte and asks again finds the object in the store.
                 sink.write(piece.clone()).await;

@@ -132,7 +132,7 @@ impl Follow<'_> {
         let Some(outdated) = &self.outdated else { return Turn::Again(account) };
         let packed = validated.head.packed();
         if !self.leads() {
-            let settings = &visit.options().semantics;
+            let settings = visit.settings();
             let reuse = reuse::decide(packed, &visit.facts, visit.now, settings);
             let same = outdated.answer.entry.meta() == &validated.meta;
             let fresh = matches!(reuse, Reuse::Fresh { .. });
@@ -182,7 +182,7 @@ impl Follow<'_> {
         if head.key != self.key {
             return Turn::Again(account);
         }
-        let settings = &self.visit.options().semantics;
+        let settings = self.visit.settings();
         match reuse::decide(shared.packed(), &self.visit.facts, self.visit.now, settings) {
             Reuse::Fresh { age } => {
                 let status = CacheStatus::new(Outcome::HitFill);

@@ -149,7 +149,7 @@ impl GapFiller {
             return Verdict::Refused;
         };
         let whole = partial::whole_headers(headers, part.length);
-        let settings = &parts.context.options.semantics;
+        let settings = parts.errand.settings(&parts.context.options);
         let new = StoredHead::new(StatusCode::OK, &whole, exchange, settings);
         if part.length != parts.layout.length || !partial::is_same(&parts.head, &new) {
             return Verdict::Changed;

@@ -62,6 +62,9 @@ impl Filler {
         let Some(window) = window else {
             return self.pass_part(head.status, head.headers, body, ending).await;
         };
+        if self.is_too_large(part.length) {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        }
         let layout = Layout { epoch: new_epoch(), length: part.length, window };
         let sparse = SparseHead { layout, head: stored };
         let parts = self.parts(&sparse);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::rules::Rules;
 use crate::upstream::{Group, Http2, Tls, TlsOptions};
 
 /// All settings of the proxy.
@@ -26,6 +27,8 @@ pub struct Options {
     pub semantics: semantics::Settings,
     /// What upstreams are told of a request's way to us.
     pub forwarded: Forwarded,
+    /// What is done otherwise for some requests.
+    pub rules: Rules,
     /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
     /// browsers live for minutes, and ending one too early costs its user.
     pub tunnel_idle: Duration,
@@ -43,6 +46,7 @@ impl Options {
             fill: FillOptions::default(),
             semantics: semantics::Settings::default(),
             forwarded: Forwarded::default(),
+            rules: Rules::default(),
             tunnel_idle: Duration::from_secs(900),
         }
     }

@@ -281,7 +281,7 @@ impl Parts {
 
     /// Brings the stored head up to date with that of a part that fits (RFC 9111, 3.4).
     pub async fn refresh(&self, update: &HeaderMap, exchange: Exchange) {
-        let settings = &self.context.options.semantics;
+        let settings = self.errand.settings(&self.context.options);
         let head = merge::freshen(&self.head, update, exchange, settings);
         if head == self.head {
             return;

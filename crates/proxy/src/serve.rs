@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
@@ -25,9 +26,10 @@ use crate::forward;
 use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
 use crate::request::{self, Refused};
+use crate::rules::{Asked, Rule};
 use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin};
-use crate::visit::Visit;
+use crate::visit::{self, Visit};
 
 /// Answers one request. Never fails: what goes wrong is an answer too.
 pub(crate) async fn answer(
@@ -53,12 +55,17 @@ pub(crate) async fn answer(
         &parts.headers,
         &context.options.forwarded,
     );
+    let rule = rule_for(&context.options, &parts, scheme);
+    if let Some(rule) = &rule {
+        rule.prepare(&mut parts.headers);
+    }
     let target = match request::target(&parts, &context.options.front, scheme) {
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };
     let facts = RequestFacts::of(&parts.method, &parts.headers);
-    let visit = Visit { connection, context: &context, parts: &parts, target, facts, now: now() };
+    let now = now();
+    let visit = Visit { connection, context: &context, parts: &parts, target, facts, now, rule };
     match context.options.access.before(&visit.query()) {
         Verdict::Allow => {}
         Verdict::Deny(denial) => return failed(account, Failure::Denied(denial)),
@@ -75,7 +82,24 @@ pub(crate) async fn answer(
     if request::max_forwards(&parts) == Some(0) {
         return last_stop(account, &parts);
     }
-    dispatch(&visit, account, body).await
+    let mut response = dispatch(&visit, account, body).await;
+    if let Some(rule) = &visit.rule {
+        rule.unfold_vary(response.headers_mut());
+    }
+    response
+}
+
+/// The operator's rule for a request. One that cannot be understood has none, and gets its error
+/// later.
+fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
+    if options.rules.is_empty() {
+        return None;
+    }
+    let target = request::target(parts, &options.front, scheme).ok()?;
+    let url = visit::url(options, &target)?;
+    let site = visit::site(options, &target);
+    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers };
+    options.rules.find(asked).cloned()
 }
 
 /// Past the cache or through it.
@@ -91,6 +115,9 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
             return write_through(visit, &store, account, body, status).await;
         }
         MethodClass::Safe => Bypass::Method,
+        MethodClass::Cacheable if visit.rule.as_ref().is_some_and(|rule| rule.bypass) => {
+            Bypass::Rule
+        }
         MethodClass::Cacheable if !body.is_end_stream() => Bypass::Method,
         MethodClass::Cacheable if validators::is_for_origin(&visit.parts.headers) => {
             Bypass::Precondition
@@ -138,11 +165,14 @@ async fn write_through(
     };
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
-    for key in targets.iter().filter_map(|url: &Url| visit.key(url)) {
+    for key in targets.iter().flat_map(|url: &Url| visit.keys(url)) {
         store.remove(&key).await;
     }
-    let settings = &visit.options().semantics;
+    let settings = visit.settings();
+    // Which rule a GET would have, and so the name to store it under, is not known where rules name
+    // the object in several ways.
     let names_itself = visit.parts.method == Method::POST
+        && visit.keys(&url).len() == 1
         && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
     match visit.key(&url).filter(|_| names_itself) {
         Some(key) => caching::keep_post(visit, store, &key, account, response, exchange).await,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::request::Parts;
-use semantics::{RequestFacts, Time, Url};
+use semantics::{RequestFacts, Settings, Time, Url};
 use store::Key;
 
 use crate::access::{Denial, Query};
@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::errand::Errand;
 use crate::options::{Front, Options};
 use crate::request::Target;
+use crate::rules::Rule;
 use crate::upstream::Origin;
 use crate::worker::{Context, Worker};
 
@@ -25,6 +26,8 @@ pub(crate) struct Visit<'a> {
     pub target: Target<'a>,
     pub facts: RequestFacts,
     pub now: Time,
+    /// The operator's rule for it.
+    pub rule: Option<Arc<Rule>>,
 }
 
 impl<'a> Visit<'a> {
@@ -40,27 +43,33 @@ impl<'a> Visit<'a> {
         self.worker().store()
     }
 
+    /// The rules of caching for it.
+    pub fn settings(&self) -> &Settings {
+        self.rule.as_ref().map_or(&self.context.options.semantics, |rule| &rule.settings)
+    }
+
     /// The name of the reverse site; `None` on a forward proxy.
     pub fn site(&self) -> Option<&'a str> {
-        match &self.options().front {
-            Front::Forward => None,
-            Front::Reverse(sites) => Some(&sites[self.target.site].name),
-        }
+        site(self.options(), &self.target)
     }
 
-    /// The URL that names the object.
+    /// The URL that the request names.
     pub fn url(&self) -> Option<Url> {
-        let Target { scheme, host, path, .. } = self.target;
-        if host.is_empty() {
-            let origin = self.origin();
-            return Url::new(scheme.name(), &origin.to_string(), path).ok();
-        }
-        Url::new(scheme.name(), &self.target.authority(), path).ok()
+        url(self.options(), &self.target)
     }
 
-    /// The key of an object behind this request's front.
+    /// The key of the object that this request is about; `None` when it is too long.
     pub fn key(&self, url: &Url) -> Option<Key> {
-        cache::primary_key(self.site(), url)
+        match &self.rule {
+            Some(rule) => cache::primary_key(self.site(), &rule.query.apply(url)),
+            None => cache::primary_key(self.site(), url),
+        }
+    }
+
+    /// The keys of all that may be stored for a URL behind this request's front.
+    pub fn keys(&self, url: &Url) -> Vec<Key> {
+        let names = self.options().rules.names(self.site(), url);
+        names.iter().filter_map(|name| cache::primary_key(self.site(), name)).collect()
     }
 
     /// The server that this request leads to.
@@ -70,7 +79,9 @@ impl<'a> Visit<'a> {
 
     /// The request for the origin.
     pub fn errand(&self) -> Errand {
-        Errand::new(self.connection, self.options(), self.parts, &self.target)
+        let mut errand = Errand::new(self.connection, self.options(), self.parts, &self.target);
+        errand.rule.clone_from(&self.rule);
+        errand
     }
 
     /// What the access rules are asked.
@@ -87,4 +98,22 @@ impl<'a> Visit<'a> {
     pub fn check(&self, address: SocketAddr) -> Result<(), Denial> {
         self.options().access.at(&self.query(), address)
     }
+}
+
+/// The name of the reverse site that a target leads to; `None` on a forward proxy.
+pub(crate) fn site<'a>(options: &'a Options, target: &Target<'_>) -> Option<&'a str> {
+    match &options.front {
+        Front::Forward => None,
+        Front::Reverse(sites) => Some(&sites[target.site].name),
+    }
+}
+
+/// The URL that a target names.
+pub(crate) fn url(options: &Options, target: &Target<'_>) -> Option<Url> {
+    let Target { scheme, host, path, .. } = target;
+    if host.is_empty() {
+        let origin = Errand::origin(options, target);
+        return Url::new(scheme.name(), &origin.to_string(), path).ok();
+    }
+    Url::new(scheme.name(), &target.authority(), path).ok()
 }

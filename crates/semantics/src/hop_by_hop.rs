@@ -60,6 +60,11 @@ const NEVER: [HeaderName; 28] = [
     header::VIA,
 ];
 
+/// Whether a field is for one connection only whatever `Connection` says.
+pub fn is_for_one_hop(name: &HeaderName) -> bool {
+    ALWAYS.contains(name)
+}
+
 /// Removes what is for one hop only from a request or response, in place.
 ///
 /// A front that authenticates clients itself looks at `Proxy-Authorization` before this; one that

@@ -20,16 +20,20 @@ mod play;
 mod program;
 mod script;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use origin::Origin;
 use play::{Proxies, play_all};
 use script::Test;
 
+/// The directory of the scripts.
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
+}
+
 /// Every test of every script in this directory, in the order of the files' names.
 fn tests() -> Vec<Test> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http");
-    let entries = std::fs::read_dir(&directory).expect("the directory of the scripts");
+    let entries = std::fs::read_dir(directory()).expect("the directory of the scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
     paths.sort();
@@ -53,9 +57,14 @@ fn tests() -> Vec<Test> {
 fn larder_does_what_the_scripts_say() {
     let tests = tests();
     let origin = Origin::start();
-    let reverse = program::Larder::start(Some(&origin));
-    let forward = program::Larder::start(None);
-    let proxies = Proxies { reverse: reverse.address(), forward: Some(forward.address()) };
+    let reverse = program::Larder::start(Some(&origin), None);
+    let forward = program::Larder::start(None, None);
+    let rules = program::Larder::start(Some(&origin), Some(&directory().join("rules.toml")));
+    let proxies = Proxies {
+        reverse: reverse.address(),
+        forward: Some(forward.address()),
+        rules: Some(rules.address()),
+    };
     let failures = play_all(&tests, &origin, &proxies);
     let report: Vec<String> = failures.iter().map(ToString::to_string).collect();
     assert!(

@@ -79,7 +79,7 @@ fn nginx_differs_where_we_have_a_reason() {
     command.arg("-p").arg(directory.path()).arg("-c").arg(&path).stderr(Stdio::inherit());
     let mut child = command.spawn().unwrap();
     assert!(await_listener(&mut child, listen), "nginx did not start");
-    let proxies = Proxies { reverse: listen, forward: None };
+    let proxies = Proxies { reverse: listen, forward: None, rules: None };
     let failures = play_all(&tests, &origin, &proxies);
     // SIGKILL would leave its worker behind.
     let pid = child.id().to_string();

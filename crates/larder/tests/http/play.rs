@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::message::{self, Head};
 use crate::origin::{Origin, Seen};
-use crate::script::{Exchange, Expected, Place, Plan, Step, Test, Way, What};
+use crate::script::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,6 +26,8 @@ pub struct Proxies {
     pub reverse: SocketAddr,
     /// Without one the tests of a forward proxy are left out.
     pub forward: Option<SocketAddr>,
+    /// Without one the tests of rules are left out.
+    pub rules: Option<SocketAddr>,
 }
 
 /// A demand that was not met.
@@ -54,7 +56,11 @@ pub fn play_all(tests: &[Test], origin: &Origin, proxies: &Proxies) -> Vec<Failu
             scope.spawn(|| {
                 while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let test = &tests[at];
-                    let proxy = if test.forward { proxies.forward } else { Some(proxies.reverse) };
+                    let proxy = match test.front {
+                        Front::Reverse => Some(proxies.reverse),
+                        Front::Forward => proxies.forward,
+                        Front::Rules => proxies.rules,
+                    };
                     let Some(proxy) = proxy else { continue };
                     let player = Player { test, origin, proxy, id: format!("t{at}") };
                     if let Err((place, why)) = player.play() {
@@ -159,7 +165,7 @@ impl Player<'_> {
         let mut stream = TcpStream::connect(self.proxy)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let target = format!("/{}{}", self.id, exchange.suffix);
-        let (target, host) = if self.test.forward {
+        let (target, host) = if self.test.front == Front::Forward {
             (format!("http://{}{target}", self.origin.address()), self.origin.address().to_string())
         } else {
             (target, HOST.to_owned())
@@ -179,8 +185,11 @@ impl Player<'_> {
     /// A text with its names in braces filled in.
     fn filled(&self, text: &str) -> String {
         let path = format!("/{}", self.id);
-        let host =
-            if self.test.forward { self.origin.address().to_string() } else { HOST.to_owned() };
+        let host = if self.test.front == Front::Forward {
+            self.origin.address().to_string()
+        } else {
+            HOST.to_owned()
+        };
         let mut text = text.replace("{url}", &format!("http://{host}{path}"));
         text = text.replace("{path}", &path).replace("{host}", &host);
         for form in ["date", "rfc850", "asctime"] {

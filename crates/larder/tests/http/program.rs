@@ -1,7 +1,8 @@
-//! The program under test, with a small cache in a directory of its own and no other setting.
+//! The program under test, with a small cache in a directory of its own.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,14 +37,17 @@ pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
 }
 
 impl Larder {
-    /// Starts a reverse proxy for `origin`, or a forward proxy.
-    pub fn start(origin: Option<&Origin>) -> Larder {
+    /// Starts a reverse proxy for `origin`, or a forward proxy, with a configuration file or none.
+    pub fn start(origin: Option<&Origin>, config: Option<&Path>) -> Larder {
         let directory = TempDir::new().expect("a temporary directory");
         let (address, admin) = (free_address(), free_address());
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         command.args(["serve", "--listen", &address.to_string(), "--admin", &admin.to_string()]);
         command.args(["--cache-size", "64M", "--memory", "32M"]);
         command.arg("--cache").arg(directory.path().join("cache"));
+        if let Some(config) = config {
+            command.arg("--config").arg(config);
+        }
         if let Some(origin) = origin {
             command.arg("--reverse").arg(format!("http://{}", origin.address()));
         }

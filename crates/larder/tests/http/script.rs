@@ -3,6 +3,7 @@
 //! ```text
 //! test s-maxage outranks max-age (RFC 9111, 4.2.1)      a test, and what it holds us to
 //!   via forward                                         through the forward proxy (else reverse)
+//!   via rules                                           or the reverse one with `rules.toml`
 //!   GET ?x=1                                            a request below the test's own path
 //!     Accept: a                                         with a field
 //!   origin 200                                          what the origin will answer, if asked
@@ -45,6 +46,17 @@ impl fmt::Display for Place {
     }
 }
 
+/// A proxy that tests go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// A reverse proxy without any setting.
+    Reverse,
+    /// A forward proxy without any setting.
+    Forward,
+    /// A reverse proxy with the rules of `rules.toml`.
+    Rules,
+}
+
 /// One test.
 #[derive(Clone, Debug)]
 pub struct Test {
@@ -53,8 +65,8 @@ pub struct Test {
     pub name: String,
     /// The section it cites.
     pub cites: String,
-    /// Through the forward proxy.
-    pub forward: bool,
+    /// Which proxy it goes through.
+    pub front: Front,
     pub steps: Vec<Step>,
 }
 
@@ -183,7 +195,8 @@ impl Parser {
         let place = self.place.clone();
         let test = self.tests.last_mut().ok_or("before the first `test`")?;
         match word {
-            "via" if rest == "forward" => test.forward = true,
+            "via" if rest == "forward" => test.front = Front::Forward,
+            "via" if rest == "rules" => test.front = Front::Rules,
             "wait" => {
                 let seconds = rest.parse().map_err(|_| "`wait` takes seconds")?;
                 test.steps.push(Step::Wait(seconds));
@@ -210,14 +223,16 @@ impl Parser {
     }
 
     fn begin(&mut self, rest: &str) -> Result<(), String> {
-        let cited = rest.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (RFC "));
+        let cited = rest.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
+        let cited =
+            cited.filter(|(_, cites)| cites.starts_with("RFC ") || cites.starts_with("docs/"));
         let (name, cites) = cited.ok_or("a test ends with its section: (RFC 9111, 4.2.1)")?;
         self.block = None;
         self.tests.push(Test {
             place: self.place.clone(),
             name: name.to_owned(),
-            cites: format!("RFC {cites}"),
-            forward: false,
+            cites: cites.to_owned(),
+            front: Front::Reverse,
             steps: Vec::new(),
         });
         Ok(())

@@ -35,14 +35,36 @@ pub(crate) struct UpstreamBody {
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
+    /// Bytes that may still come.
+    allowance: Option<u64>,
 }
 
 impl UpstreamBody {
     pub(super) fn new(incoming: Incoming, lease: Lease, silence: Duration) -> UpstreamBody {
-        let lease = Some(lease);
-        let mut body = UpstreamBody { incoming, lease, silence, timer: None, armed: false };
+        let mut body = UpstreamBody {
+            incoming,
+            lease: Some(lease),
+            silence,
+            timer: None,
+            armed: false,
+            allowance: None,
+        };
         body.give_back_at_end();
         body
+    }
+
+    /// Lets no more than `max` bytes through.
+    pub fn limit(&mut self, max: u64) {
+        self.allowance = Some(max);
+    }
+
+    /// Takes the bytes of a frame off what may come; false when they are too many.
+    fn spend(&mut self, frame: &Frame<Bytes>) -> bool {
+        let Some(allowance) = &mut self.allowance else { return true };
+        let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        let left = allowance.checked_sub(bytes);
+        *allowance = left.unwrap_or(0);
+        left.is_some()
     }
 
     fn give_back_at_end(&mut self) {
@@ -79,6 +101,8 @@ pub(crate) enum BodyError {
     ///
     /// [`UpstreamLimits::body_timeout`]: crate::options::UpstreamLimits::body_timeout
     Silent,
+    /// Longer than the operator permits.
+    TooLong,
 }
 
 impl fmt::Display for BodyError {
@@ -86,6 +110,7 @@ impl fmt::Display for BodyError {
         match self {
             BodyError::Broken(error) => error.fmt(f),
             BodyError::Silent => f.write_str("no byte within the time allowed"),
+            BodyError::TooLong => f.write_str("more bytes than a rule permits"),
         }
     }
 }
@@ -98,6 +123,7 @@ impl BodyError {
         match self {
             BodyError::Broken(_) => Reason::Upstream,
             BodyError::Silent => Reason::UpstreamTimeout,
+            BodyError::TooLong => Reason::BadAnswer,
         }
     }
 }
@@ -114,6 +140,10 @@ impl Body for UpstreamBody {
         match Pin::new(&mut this.incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 this.armed = false;
+                if !this.spend(&frame) {
+                    this.lease = None;
+                    return Poll::Ready(Some(Err(BodyError::TooLong)));
+                }
                 this.give_back_at_end();
                 Poll::Ready(Some(Ok(frame)))
             }

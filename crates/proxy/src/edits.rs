@@ -1,0 +1,144 @@
+//! Header fields that an operator sets or removes.
+//!
+//! Never those that say where a message ends, how it travels or which request it belongs to: with
+//! them a rule could make an answer mean something else to us than to the next proxy.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use semantics::{Pattern, hop_by_hop};
+
+/// Fields that no rule touches, besides those for one hop.
+const KEPT: [HeaderName; 11] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_ENCODING,
+    header::CONTENT_RANGE,
+    header::RANGE,
+    header::IF_RANGE,
+    header::EXPECT,
+    header::MAX_FORWARDS,
+    header::DATE,
+    header::AGE,
+    header::VIA,
+];
+
+/// What is done to the fields of a request or an answer. Removing comes first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Edits {
+    set: Vec<(HeaderName, HeaderValue)>,
+    remove: Vec<Pattern>,
+}
+
+impl Edits {
+    /// Edits from texts: `Name: value` to set, names in which `*` stands for anything to remove. The
+    /// error is a sentence.
+    pub fn new(set: &[String], remove: &[String]) -> Result<Edits, String> {
+        let set = set.iter().map(|text| field(text)).collect::<Result<_, String>>()?;
+        let remove = remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;
+        Ok(Edits { set, remove })
+    }
+
+    /// True when nothing is done.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.remove.is_empty()
+    }
+
+    /// Does it.
+    pub fn apply(&self, fields: &mut HeaderMap) {
+        if !self.remove.is_empty() {
+            let fits = |name: &HeaderName| {
+                self.remove.iter().any(|pattern| pattern.matches(name.as_str().as_bytes()))
+            };
+            let gone: Vec<HeaderName> =
+                fields.keys().filter(|name| fits(name) && is_free(name)).cloned().collect();
+            for name in gone {
+                fields.remove(name);
+            }
+        }
+        for (name, value) in &self.set {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// Whether a rule may touch a field.
+fn is_free(name: &HeaderName) -> bool {
+    !KEPT.contains(name) && !hop_by_hop::is_for_one_hop(name)
+}
+
+fn protected(name: &HeaderName) -> String {
+    format!("{name} is not for rules: it says how a message is read or where it goes")
+}
+
+fn field(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) =
+        text.split_once(':').ok_or_else(|| format!("expected \"Name: value\", got {text:?}"))?;
+    let name: HeaderName =
+        name.trim().parse().map_err(|_| format!("{:?} is not the name of a field", name.trim()))?;
+    let value = HeaderValue::from_str(value.trim())
+        .map_err(|_| format!("{:?} cannot be the value of a field", value.trim()))?;
+    if is_free(&name) { Ok((name, value)) } else { Err(protected(&name)) }
+}
+
+fn removal(text: &str) -> Result<Pattern, String> {
+    let bare: HeaderName = text
+        .replace('*', "x")
+        .parse()
+        .map_err(|_| format!("expected the name of a field, with * for anything, got {text:?}"))?;
+    if !text.contains('*') && !is_free(&bare) {
+        return Err(protected(&bare));
+    }
+    Ok(Pattern::new(&text.to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn edits(set: &[&str], remove: &[&str]) -> Result<Edits, String> {
+        let owned =
+            |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        Edits::new(&owned(set), &owned(remove))
+    }
+
+    #[test]
+    fn fields_are_removed_and_set() {
+        let mut fields = HeaderMap::new();
+        for (name, value) in [("x-a", "1"), ("x-b", "2"), ("cookie", "c"), ("host", "h")] {
+            fields.append(name, HeaderValue::from_static(value));
+        }
+        let edits = edits(&["X-B: 3", "X-C:"], &["X-*", "cookie"]).unwrap();
+        edits.apply(&mut fields);
+        let mut left: Vec<_> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        left.sort_unstable();
+        assert_eq!(left, [("host", "h"), ("x-b", "3"), ("x-c", "")]);
+    }
+
+    #[test]
+    fn a_star_spares_what_rules_must_not_touch() {
+        let mut fields = HeaderMap::new();
+        fields.insert("host", HeaderValue::from_static("h"));
+        fields.insert("content-length", HeaderValue::from_static("3"));
+        fields.insert("content-type", HeaderValue::from_static("t"));
+        edits(&[], &["*"]).unwrap().apply(&mut fields);
+        assert_eq!(fields.len(), 2);
+        assert!(!fields.contains_key("content-type"));
+    }
+
+    #[test]
+    fn what_cannot_be_edited_is_named() {
+        for (set, remove, word) in [
+            (&["Content-Length: 3"][..], &[][..], "content-length"),
+            (&["Connection: close"], &[], "connection"),
+            (&[], &["Transfer-Encoding"], "transfer-encoding"),
+            (&["X-A"], &[], "Name: value"),
+            (&["X A: b"], &[], "X A"),
+            (&["X-A: b\nc"], &[], "value"),
+            (&[], &["x a"], "x a"),
+        ] {
+            let error = edits(set, remove).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

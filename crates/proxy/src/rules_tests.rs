@@ -1,0 +1,118 @@
+//! Tests of the rules alone: which one is found, and what it does to fields and names.
+
+use super::*;
+
+fn rule(name: &str) -> Rule {
+    Rule::new(name.to_owned(), Settings::default())
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    let line = |(name, value): &(&'static str, &'static str)| {
+        (HeaderName::from_static(name), HeaderValue::from_static(value))
+    };
+    lines.iter().map(line).collect()
+}
+
+fn found<'a>(rules: &'a Rules, site: Option<&str>, method: &Method, text: &str) -> Option<&'a str> {
+    let (url, headers) = (url(text), fields(&[("cookie", "Session=1"), ("x-a", "b")]));
+    let asked = Asked { site, url: &url, method, headers: &headers };
+    rules.find(asked).map(|rule| rule.name.as_str())
+}
+
+#[test]
+fn the_first_rule_that_fits_decides() {
+    let when = |when: Condition, name: &str| Rule { when, ..rule(name) };
+    let paths = |text: &str| vec![Pattern::new(text)];
+    let rules = Rules::new(vec![
+        when(Condition { paths: paths("/a/b/*"), ..Condition::default() }, "deep"),
+        when(Condition { paths: paths("/a/*"), ..Condition::default() }, "wide"),
+        when(Condition { hosts: vec![".x.example".parse().unwrap()], ..Default::default() }, "x"),
+        when(Condition { sites: vec!["shop".to_owned()], ..Condition::default() }, "shop"),
+        when(Condition { methods: vec![Method::GET], ..Condition::default() }, "get"),
+    ]);
+    for (site, method, text, expected) in [
+        (None, Method::GET, "http://h/a/b/c", Some("deep")),
+        (None, Method::GET, "http://h/a/../a/b//c?q", Some("deep")),
+        (None, Method::GET, "http://h/x/%2e%2e/%61/b/", Some("deep")),
+        (None, Method::GET, "http://h/a/x", Some("wide")),
+        (None, Method::GET, "http://w.X.example:81/", Some("x")),
+        (Some("shop"), Method::POST, "http://h/", Some("shop")),
+        (None, Method::GET, "http://h/", Some("get")),
+        (None, Method::HEAD, "http://h/", Some("get")),
+        (Some("blog"), Method::POST, "http://[::1]:8/", None),
+    ] {
+        assert_eq!(found(&rules, site, &method, text), expected, "{method} {text}");
+    }
+}
+
+#[test]
+fn fields_are_tested() {
+    for (test, expected) in [
+        ("Cookie", true),
+        ("!Cookie", false),
+        ("cookie: *session=*", true),
+        ("!cookie: *session=*", false),
+        ("cookie: other=*", false),
+        ("!cookie: other=*", true),
+        ("x-none", false),
+        ("!x-none", true),
+        ("!x-none: *", true),
+    ] {
+        let headers = vec![test.parse().unwrap()];
+        let when = Condition { headers, ..Condition::default() };
+        let rules = Rules::new(vec![Rule { when, ..rule("it") }]);
+        let is_found = found(&rules, None, &Method::GET, "http://h/").is_some();
+        assert_eq!(is_found, expected, "{test}");
+    }
+    assert!("a b: c".parse::<HeaderTest>().is_err());
+    assert!("".parse::<HeaderTest>().is_err());
+}
+
+#[test]
+fn every_name_that_an_object_may_have_is_known() {
+    let query = |patterns: &[&str]| QueryRule {
+        drop: patterns.iter().map(|pattern| Pattern::new(pattern)).collect(),
+        ..QueryRule::default()
+    };
+    let only = |text: &str| Condition { paths: vec![Pattern::new(text)], ..Condition::default() };
+    let with_cookie = Condition { headers: vec!["cookie".parse().unwrap()], ..only("/a/*") };
+    let rules = Rules::new(vec![
+        Rule { when: only("/b/*"), query: query(&["*"]), ..rule("elsewhere") },
+        Rule { when: with_cookie, query: query(&["u"]), ..rule("cookie") },
+        Rule { query: query(&["v"]), ..rule("rest") },
+    ]);
+    let names = rules.names(None, &url("http://h/a/x?u=1&v=2&w=3"));
+    let names: Vec<_> = names.iter().map(Url::path_and_query).collect();
+    assert_eq!(names, ["/a/x?u=1&v=2&w=3", "/a/x?v=2&w=3", "/a/x?u=1&w=3"]);
+    assert_eq!(Rules::default().names(None, &url("http://h/?a")).len(), 1);
+}
+
+#[test]
+fn what_the_key_depends_on_is_put_in_order() {
+    let by_kind = Rule {
+        by_device: true,
+        languages: vec!["en".to_owned(), "de".to_owned()],
+        key_headers: vec![HeaderName::from_static("x-currency")],
+        ..rule("kinds")
+    };
+    let mut request = fields(&[
+        ("user-agent", "Mozilla/5.0 (iPhone) Mobile"),
+        ("x-ua-device", "a client's own word"),
+        ("accept-language", "fr, de-CH;q=0.5"),
+    ]);
+    by_kind.prepare(&mut request);
+    assert_eq!(request["x-ua-device"], "mobile");
+    assert_eq!(request["accept-language"], "de");
+    let mut answer = fields(&[("vary", "accept-encoding")]);
+    by_kind.settle(&mut answer);
+    let vary = |fields: &HeaderMap| -> Vec<String> {
+        fields.get_all("vary").iter().map(|line| line.to_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(vary(&answer), ["accept-encoding", "x-ua-device", "accept-language", "x-currency"]);
+    by_kind.unfold_vary(&mut answer);
+    assert_eq!(vary(&answer), ["accept-encoding", "user-agent", "accept-language", "x-currency"]);
+}
