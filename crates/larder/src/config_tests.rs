@@ -257,3 +257,36 @@ fn what_does_not_fit_into_slots_is_named() {
     );
     load("[store]\nslot-size = '2K'\nbuddy-threshold = '6K'\npacket = 0", &[]);
 }
+
+#[test]
+fn rules_are_checked_one_by_one() {
+    for (text, expected) in [
+        ("sites = ['x']", "x.toml:2: rule.sites: there is no site \"x\""),
+        ("paths = ['a']", "x.toml:2: rule.paths: expected a path that begins with / or *"),
+        ("headers = ['a b']", "x.toml:2: rule.headers: expected \"Name\""),
+        ("request-set = ['Host: x']", "x.toml:2: rule.request-set: host is not for rules"),
+        ("answer-remove = ['Content-Length']", "x.toml:2: rule.answer-remove: content-length"),
+        ("min-ttl = '2s'\nmax-ttl = '1s'", "x.toml:2: rule.min-ttl: expected no more than"),
+        ("tll = '1s'", "x.toml:3: rule.tll: there is no such key; did you mean rule.ttl?"),
+        ("refresh-ahead = 95", "x.toml:3: rule.refresh-ahead: expected a whole number"),
+        ("store-max = 'big'", "x.toml:3: rule.store-max: expected a size"),
+    ] {
+        let text = format!("\n[[rule]]\n{text}");
+        let built = File::parse("x.toml", &text)
+            .and_then(|file| Loaded::build(&file, &Layer::new()).map(|_| ()));
+        let problems = built.expect_err(&text).to_string();
+        assert!(problems.starts_with(expected), "{problems}");
+    }
+}
+
+#[test]
+fn rules_name_sites_and_change_at_a_reload() {
+    let text = "reverse = 'http://a'\n[[site]]\nhosts = ['b']\nupstream = 'http://b'\n";
+    let with = format!("{text}[[rule]]\nsites = ['default', 'b']\nttl = '1s'\n");
+    let build =
+        |text: &str| Loaded::build(&File::parse("x.toml", text).unwrap(), &Layer::new()).unwrap();
+    let mut loaded = build(text);
+    let changes = loaded.reload(&build(&with));
+    assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
+    assert_eq!(loaded.config.rules[0].ttl, Some(Duration::from_secs(1)));
+}
