@@ -283,10 +283,8 @@ fn rules_are_checked_one_by_one() {
 fn rules_name_sites_and_change_at_a_reload() {
     let text = "reverse = 'http://a'\n[[site]]\nhosts = ['b']\nupstream = 'http://b'\n";
     let with = format!("{text}[[rule]]\nsites = ['default', 'b']\nttl = '1s'\n");
-    let build =
-        |text: &str| Loaded::build(&File::parse("x.toml", text).unwrap(), &Layer::new()).unwrap();
-    let mut loaded = build(text);
-    let changes = loaded.reload(&build(&with));
+    let mut loaded = load(text, &[]);
+    let changes = loaded.reload(&load(&with, &[]));
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
     assert_eq!(loaded.config.rules[0].ttl, Some(Duration::from_secs(1)));
 }

@@ -226,8 +226,8 @@ pub const RULE: &[Field<RequestRule>] = &[
         LIFETIME,
         &["auto"],
         |r, v| r.default_ttl = Take::take(v),
-        "How long answers below 400 are fresh for which the origin server says nothing. \"auto\" is \
-         a guess (`caching.heuristic-percent`).",
+        "How long answers below 400 are fresh for which the origin server says nothing. \"auto\" \
+         is a guess (`caching.heuristic-percent`).",
     )
     .word("auto")
     .live(),
@@ -352,8 +352,8 @@ pub const RULE: &[Field<RequestRule>] = &[
         Kind::List(&Kind::Text("a language such as en or pt-BR")),
         &[],
         |r, v| r.key_languages = Take::take(v),
-        "The languages of the site, the usual one first: the origin server is sent the best of them \
-         as Accept-Language, and what it answers is stored once for each.",
+        "The languages of the site, the usual one first: the origin server is sent the best of \
+         them as Accept-Language, and what it answers is stored once for each.",
     )
     .live(),
     RuleField::new(

@@ -113,8 +113,8 @@ pub(crate) async fn answer(
     counted(visit, forward::pass(visit, account, body, past, async |_| ()).await)
 }
 
-/// Whether what is stored is under a key that has all that the operator's rule wants in it: what was
-/// stored before there was such a rule may be for any kind of client.
+/// Whether what is stored is under a key that has all that the operator's rule wants in it: what
+/// was stored before there was such a rule may be for any kind of client.
 fn is_told_apart(visit: &Visit<'_>, answer: &Answer) -> bool {
     let Some(rule) = &visit.rule else { return true };
     let marked = |name: &HeaderName| {
@@ -381,9 +381,9 @@ impl Round<'_> {
         Fill::new(self.store.begin_fetch(self.primary), windows)
     }
 
-    /// Validates what expires soon while it still answers, so that those who ask next need not wait.
-    /// One hit in a few does it: what is asked for often is met in time, what nobody asks for is
-    /// left alone.
+    /// Validates what expires soon while it still answers, so that those who ask next need not
+    /// wait. One hit in a few does it: what is asked for often is met in time, what nobody asks for
+    /// is left alone.
     fn refresh_ahead(&self, answer: &Rc<Answer>, age: Seconds) {
         let (visit, packed) = (self.visit, answer.head.packed());
         if answer.sparse.is_none()

@@ -29,8 +29,8 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// Edits from texts: `Name: value` to set, names in which `*` stands for anything to remove. The
-    /// error is a sentence.
+    /// Edits from texts: `Name: value` to set, names in which `*` stands for anything to remove.
+    /// The error is a sentence.
     pub fn new(set: &[String], remove: &[String]) -> Result<Edits, String> {
         let set = set.iter().map(|text| field(text)).collect::<Result<_, String>>()?;
         let remove = remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;

@@ -115,8 +115,8 @@ impl Rules {
         })
     }
 
-    /// Every name that the object of `url` may have been stored under: rules whose methods or fields
-    /// are not known here may each have given it another one.
+    /// Every name that the object of `url` may have been stored under: rules whose methods or
+    /// fields are not known here may each have given it another one.
     pub fn names(&self, site: Option<&str>, url: &Url) -> Vec<Url> {
         let mut names = vec![url.clone()];
         if self.list.is_empty() {
@@ -172,8 +172,8 @@ impl Rule {
         device.into_iter().chain(language).chain(self.key_headers.iter().cloned())
     }
 
-    /// Makes the head of an origin's answer what the rule wants it to be: what the key depends on is
-    /// a `Vary` from here on.
+    /// Makes the head of an origin's answer what the rule wants it to be: what the key depends on
+    /// is a `Vary` from here on.
     pub fn settle(&self, fields: &mut HeaderMap) {
         self.answer.apply(fields);
         for name in self.key_names() {

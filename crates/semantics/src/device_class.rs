@@ -3,8 +3,8 @@
 //! A site that answers phones with other pages than desktops would, with `Vary: User-Agent`, be
 //! stored once for every browser there is. The words that tell the kinds apart are the ones that
 //! browsers' makers recommend (`Mobi` anywhere means a phone), and `Sec-CH-UA-Mobile` decides where
-//! it is sent. It is a guess, as everybody's is; an origin that needs to know better must not be put
-//! behind it.
+//! it is sent. It is a guess, as everybody's is; an origin that needs to know better must not be
+//! put behind it.
 
 use http::HeaderMap;
 use http::header::USER_AGENT;

@@ -1,7 +1,8 @@
 //! A text with stars in it: the patterns of an operator's rules.
 //!
 //! `*` stands for any number of characters, none included; every other character stands for itself.
-//! There is nothing else to learn, and matching never takes longer than the product of both lengths.
+//! There is nothing else to learn, and matching never takes longer than the product of both
+//! lengths.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -107,7 +107,8 @@ impl Url {
         &self.text[self.path..]
     }
 
-    /// The same URL with another query, which is in normal form already; without one if it is empty.
+    /// The same URL with another query, which is in normal form already; without one if it is
+    /// empty.
     pub(crate) fn with_query(&self, query: &str) -> Url {
         let (path, _) = split_query(self.path_and_query());
         let mut text = self.text[..self.path + path.len()].to_owned();
