@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::config::{File, Layer, Loaded};
 use crate::messages::{Failure, answer, warn};
+use crate::translate::{keyring, keyring_warnings};
 
 /// Reads the file, if any, and lays the flags over it.
 pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, Failure> {
@@ -31,6 +32,11 @@ pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = load(Some(path), &Layer::new())?;
     for warning in loaded.config.warnings() {
         warn(&format!("{}: {warning}", path.display()));
+    }
+    let keyring = keyring(&loaded.config)
+        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
+    for warning in keyring.iter().flat_map(keyring_warnings) {
+        warn(&warning);
     }
     answer(&format!("{}: ok", path.display()))
 }

@@ -14,17 +14,20 @@ use ipnet::IpNet;
 
 use crate::document;
 use crate::field::Effect;
+use crate::listen_addr::ListenAddr;
 use crate::rule::RequestRule;
 use crate::settings::{SETTINGS, find};
 use crate::storage;
 use crate::upstreams::Manner;
 use crate::value::Value;
 
+pub mod clients;
+
 /// Everything that `larder serve` can be told. Field by field described in [`SETTINGS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Config {
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddr>,
     pub reverse: Option<String>,
     pub reverse_host: HostHeader,
     pub cache: Vec<PathBuf>,
@@ -49,11 +52,15 @@ pub struct Config {
     pub caching: Caching,
     pub forwarded: Forwarded,
     pub client: Client,
+    pub tls: clients::Tls,
+    pub http2: clients::Http2,
     pub upstream: Upstream,
     pub fill: Fill,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
     pub rules: Vec<RequestRule>,
+    pub listeners: Vec<clients::Listener>,
+    pub certificates: Vec<clients::Certificate>,
 }
 
 /// The keys of `[store]`.
@@ -276,6 +283,9 @@ impl Config {
                  they answer is stored and served"
             ));
         }
+        if !self.certificates.is_empty() && !self.speaks_tls() {
+            warnings.push("there are certificates, but no [[listener]] says tls = true".to_owned());
+        }
         warnings
     }
 }
@@ -324,6 +334,10 @@ pub struct FileLayer {
     pub access: Vec<Rule>,
     /// The `[[rule]]` tables.
     pub rules: Vec<(RequestRule, usize)>,
+    /// The `[[listener]]` tables.
+    pub listeners: Vec<(clients::Listener, usize)>,
+    /// The `[[certificate]]` tables.
+    pub certificates: Vec<(clients::Certificate, usize)>,
 }
 
 /// A configuration file as it was read: what it says, and its name for messages.
@@ -375,6 +389,12 @@ impl Loaded {
         config.sites = file.layer.sites.iter().map(|(site, _)| site.clone()).collect();
         config.access = file.layer.access.clone();
         config.rules = file.layer.rules.iter().map(|(rule, _)| rule.clone()).collect();
+        config.listeners = file.layer.listeners.iter().map(|(l, _)| l.clone()).collect();
+        config.certificates = file.layer.certificates.iter().map(|(c, _)| c.clone()).collect();
+        let given = flags.contains_key("listen") || file.layer.settings.contains_key("listen");
+        if !config.listeners.is_empty() && !given {
+            config.listen.clear();
+        }
         let list = Checker { config: &config, file: &file.layer, flags, list: Vec::new() }.run();
         match list.is_empty() {
             true => Ok(Loaded { config, values }),
@@ -407,6 +427,13 @@ impl Loaded {
             self.config.rules = new.config.rules.clone();
             changes.applied.push("rule");
         }
+        if self.config.certificates != new.config.certificates {
+            self.config.certificates = new.config.certificates.clone();
+            changes.applied.push("certificate");
+        }
+        if self.config.listeners != new.config.listeners {
+            changes.waiting.push("listener");
+        }
         if self.config.sites != new.config.sites {
             changes.waiting.push("site");
         }
@@ -433,7 +460,7 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn run(mut self) -> Vec<Problem> {
-        self.repeats("listen", &self.config.listen);
+        self.listeners();
         self.repeats("cache", &self.config.cache);
         self.addresses();
         self.admin();
@@ -506,10 +533,23 @@ impl Checker<'_> {
         }
     }
 
+    fn listeners(&mut self) {
+        let lines: Vec<usize> = self.file.listeners.iter().map(|(_, line)| *line).collect();
+        for (table, key, text) in self.config.listener_problems() {
+            match table {
+                Some(table) => {
+                    let place = Place::Line(lines[table]);
+                    self.list.push(Problem { place, key: key.to_owned(), text });
+                }
+                None => self.complain(key, text),
+            }
+        }
+    }
+
     fn addresses(&mut self) {
         if let Some(admin) = self.config.admin
             && admin.port() != 0
-            && self.config.listen.contains(&admin)
+            && self.config.all_listeners().iter().any(|l| l.address == Some(ListenAddr::Ip(admin)))
         {
             let key = if self.given("admin") { "admin" } else { "listen" };
             let text = format!("{admin} cannot be both: a proxy and the admin interface");

@@ -21,7 +21,7 @@ fn load(text: &str, flags: &[(&'static str, &str)]) -> Loaded {
 #[test]
 fn the_defaults() {
     let config = load("", &[]).config;
-    assert_eq!(config.listen, ["127.0.0.1:3128".parse().unwrap()]);
+    assert_eq!(config.listen, ["127.0.0.1:3128".parse::<ListenAddr>().unwrap()]);
     assert_eq!(config.admin, Some("127.0.0.1:3129".parse().unwrap()));
     assert_eq!(config.cache, [PathBuf::from("larder.cache")]);
     assert_eq!((config.cache_size, config.memory), (None, 256 << 20));
@@ -48,7 +48,7 @@ fn flags_override_the_file_and_the_file_the_defaults() {
         one-timer-hours = 115
     "#;
     let config = load(text, &[("memory", "32M"), ("listen", "[::1]:3")]).config;
-    assert_eq!(config.listen, ["[::1]:3".parse().unwrap()]);
+    assert_eq!(config.listen, ["[::1]:3".parse::<ListenAddr>().unwrap()]);
     assert_eq!((config.memory, config.cache_size), (32 << 20, Some(1 << 30)));
     assert_eq!(config.connect_ports, ["443", "8000-8999"]);
     assert_eq!(config.store.durability_bound, Some(Duration::from_millis(250)));
@@ -113,8 +113,8 @@ idle = '60s'
 larder.toml:1: memry: there is no such key; did you mean memory?
 larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
 larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
-larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
-got \"localhost\"
+larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, or a \
+Unix socket such as unix:/run/larder.sock, got \"localhost\"
 larder.toml:5: preset: expected larder, ucfs, tfs, unified, markatos-buddy, \
 markatos-stream, markatos-stream-pack, markatos-lazy-reads \
 or markatos-lazy-reads-loc, got \"cfs\"
@@ -287,4 +287,44 @@ fn rules_name_sites_and_change_at_a_reload() {
     let changes = loaded.reload(&load(&with, &[]));
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
     assert_eq!(loaded.config.rules[0].ttl, Some(Duration::from_secs(1)));
+}
+#[test]
+fn listeners_have_tables_with_manners() {
+    let text = "
+        [[listener]]
+        address = '[::]:443'
+        tls = true
+        [[listener]]
+        address = 'unix:/run/x'
+        group = 'none'
+        [[certificate]]
+        chain = '/x.pem'
+        hosts = ['*.A.example']
+    ";
+    let file = File::parse("larder.toml", text).unwrap();
+    let config = Loaded::build(&file, &Layer::new()).unwrap().config;
+    assert!(config.listen.is_empty(), "no default besides tables");
+    let all = config.all_listeners();
+    assert!(all[0].tls && !all[1].tls && all[1].mode == "660");
+    assert_eq!(config.certificates[0].hosts, ["*.a.example"]);
+    assert!(config.certificates[0].key.is_none());
+    let config = |text: &str| {
+        let file = File::parse("larder.toml", text).unwrap();
+        Loaded::build(&file, &Layer::new()).expect_err("refused").to_string()
+    };
+    for (text, expected) in [
+        ("[[listener]]\naddress = '[::]:443'\ntls = true", "1: listener.tls: TLS needs a"),
+        ("[[listener]]\naddress = '[::]:443'\ngroup = 'x'", "1: listener.group: only a Unix"),
+        (
+            "listen = '[::]:443'\n[[listener]]\naddress = '[::]:443'",
+            "2: listener.address: [::]:443 is",
+        ),
+        (
+            "[[listener]]\naddress = '[::]:443'\ntls = true\nh2c = true\n[[certificate]]\nchain='x'",
+            "1: listener.h2c: expected tls or h2c",
+        ),
+    ] {
+        let why = config(text);
+        assert!(why.contains(expected), "{why}");
+    }
 }

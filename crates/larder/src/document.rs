@@ -12,11 +12,11 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::{FileLayer, Given, Place, Problem, nearest};
 use crate::field::Field;
-use crate::settings::{ACCESS, RULE, SETTINGS, SITE, find};
+use crate::settings::{ACCESS, CERTIFICATE, LISTENER, RULE, SETTINGS, SITE, find};
 use crate::value::{Kind, Value};
 
 /// The names of the repeated tables.
-const REPEATED: [&str; 3] = ["site", "access", "rule"];
+const REPEATED: [&str; 5] = ["site", "access", "rule", "listener", "certificate"];
 
 /// Everything that the text says, and everything that is wrong with it.
 pub fn read(text: &str) -> (FileLayer, Vec<Problem>) {
@@ -70,6 +70,14 @@ impl Reader<'_> {
                 "rule" => {
                     let rules = self.repeated(name, RULE, node);
                     self.layer.rules = rules;
+                }
+                "listener" => {
+                    let listeners = self.repeated(name, LISTENER, node);
+                    self.layer.listeners = listeners;
+                }
+                "certificate" => {
+                    let certificates = self.repeated(name, CERTIFICATE, node);
+                    self.layer.certificates = certificates;
                 }
                 _ if tables().any(|table| table == name) => match node.get_ref() {
                     DeValue::Table(table) => self.table(name, table),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::listen_addr::ListenAddr;
 use crate::value::{Kind, Value};
 
 /// When a changed value takes effect.
@@ -176,6 +177,7 @@ take! {
     IpNet: Value::Network(value) => value,
     String: Value::Text(value) => value,
     PathBuf: Value::Text(value) => value.into(),
+    ListenAddr: Value::Listen(value) => value,
 }
 
 /// The bounds of the setting keep the number within the narrower type.

@@ -13,6 +13,7 @@ mod figures;
 mod format;
 mod inspect;
 mod lab;
+mod listen_addr;
 mod listeners;
 #[cfg(test)]
 mod manual;

@@ -13,7 +13,7 @@ use store::Preset;
 
 use crate::config::{File, Layer, Loaded};
 use crate::field::{Effect, Field};
-use crate::settings::{ACCESS, RULE, SETTINGS, SITE};
+use crate::settings::{ACCESS, CERTIFICATE, LISTENER, RULE, SETTINGS, SITE};
 use crate::units;
 use crate::value::{Kind, Value};
 
@@ -45,6 +45,11 @@ fn reference() -> String {
                 alone. docs/rules.md has examples.";
     let _ = writeln!(out, "### `[[rule]]`\n\n{text}\n");
     RULE.iter().for_each(|field| entry(&mut out, field, 0));
+    let what = "One place where clients come in (docs/protocols.md).";
+    let _ = writeln!(out, "### `[[listener]]`\n\n{what}\n");
+    LISTENER.iter().for_each(|field| entry(&mut out, field, 0));
+    let _ = writeln!(out, "### `[[certificate]]`\n\nOne certificate for clients.\n");
+    CERTIFICATE.iter().for_each(|field| entry(&mut out, field, 0));
     out
 }
 
@@ -219,7 +224,9 @@ fn the_example_is_valid_and_shows_the_defaults() {
     let repeated = load(&switched_on(&format!("#[[site]]{tables}")));
     assert!(!repeated.config.sites.is_empty() && !repeated.config.access.is_empty());
     assert!(!repeated.config.rules.is_empty());
+    assert!(!repeated.config.listeners.is_empty() && !repeated.config.certificates.is_empty());
     let keys = SITE.iter().map(|f| f.key).chain(ACCESS.iter().map(|f| f.key));
+    let keys = keys.chain(LISTENER.iter().map(|f| f.key)).chain(CERTIFICATE.iter().map(|f| f.key));
     for key in keys.chain(RULE.iter().map(|f| f.key)) {
         assert!(tables.contains(&format!("\n#{key} = ")), "{key}");
     }

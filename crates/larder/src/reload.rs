@@ -9,7 +9,7 @@ use proxy::{Control, notify};
 use crate::check;
 use crate::config::{Changes, Layer, Loaded};
 use crate::messages;
-use crate::translate::{Surroundings, proxy_options};
+use crate::translate::{Surroundings, keyring_warnings, proxy_options};
 
 /// Everything that a reload reads and changes.
 pub struct Reloader {
@@ -51,7 +51,13 @@ impl Reloader {
         // On a copy first: options that cannot be made must leave everything as it was.
         let mut loaded = self.loaded.clone();
         let changes = loaded.reload(&new);
-        self.control.reload(proxy_options(&loaded.config, &self.around)?);
+        let options = proxy_options(&loaded.config, &self.around)?;
+        if let Some(keyring) = &options.keyring {
+            let count = keyring.certificates().len();
+            log::info!("reload: certificates read: {count}");
+            keyring_warnings(keyring).iter().for_each(|warning| log::warn!("{warning}"));
+        }
+        self.control.reload(options);
         messages::set_level(&loaded.config.log_level);
         self.loaded = loaded;
         Ok(changes)

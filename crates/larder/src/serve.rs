@@ -24,11 +24,11 @@ use store::StoreShare;
 use crate::caches::{self, Cache};
 use crate::config::{Config, Layer, LogFormat};
 use crate::figures::Figures;
-use crate::listeners::{Bound, bind_all};
+use crate::listeners::{Bound, bind_admin, bind_listeners};
 use crate::messages::Failure;
 use crate::process::{self, Identity};
 use crate::reload::Reloader;
-use crate::translate::{Surroundings, proxy_options};
+use crate::translate::{Surroundings, keyring, keyring_warnings, proxy_options};
 use crate::{check, messages, signals, sizing, storage, units};
 
 /// How often the addresses of this machine are read again.
@@ -45,15 +45,22 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
     let identity = process::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
 
-    let admin_address = config.admin.as_slice();
-    let bound = bind_all(&config.listen, admin_address).map_err(Failure::runtime)?;
-    let admin = bind_all(admin_address, &config.listen).map_err(Failure::runtime)?.pop();
-    let own = bound.iter().chain(&admin).map(Bound::address).collect();
+    let listeners = config.all_listeners();
+    let bound = bind_listeners(&listeners, config.admin.as_slice()).map_err(Failure::runtime)?;
+    let admin = config.admin.map(|address| bind_admin(address, &listeners));
+    let admin = admin.transpose().map_err(Failure::runtime)?;
+    let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
     let around = Surroundings { own, descriptors };
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
+    let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
+    warnings.iter().for_each(|warning| log::warn!("{warning}"));
     let caches = caches::open_all(&config).map_err(Failure::runtime)?;
 
     drop_privileges(&identity)?;
+    if let (Identity::Become(user), Err(why)) = (&identity, keyring(&config)) {
+        let name = &user.name;
+        log::warn!("the user {name} cannot read it, so no reload will replace it: {why}");
+    }
     let access_log = open_access_log(&config)?;
     let control = Control::new(options);
     let reloader = Reloader {
@@ -94,6 +101,7 @@ impl Start {
             Front::Reverse(_) => access::Front::Reverse,
         };
         let log = self.access_log.clone();
+        let paths: Vec<PathBuf> = bound.iter().filter_map(Bound::path).collect();
         let listeners: Result<_, _> = bound.into_iter().map(Bound::listen).collect();
         let setup = Setup {
             control: self.control,
@@ -105,6 +113,10 @@ impl Start {
         };
         let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
         notify::stopping();
+        for path in paths {
+            // One that stays is no harm: the next start removes it.
+            let _ = fs::remove_file(path);
+        }
         // It ends when the store was opened or given up, which is over by now.
         let _ = announcer.join();
         if let Some(log) = log {
@@ -173,7 +185,7 @@ impl Start {
 }
 
 fn admin_setup(bound: Bound, guard: Guard, metrics: &Arc<Metrics>) -> Result<AdminSetup, Failure> {
-    let listener = bound.listen().map_err(Failure::runtime)?;
+    let listener = bound.listen_plain().map_err(Failure::runtime)?;
     Ok(AdminSetup { listener, guard, metrics: metrics.clone() })
 }
 
@@ -291,7 +303,7 @@ fn ready_line(
             format!("reverse proxy ({})", names.join(", "))
         }
     };
-    let addresses: Vec<_> = bound.iter().map(|bound| bound.address().to_string()).collect();
+    let addresses: Vec<_> = bound.iter().map(Bound::describe).collect();
     let admin = admin.as_ref().and_then(|admin| admin.listener.local_addr().ok());
     let admin = admin.map_or("off".to_owned(), |address| format!("on {address}"));
     let workers = match sizing::workers(config.workers) {

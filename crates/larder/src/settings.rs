@@ -68,14 +68,16 @@ pub(crate) const YEARS: Duration = Duration::from_secs(1 << 31);
 /// A time-out: never zero, which would refuse everything.
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
+mod clients;
 mod tables;
 mod upstream;
 
 pub use crate::rule::RULE;
+pub use clients::{CERTIFICATE, LISTENER};
 pub use tables::{ACCESS, SITE};
 
 /// The parts of [`SETTINGS`].
-const PARTS: &[&[Setting]] = &[GENERAL, upstream::POOL, upstream::FOR_ALL, FILL];
+const PARTS: &[&[Setting]] = &[GENERAL, upstream::POOL, upstream::FOR_ALL, FILL, clients::SETTINGS];
 
 /// Every setting outside the repeated tables, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &joined::<Config, { count(PARTS) }>(PARTS);
@@ -110,10 +112,12 @@ const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
 const GENERAL: &[Setting] = &[
     Setting::new(
         "listen",
-        Kind::List(&Kind::Addr),
+        Kind::List(&Kind::Listen),
         &["127.0.0.1:3128"],
         |c, v| c.listen = Take::take(v),
-        "Address and port to serve on; may be given several times.",
+        "Address and port, or Unix socket, to serve on; may be given several times. TLS, HTTP/2 \
+         without TLS and the PROXY protocol need a [[listener]] table; where there are any, the \
+         default is none.",
     )
     .flag(),
     Setting::new(

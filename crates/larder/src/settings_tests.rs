@@ -7,10 +7,11 @@ fn example(kind: Kind) -> Value {
         Kind::Bool => "true".to_owned(),
         Kind::Int(min, _) | Kind::Size(min, _) => min.to_string(),
         Kind::Time(min, _) => crate::units::duration(min),
-        Kind::Addr => "[::1]:1".to_owned(),
+        Kind::Addr | Kind::Listen => "[::1]:1".to_owned(),
+        Kind::Mode => "600".to_owned(),
         Kind::Network => "10.0.0.0/8".to_owned(),
         Kind::Origin => "http://a".to_owned(),
-        Kind::Host | Kind::HostPattern => "a".to_owned(),
+        Kind::Host | Kind::HostPattern | Kind::CertificateHost => "a".to_owned(),
         Kind::Method | Kind::Token | Kind::Header => "GET".to_owned(),
         Kind::Ports => "80-81".to_owned(),
         Kind::Path | Kind::Text(_) => "x".to_owned(),
@@ -47,6 +48,8 @@ fn declarations_agree_with_themselves() {
     check(SETTINGS);
     check(SITE);
     check(ACCESS);
+    check(LISTENER);
+    check(CERTIFICATE);
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, Method};
 use proxy::access::{self, Access};
 use proxy::address::Locals;
+use proxy::certificate::Certificate;
+use proxy::http2::Http2Options;
+use proxy::keyring::{Keyring, TlsOptions};
 use proxy::options::{
     ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Site, UpstreamLimits,
 };
@@ -15,6 +18,7 @@ use proxy::upstream::Http2;
 use semantics::forwarded::Field;
 use semantics::{Lifetimes, Seconds, Settings};
 
+use crate::config::clients;
 use crate::config::{Action, Config, DEFAULT_SITE, HostHeader, Rule};
 use crate::sizing;
 use crate::upstreams::{Manner, group};
@@ -39,6 +43,8 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         pseudonym,
         rules: rules(config, &semantics)?,
         client: client(config, around.descriptors),
+        http2: http2(config),
+        keyring: keyring(config)?.map(Arc::new),
         upstream: upstream(config),
         fill: fill(config),
         semantics,
@@ -170,6 +176,47 @@ fn client(config: &Config, descriptors: u64) -> ClientLimits {
     }
 }
 
+fn http2(config: &Config) -> Http2Options {
+    let http2 = &config.http2;
+    Http2Options {
+        streams: http2.streams,
+        stream_window: http2.stream_window,
+        connection_window: http2.connection_window,
+        send_buffer: http2.send_buffer,
+        early_resets: http2.early_resets,
+        error_resets: http2.error_resets,
+        ping_interval: http2.ping_interval,
+        ping_timeout: http2.ping_timeout,
+    }
+}
+
+/// Reads the certificates, if any listener needs them.
+pub fn keyring(config: &Config) -> Result<Option<Keyring>, String> {
+    if !config.speaks_tls() {
+        return Ok(None);
+    }
+    let load = |certificate: &clients::Certificate| {
+        let clients::Certificate { chain, key, hosts } = certificate;
+        Certificate::load(chain, key.as_ref().unwrap_or(chain), hosts)
+            .map_err(|why| format!("certificate: {why}"))
+    };
+    let certificates = config.certificates.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    let tls = &config.tls;
+    let options = TlsOptions {
+        tls12: tls.min_version == clients::TlsMin::Tls12,
+        strict_sni: tls.strict_sni,
+        http2: config.http2.enabled,
+        handshake_timeout: tls.handshake_timeout,
+    };
+    Keyring::new(certificates, &options).map(Some)
+}
+
+/// What is amiss with certificates without being wrong.
+pub fn keyring_warnings(keyring: &Keyring) -> Vec<String> {
+    let now = SystemTime::now();
+    keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()
+}
+
 fn upstream(config: &Config) -> UpstreamLimits {
     let upstream = &config.upstream;
     UpstreamLimits {
@@ -220,6 +267,8 @@ mod tests {
         let ours = options("");
         let theirs = Options::new(Front::Forward, ours.access.clone());
         assert_eq!(format!("{:?}", ours.upstream), format!("{:?}", theirs.upstream));
+        assert_eq!(ours.http2, theirs.http2);
+        assert!(ours.keyring.is_none());
         assert_eq!(format!("{:?}", ours.fill), format!("{:?}", theirs.fill));
         let client = ClientLimits { connections: 448, ..theirs.client };
         assert_eq!(format!("{:?}", ours.client), format!("{client:?}"));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use proxy::access::{HostPattern, PortRange};
 
+use crate::listen_addr::ListenAddr;
 use crate::server::{self, Server};
 use crate::units;
 
@@ -26,6 +27,12 @@ pub enum Kind {
     Time(Duration, Duration),
     /// An IP address and a port.
     Addr,
+    /// An IP address and a port, or `unix:` and the path of a socket.
+    Listen,
+    /// Permissions of a file in octal.
+    Mode,
+    /// A host that a certificate is for: a name, or `*.` and a domain.
+    CertificateHost,
     /// A network in CIDR notation, or one IP address.
     Network,
     /// An origin server: see [`Server`].
@@ -67,6 +74,8 @@ pub enum Value {
     Time(Duration),
     /// See [`Kind::Addr`].
     Addr(SocketAddr),
+    /// See [`Kind::Listen`].
+    Listen(ListenAddr),
     /// See [`Kind::Network`]; host bits are zero.
     Network(IpNet),
     /// Every kind that is text.
@@ -93,6 +102,17 @@ impl Kind {
                 units::parse_duration(text).filter(|t| (min..=max).contains(t)).map(Value::Time)
             }
             Kind::Addr => text.parse().ok().map(Value::Addr),
+            Kind::Listen => text.parse().ok().map(Value::Listen),
+            Kind::Mode => {
+                let octal =
+                    (3..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+                let mode = u64::from_str_radix(text, 8).ok();
+                mode.filter(|&mode| octal && mode <= 0o777).map(|_| Value::Text(text.to_owned()))
+            }
+            Kind::CertificateHost => match text.strip_prefix("*.") {
+                Some(domain) => host(domain).map(|domain| Value::Text(format!("*.{domain}"))),
+                None => host(text).map(Value::Text),
+            },
             Kind::Network => return network(text).map(Value::Network),
             Kind::Origin => return Server::parse(text).map(|_| Value::Text(text.to_owned())),
             Kind::Host => host(text).map(Value::Text),
@@ -138,6 +158,11 @@ impl Kind {
             Kind::Addr => {
                 "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128".to_owned()
             }
+            Kind::Listen => "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, or a \
+                             Unix socket such as unix:/run/larder.sock"
+                .to_owned(),
+            Kind::Mode => "permissions in octal such as 660".to_owned(),
+            Kind::CertificateHost => "a host such as www.example.com, or *.example.com".to_owned(),
             Kind::Network => "a network such as 192.168.0.0/16 or one IP address".to_owned(),
             Kind::Origin => server::EXPECTED.to_owned(),
             Kind::Host => "a host name or IP address without a port".to_owned(),
@@ -162,7 +187,9 @@ impl Kind {
             Kind::Int(..) => "N",
             Kind::Size(..) => "SIZE",
             Kind::Time(..) => "TIME",
-            Kind::Addr => "ADDR",
+            Kind::Addr | Kind::Listen => "ADDR",
+            Kind::Mode => "MODE",
+            Kind::CertificateHost => "HOST",
             Kind::Network => "CIDR",
             Kind::Origin => "URL",
             Kind::Host | Kind::HostPattern => "HOST",
@@ -237,6 +264,7 @@ impl fmt::Display for Value {
             Value::Size(bytes) => f.write_str(&units::size(*bytes)),
             Value::Time(time) => f.write_str(&units::duration(*time)),
             Value::Addr(addr) => addr.fmt(f),
+            Value::Listen(address) => address.fmt(f),
             Value::Network(network) => network.fmt(f),
             Value::Text(text) => f.write_str(text),
             Value::List(values) => {

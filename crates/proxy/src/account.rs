@@ -10,10 +10,13 @@ use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
 
-use crate::client_io::{ConnState, Phase};
+use crate::client_io::ConnState;
+use crate::connection::Connection;
 use crate::metrics::Event;
 use crate::outcome::{Error, Outcome};
+use crate::scheme::Scheme;
 use crate::upstream::Origin;
+use crate::welcome::{Link, TlsFacts};
 use crate::worker::Worker;
 
 /// Whoever wants to know of every request: metrics, the access log.
@@ -50,6 +53,8 @@ pub struct Finished<'a> {
     pub method: &'a Method,
     /// The version the client speaks.
     pub version: Version,
+    /// How its connection is secured.
+    pub tls: Option<&'a TlsFacts>,
     /// The status we sent.
     pub status: StatusCode,
     /// What became of it.
@@ -87,28 +92,28 @@ pub(crate) struct Account {
     worker: Rc<Worker>,
     conn: Rc<ConnState>,
     client: SocketAddr,
+    link: Rc<Link>,
     method: Method,
     version: Version,
     status: StatusCode,
     outcome: Outcome,
     body_bytes: u64,
     complete: bool,
+    waits_for_client: bool,
     began: Instant,
     upstream: Option<String>,
     texts: Option<Box<Texts>>,
 }
 
 impl Account {
-    /// Opens the account of a request that `conn` is busy with from now on.
-    pub fn open(
-        worker: &Rc<Worker>,
-        conn: &Rc<ConnState>,
-        client: SocketAddr,
-        parts: &Parts,
-    ) -> Account {
+    /// Opens the account of a request that `connection` is busy with from now on. `scheme` is that
+    /// of its URL when it does not say so itself.
+    pub fn open(connection: &Connection, parts: &Parts, scheme: Scheme) -> Account {
+        let Connection { worker, state: conn, client, link, .. } = connection;
+        conn.request_began();
         let texts = worker.observer.wants_texts().then(|| {
             Box::new(Texts {
-                url: url_without_user_info(parts),
+                url: url_without_user_info(parts, scheme),
                 referer: parts.headers.get(header::REFERER).cloned(),
                 user_agent: parts.headers.get(header::USER_AGENT).cloned(),
                 content_type: None,
@@ -118,13 +123,15 @@ impl Account {
         Account {
             worker: worker.clone(),
             conn: conn.clone(),
-            client,
+            client: *client,
+            link: link.clone(),
             method: parts.method.clone(),
             version: parts.version,
             status: StatusCode::OK,
             outcome: Outcome::Miss,
             body_bytes: 0,
             complete: false,
+            waits_for_client: false,
             began: Instant::now(),
             upstream: None,
             texts,
@@ -158,6 +165,15 @@ impl Account {
         self.body_bytes += bytes;
     }
 
+    /// The next bytes of the body are there, and wait until the client takes them (`true`), or it
+    /// is they that are waited for. Only told of by overlapping requests.
+    pub fn waits_for_client(&mut self, waits: bool) {
+        if self.conn.is_multiplexed() && self.waits_for_client != waits {
+            self.waits_for_client = waits;
+            self.conn.body_waits(waits);
+        }
+    }
+
     /// The body's length is not known: to an HTTP/1.0 client its end is that of the connection.
     pub fn length_is_unknown(&self) {
         self.conn.set_open_ended(self.version == Version::HTTP_10);
@@ -177,12 +193,14 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.conn.set_phase(Phase::Idle);
+        self.waits_for_client(false);
+        self.conn.request_ended();
         self.conn.report_moved(&*self.worker.observer);
         self.worker.observer.finished(&Finished {
             client: self.client,
             method: &self.method,
             version: self.version,
+            tls: self.link.tls.as_ref(),
             status: self.status,
             outcome: self.outcome,
             body_bytes: self.body_bytes,
@@ -202,7 +220,7 @@ fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
 }
 
 /// The URL of a request as a log may show it.
-fn url_without_user_info(parts: &Parts) -> String {
+fn url_without_user_info(parts: &Parts, scheme: Scheme) -> String {
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let authority = match parts.uri.authority() {
         Some(authority) => {
@@ -217,7 +235,7 @@ fn url_without_user_info(parts: &Parts) -> String {
     if parts.method == Method::CONNECT {
         return authority.to_owned();
     }
-    format!("{}://{authority}{path}", parts.uri.scheme_str().unwrap_or("http"))
+    format!("{}://{authority}{path}", parts.uri.scheme_str().unwrap_or(scheme.name()))
 }
 
 #[cfg(test)]
@@ -242,10 +260,10 @@ mod tests {
     fn user_information_is_not_shown() {
         let url = |method: &str, uri: &str| {
             let request = Request::builder().method(method).uri(uri).header("host", "h:1");
-            url_without_user_info(&request.body(()).unwrap().into_parts().0)
+            url_without_user_info(&request.body(()).unwrap().into_parts().0, Scheme::Https)
         };
         assert_eq!(url("GET", "http://me:secret@a.example/x"), "http://a.example/x");
-        assert_eq!(url("GET", "/x?y"), "http://h:1/x?y");
+        assert_eq!(url("GET", "/x?y"), "https://h:1/x?y");
         assert_eq!(url("CONNECT", "a.example:443"), "a.example:443");
     }
 }

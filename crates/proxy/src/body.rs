@@ -138,7 +138,11 @@ impl Body for AnswerBody {
         if let Some(broken) = this.broken.take() {
             return Poll::Ready(Some(Err(broken)));
         }
-        let frame = ready!(this.poll_source(cx));
+        let polled = this.poll_source(cx);
+        if let Some(account) = &mut this.account {
+            account.waits_for_client(polled.is_ready());
+        }
+        let frame = ready!(polled);
         if let Some(Err(broken)) = frame {
             // An error makes hyper drop what it has not written yet. It writes when there is
             // nothing to take: so the head and what arrived before the break go out first.

@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::account::Observer;
 use crate::metrics::Event;
+use crate::stream::Stream;
 
 /// What a connection is doing, as far as time-outs care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,11 @@ pub(crate) enum Cut {
 #[derive(Default)]
 pub(crate) struct ConnState {
     phase: Cell<Option<Phase>>,
+    /// Requests being answered: more than one at a time on HTTP/2.
+    open: Cell<u32>,
+    multiplexed: Cell<bool>,
+    /// Bodies whose next bytes wait for the client to have room for them, on HTTP/2.
+    paced: Cell<u32>,
     /// Set when `phase` changes; the sweep turns it into a time.
     changed: Cell<bool>,
     /// Bytes read from and written to the client.
@@ -67,7 +72,43 @@ impl ConnState {
         self.phase.get().unwrap_or(Phase::Idle)
     }
 
-    pub fn set_phase(&self, phase: Phase) {
+    /// True until the first byte of a request has come.
+    pub fn is_fresh(&self) -> bool {
+        self.phase.get().is_none()
+    }
+
+    /// From now on requests overlap.
+    pub fn set_multiplexed(&self) {
+        self.multiplexed.set(true);
+    }
+
+    pub fn is_multiplexed(&self) -> bool {
+        self.multiplexed.get()
+    }
+
+    /// A request's head is there.
+    pub fn request_began(&self) {
+        self.open.set(self.open.get() + 1);
+        if self.phase() != Phase::Busy {
+            self.set_phase(Phase::Busy);
+        }
+    }
+
+    /// A request's answer is done with.
+    pub fn request_ended(&self) {
+        self.open.set(self.open.get().saturating_sub(1));
+        if self.open.get() == 0 {
+            self.set_phase(Phase::Idle);
+        }
+    }
+
+    /// One more body waits for the client, or (`false`) one less.
+    pub fn body_waits(&self, waits: bool) {
+        let paced = self.paced.get();
+        self.paced.set(if waits { paced + 1 } else { paced.saturating_sub(1) });
+    }
+
+    fn set_phase(&self, phase: Phase) {
         self.phase.set(Some(phase));
         self.changed.set(true);
         self.read_blocked.set(false);
@@ -93,7 +134,14 @@ impl ConnState {
 
     /// True while we wait for the client to send or take body bytes.
     pub fn blocked(&self) -> bool {
-        self.write_blocked.get() || (self.phase() == Phase::Busy && self.read_blocked.get())
+        if self.write_blocked.get() {
+            return true;
+        }
+        match self.multiplexed.get() {
+            // Between its frames a client owes us nothing.
+            true => self.paced.get() > 0,
+            false => self.phase() == Phase::Busy && self.read_blocked.get(),
+        }
     }
 
     /// From now on only what the client takes is waited for.
@@ -122,6 +170,11 @@ impl ConnState {
     pub fn cut_now(&self, why: Cut) {
         self.cut.set(Some(why));
         self.wake();
+    }
+
+    /// Takes a cut back, before it has been acted on.
+    pub fn undo_cut(&self) {
+        self.cut.set(None);
     }
 
     pub fn draining(&self) -> bool {
@@ -161,17 +214,17 @@ impl ConnState {
 
 /// The socket handed to hyper (inside `TokioIo`).
 pub(crate) struct ClientIo {
-    stream: TcpStream,
+    stream: Stream,
     state: Rc<ConnState>,
 }
 
 impl ClientIo {
-    pub fn new(stream: TcpStream, state: Rc<ConnState>) -> ClientIo {
+    pub fn new(stream: Stream, state: Rc<ConnState>) -> ClientIo {
         ClientIo { stream, state }
     }
 
-    /// The bare socket.
-    pub fn into_inner(self) -> TcpStream {
+    /// What is below.
+    pub fn into_inner(self) -> Stream {
         self.stream
     }
 
@@ -233,7 +286,11 @@ impl AsyncRead for ClientIo {
         if n == 0 {
             state.eof.set(true);
         } else if state.phase() == Phase::Idle {
-            state.set_phase(Phase::Head);
+            if !state.is_multiplexed() {
+                state.set_phase(Phase::Head);
+            } else if state.is_fresh() {
+                state.set_phase(Phase::Idle);
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -265,7 +322,13 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.state.interim_sent() { Poll::Ready(Ok(())) } else { self.poll_interim(cx) }
+        if !self.state.interim_sent() {
+            ready!(self.poll_interim(cx))?;
+        }
+        // TLS keeps what did not fit into the socket.
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.state.write_blocked.set(polled.is_pending());
+        polled
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

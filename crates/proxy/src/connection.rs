@@ -1,14 +1,14 @@
-//! One client connection from accept to close: hyper's HTTP/1 server in between two things of
-//! ours, the socket (`client_io`) and the decisions (`serve`).
+//! One client connection from accept to close: hyper's server in between two things of ours, the
+//! socket (`client_io`) and the decisions (`serve`). What comes before HTTP is `welcome`.
 //!
 //! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
 //! head that does not end in time gets its 408 here; a CONNECT leaves HTTP here.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,19 +18,21 @@ use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use socket2::SockRef;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use crate::account::{Account, Observer};
-use crate::client_io::{ClientIo, ConnState, Cut, Phase};
+use crate::client_io::{ClientIo, ConnState, Cut};
 use crate::metrics::Event;
 use crate::options::ClientLimits;
-use crate::scheme::Scheme;
 use crate::serve;
+use crate::stream::{Socket, Stream};
 use crate::tunnel::{self, End};
+use crate::welcome::{Link, Manners, Protocol, Ready, welcome};
 use crate::worker::Worker;
 
 /// After our last byte a client that still sends is listened to for this long and this much: a
@@ -46,8 +48,7 @@ pub(crate) struct Connection {
     pub worker: Rc<Worker>,
     pub state: Rc<ConnState>,
     pub client: SocketAddr,
-    /// What its requests' URLs begin with, on a reverse proxy.
-    pub scheme: Scheme,
+    pub link: Rc<Link>,
     /// Set by the service when it answers a CONNECT: what to join the client with when hyper is
     /// done.
     pub tunnel: RefCell<Option<Tunnel>>,
@@ -77,29 +78,58 @@ enum HttpEnd {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAddr) {
-    // Answers must not wait for acknowledgements; a failure only costs time.
-    let _ = stream.set_nodelay(true);
+pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, manners: &Manners) {
     let state = Rc::new(ConnState::default());
     let _watched = worker.watch(&state);
+    let context = worker.context();
+    let ready = welcome(socket, peer, manners, &context.options, &*worker.observer);
+    let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
+    let Ready { stream, client, link, protocol } = ready;
     let connection = Rc::new(Connection {
         worker: worker.clone(),
         state: state.clone(),
         client,
-        scheme: Scheme::Http,
+        link: Rc::new(link),
         tunnel: RefCell::new(None),
     });
+    match protocol {
+        Protocol::Http1 => {
+            worker.observer.count(Event::Http1Connection, 1);
+            http1(&connection, stream).await;
+        }
+        Protocol::Http2 => {
+            worker.observer.count(Event::Http2Connection, 1);
+            state.set_multiplexed();
+            http2(&connection, stream).await;
+        }
+    }
+}
+
+/// Waits for `work`, or until the sweep or the drain cuts the connection.
+async fn unless_cut<T>(state: &ConnState, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        state.note_task(cx);
+        match state.cut() {
+            Some(_) => Poll::Ready(None),
+            None => work.as_mut().poll(cx).map(Some),
+        }
+    })
+    .await
+}
+
+async fn http1(connection: &Rc<Connection>, stream: Stream) {
+    let Connection { worker, state, client, .. } = &**connection;
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
         async move {
-            connection.state.set_phase(Phase::Busy);
             let answer = serve::answer(&connection, request).await;
             connection.state.request_is_read();
             Ok::<_, Infallible>(answer)
         }
     });
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
-    let mut http = worker.context().server.serve_connection(io, service);
+    let mut http = worker.context().http1.serve_connection(io, service);
     let mut told_to_drain = false;
     let end = poll_fn(|cx| {
         state.note_task(cx);
@@ -114,38 +144,75 @@ pub(crate) async fn run(worker: Rc<Worker>, stream: TcpStream, client: SocketAdd
     })
     .await;
     let parts = http.into_parts();
-    let socket = parts.io.into_inner().into_inner();
+    let mut stream = parts.io.into_inner().into_inner();
     if state.open_ended() {
         // A plain end would pass for the end of the body: only a reset, if it can be had, tells.
-        let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+        stream.reset_at_close();
         if let HttpEnd::Done(Err(error)) = &end {
-            refused(&connection, error);
+            refused(connection, error);
         }
         return;
     }
     match end {
         HttpEnd::Cut(Cut::Head) => {
-            worker.observer.refused(client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
+            worker.observer.refused(*client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
             // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
-            let _ = socket.try_write(TIMEOUT_ANSWER);
-            close(socket, false).await;
+            let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
+            close(stream, false).await;
         }
         HttpEnd::Cut(_) => {}
         HttpEnd::Done(result) => {
             if let Err(error) = &result {
-                refused(&connection, error);
+                refused(connection, error);
             }
             let tunnel = connection.tunnel.borrow_mut().take();
             match tunnel {
                 Some(tunnel) if result.is_ok() => {
+                    let cut = unless_cut(state, pending::<()>());
+                    let early = parts.read_buf;
+                    // The connection has counted these.
+                    let counted = early.len() as u64;
                     let observer = &*worker.observer;
-                    observer.count(Event::TunnelOpened, 1);
-                    tunnel_through(&state, socket, parts.read_buf, tunnel, observer).await;
-                    observer.count(Event::TunnelClosed, 1);
+                    let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
+                    observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
+                    observer.count(Event::BytesSent, ended.received);
                 }
-                _ => close(socket, state.eof()).await,
+                _ => close(stream, state.eof()).await,
             }
         }
+    }
+}
+
+async fn http2(connection: &Rc<Connection>, stream: Stream) {
+    let Connection { worker, state, .. } = &**connection;
+    let service = service_fn(|request: Request<Incoming>| {
+        let connection = connection.clone();
+        async move { Ok::<_, Infallible>(serve::answer(&connection, request).await) }
+    });
+    let io = TokioIo::new(ClientIo::new(stream, state.clone()));
+    let mut http = pin!(worker.context().http2.serve_connection(io, service));
+    let mut told_to_end = false;
+    let end = poll_fn(|cx| {
+        state.note_task(cx);
+        match state.cut() {
+            // Told first: a request may be on its way. Whoever does not listen is cut next time.
+            Some(Cut::Idle) if !told_to_end => {
+                state.undo_cut();
+                told_to_end = true;
+                http.as_mut().graceful_shutdown();
+            }
+            Some(cut) => return Poll::Ready(HttpEnd::Cut(cut)),
+            None if state.draining() && !told_to_end => {
+                told_to_end = true;
+                http.as_mut().graceful_shutdown();
+            }
+            None => {}
+        }
+        http.as_mut().poll(cx).map(HttpEnd::Done)
+    })
+    .await;
+    if let HttpEnd::Done(Err(error)) = &end {
+        worker.observer.refused(connection.client, None, error);
     }
 }
 
@@ -162,7 +229,7 @@ fn refused(connection: &Connection, error: &hyper::Error) {
 }
 
 /// Ends a connection so that the last answer arrives.
-async fn close(mut socket: TcpStream, seen_eof: bool) {
+async fn close(mut socket: Stream, seen_eof: bool) {
     if socket.shutdown().await.is_err() || seen_eof {
         return;
     }
@@ -180,29 +247,42 @@ async fn close(mut socket: TcpStream, seen_eof: bool) {
     let _ = timeout(LINGER_TIME, drain).await;
 }
 
+/// Opens the tunnel of a stream of HTTP/2 as soon as hyper has sent our answer. It ends with its
+/// connection, which counts its bytes.
+pub(crate) fn tunnel_through_stream(worker: &Rc<Worker>, upgrade: OnUpgrade, tunnel: Tunnel) {
+    let observer = worker.observer.clone();
+    spawn_local(async move {
+        match upgrade.await {
+            Ok(stream) => {
+                let (stream, cut) = (TokioIo::new(stream), pending::<()>());
+                tunnel_through(stream, Bytes::new(), tunnel, cut, &*observer).await;
+            }
+            Err(error) => log::debug!("a tunnel did not open: {error}"),
+        }
+    });
+}
+
 /// Joins client and upstream until both have ended; `early` is what the client sent before our
-/// answer. The drain cuts it.
-async fn tunnel_through(
-    state: &ConnState,
-    client: TcpStream,
+/// answer.
+async fn tunnel_through<T>(
+    client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
     tunnel: Tunnel,
+    cut: impl Future<Output = T>,
     observer: &dyn Observer,
-) {
-    // The connection has counted these.
-    let early_bytes = early.len() as u64;
+) -> tunnel::Ended {
     let Tunnel { upstream, mut account, idle } = tunnel;
-    let cut = poll_fn(|cx| {
-        state.note_task(cx);
-        if state.cut().is_some() { Poll::Ready(()) } else { Poll::Pending }
-    });
+    let cut = async {
+        cut.await;
+    };
+    observer.count(Event::TunnelOpened, 1);
     let ended = tunnel::join(client, early, upstream, idle, cut).await;
+    observer.count(Event::TunnelClosed, 1);
     account.sent(ended.received);
-    observer.count(Event::BytesReceived, ended.sent.saturating_sub(early_bytes));
-    observer.count(Event::BytesSent, ended.received);
-    match ended.how {
+    match &ended.how {
         End::Closed | End::Idle => account.ended(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
         End::Broken(error) => log::debug!("a tunnel broke: {error}"),
     }
+    ended
 }

@@ -26,6 +26,17 @@ pub(crate) fn announces_body(headers: &HeaderMap) -> bool {
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
+/// True when an HTTP/2 request says of its body what is so (RFC 9113, 8.1.1): beyond HTTP/2 a
+/// `Content-Length` decides where the next request begins. `empty`: there is no body. A length that
+/// a body does not keep is found while it is read.
+pub(crate) fn agrees_with_stream(headers: &HeaderMap, empty: bool) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else { return true };
+    let length = length.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    let length = length.and_then(|text| text.parse::<u64>().ok());
+    lengths.next().is_none() && length.is_some_and(|length| !empty || length == 0)
+}
+
 /// Leaves in the head of an upstream's answer to `method` the one length that is true, or none.
 /// `length` is that of the body that is read, in bytes, when known.
 ///
@@ -108,5 +119,22 @@ mod tests {
         for lengths in ["5, 6", "+5", "", "x", "5,", "99999999999999999999999"] {
             assert_eq!(left("HEAD", 200, Some(0), &[(CL, lengths)]), "", "{lengths}");
         }
+    }
+
+    #[test]
+    fn a_length_agrees_with_the_stream() {
+        let agrees = |lines: &[&str], empty| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(CONTENT_LENGTH, line.parse().unwrap());
+            }
+            agrees_with_stream(&headers, empty)
+        };
+        assert!(agrees(&[], true) && agrees(&[], false));
+        assert!(agrees(&["0"], true) && agrees(&["5"], false));
+        for bad in [&["5"][..], &["0", "0"], &["+0"], &["x"], &[""], &["0, 0"]] {
+            assert!(!agrees(bad, true), "{bad:?}");
+        }
+        assert!(!agrees(&["5", "5"], false));
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn has_member(headers: &HeaderMap, name: &HeaderName, member: &str) -
 pub(crate) struct Via {
     http10: HeaderValue,
     http11: HeaderValue,
+    http2: HeaderValue,
     own: String,
 }
 
@@ -44,12 +45,16 @@ impl Via {
         let value = |version: &str| {
             HeaderValue::from_str(&format!("{version} {own}")).expect("a pseudonym is a token")
         };
-        Via { http10: value("1.0"), http11: value("1.1"), own }
+        Via { http10: value("1.0"), http11: value("1.1"), http2: value("2.0"), own }
     }
 
     /// The entry for a message received with `version`.
     pub fn entry(&self, version: Version) -> HeaderValue {
-        if version == Version::HTTP_10 { self.http10.clone() } else { self.http11.clone() }
+        match version {
+            Version::HTTP_10 => self.http10.clone(),
+            Version::HTTP_2 => self.http2.clone(),
+            _ => self.http11.clone(),
+        }
     }
 
     /// True when a request went through us before.

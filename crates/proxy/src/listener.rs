@@ -6,27 +6,138 @@
 //! the log, no spin.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
+use std::os::unix;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::connection;
+use crate::stream::Socket;
+use crate::welcome::{Manners, peer_of_unix_socket};
 use crate::worker::{Shared, Worker};
 
 /// Pause after an accept that failed for want of a resource.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// A listening socket, and what is expected of its connections.
+#[derive(Debug)]
+pub struct Listener {
+    /// The socket.
+    pub socket: ListenSocket,
+    /// See there.
+    pub manners: Arc<Manners>,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum ListenSocket {
+    /// Of an IP address and a port.
+    Tcp(net::TcpListener),
+    /// Of a path.
+    Unix(unix::net::UnixListener),
+}
+
+impl ListenSocket {
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            ListenSocket::Tcp(socket) => socket.set_nonblocking(true),
+            ListenSocket::Unix(socket) => socket.set_nonblocking(true),
+        }
+    }
+
+    /// Another handle on the same socket.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<ListenSocket> {
+        Ok(match self {
+            ListenSocket::Tcp(socket) => ListenSocket::Tcp(socket.try_clone()?),
+            ListenSocket::Unix(socket) => ListenSocket::Unix(socket.try_clone()?),
+        })
+    }
+}
+
+impl Listener {
+    pub(crate) fn try_clone(&self) -> io::Result<Listener> {
+        Ok(Listener { socket: self.socket.try_clone()?, manners: self.manners.clone() })
+    }
+
+    pub(crate) fn into_tokio(self) -> io::Result<Accepting> {
+        let socket = match self.socket {
+            ListenSocket::Tcp(socket) => AcceptSocket::Tcp(TcpListener::from_std(socket)?),
+            ListenSocket::Unix(socket) => AcceptSocket::Unix(UnixListener::from_std(socket)?),
+        };
+        Ok(Accepting { socket, manners: self.manners })
+    }
+}
+
+/// A listener within the runtime of a worker.
+pub(crate) struct Accepting {
+    socket: AcceptSocket,
+    manners: Arc<Manners>,
+}
+
+enum AcceptSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl AcceptSocket {
+    async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
+        Ok(match self {
+            AcceptSocket::Tcp(socket) => {
+                let (stream, client) = socket.accept().await?;
+                (Socket::Tcp(stream), client)
+            }
+            AcceptSocket::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
+                (Socket::Unix(stream), peer_of_unix_socket())
+            }
+        })
+    }
+}
+
 /// A connection on its way to its worker.
 pub(crate) struct Accepted {
-    stream: std::net::TcpStream,
+    socket: Moving,
+    from: From,
+}
+
+/// Where a connection comes from.
+struct From {
     client: SocketAddr,
+    manners: Arc<Manners>,
     room: OwnedSemaphorePermit,
+}
+
+/// A socket between two runtimes.
+enum Moving {
+    Tcp(net::TcpStream),
+    Unix(unix::net::UnixStream),
+}
+
+impl Moving {
+    fn pack(socket: Socket) -> io::Result<Moving> {
+        Ok(match socket {
+            Socket::Tcp(stream) => Moving::Tcp(stream.into_std()?),
+            Socket::Unix(stream) => Moving::Unix(stream.into_std()?),
+        })
+    }
+
+    fn unpack(self) -> io::Result<Socket> {
+        Ok(match self {
+            Moving::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
+            Moving::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
+        })
+    }
 }
 
 /// The permit for one more connection, waited for when there are as many as may be.
@@ -53,18 +164,19 @@ async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
 /// Accepts from one listener for ever. The future is dropped to stop.
 pub(crate) async fn accept(
     worker: Rc<Worker>,
-    listener: TcpListener,
+    listener: Accepting,
     peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
 ) {
     let short = &worker.shared.short_of_descriptors;
     loop {
         let Some(room) = room(&worker).await else { return };
-        match listener.accept().await {
-            Ok((stream, client)) => {
+        match listener.socket.accept().await {
+            Ok((socket, client)) => {
                 if short.load(Ordering::Relaxed) && short.swap(false, Ordering::Relaxed) {
                     log::warn!("accepting connections again");
                 }
-                place(&worker, stream, client, room, &peers);
+                let manners = listener.manners.clone();
+                place(&worker, socket, From { client, manners, room }, &peers);
             }
             Err(error) if lacks_resource(&error) => {
                 if !short.swap(true, Ordering::Relaxed) {
@@ -84,9 +196,9 @@ pub(crate) async fn accept(
 
 /// Takes over what other workers accepted for this one.
 pub(crate) async fn take_over(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Accepted>) {
-    while let Some(Accepted { stream, client, room }) = inbox.recv().await {
-        match TcpStream::from_std(stream) {
-            Ok(stream) => start(&worker, stream, client, room),
+    while let Some(Accepted { socket, from }) = inbox.recv().await {
+        match socket.unpack() {
+            Ok(socket) => start(&worker, socket, from),
             Err(error) => {
                 worker.shared.loads[worker.index].fetch_sub(1, Ordering::Relaxed);
                 log::debug!("taking over a connection: {error}");
@@ -97,9 +209,8 @@ pub(crate) async fn take_over(worker: Rc<Worker>, mut inbox: mpsc::UnboundedRece
 
 fn place(
     worker: &Rc<Worker>,
-    stream: TcpStream,
-    client: SocketAddr,
-    room: OwnedSemaphorePermit,
+    socket: Socket,
+    from: From,
     peers: &[mpsc::UnboundedSender<Accepted>],
 ) {
     let load = |index: usize| worker.shared.loads[index].load(Ordering::Relaxed);
@@ -107,11 +218,11 @@ fn place(
     let least = (0..peers.len()).min_by_key(|&index| (load(index), index != own)).unwrap_or(own);
     worker.shared.loads[least].fetch_add(1, Ordering::Relaxed);
     if least == own {
-        return start(worker, stream, client, room);
+        return start(worker, socket, from);
     }
-    match stream.into_std() {
-        Ok(stream) => {
-            if peers[least].send(Accepted { stream, client, room }).is_err() {
+    match Moving::pack(socket) {
+        Ok(socket) => {
+            if peers[least].send(Accepted { socket, from }).is_err() {
                 // That worker is gone: we are shutting down.
                 worker.shared.loads[least].fetch_sub(1, Ordering::Relaxed);
             }
@@ -123,11 +234,11 @@ fn place(
     }
 }
 
-fn start(worker: &Rc<Worker>, stream: TcpStream, client: SocketAddr, room: OwnedSemaphorePermit) {
+fn start(worker: &Rc<Worker>, socket: Socket, from: From) {
     let worker = worker.clone();
     spawn_local(async move {
-        connection::run(worker, stream, client).await;
-        drop(room);
+        connection::run(worker, socket, from.client, &from.manners).await;
+        drop(from.room);
     });
 }
 

@@ -63,6 +63,18 @@ pub enum Event {
     UpstreamReused,
     /// A request was sent again because a connection kept open had died.
     UpstreamRetried,
+    /// A TLS handshake with a client succeeded.
+    TlsHandshake,
+    /// … and resumed an earlier session.
+    TlsResumed,
+    /// A TLS handshake with a client failed, or took too long.
+    TlsFailed,
+    /// A connection was not taken for want of a good PROXY protocol header from a trusted peer.
+    ProxyHeaderRefused,
+    /// A connection speaks HTTP/1.
+    Http1Connection,
+    /// A connection speaks HTTP/2.
+    Http2Connection,
     /// A tunnel was opened.
     TunnelOpened,
     /// A tunnel ended.
@@ -278,6 +290,24 @@ impl Metrics {
         out.counter("larder_client_received_bytes", help, &[], self.total(Event::BytesReceived));
         let help = "Bytes sent to clients, heads and tunnels included.";
         out.counter("larder_client_sent_bytes", help, &[], self.total(Event::BytesSent));
+        let help = "Connections of clients, by the HTTP that they speak.";
+        for (version, event) in [("1", Event::Http1Connection), ("2", Event::Http2Connection)] {
+            let label = [("version", version)];
+            out.counter("larder_client_http_connections", help, &label, self.total(event));
+        }
+        let [done, resumed] = [Event::TlsHandshake, Event::TlsResumed].map(|e| self.total(e));
+        let results = [
+            ("full", done.saturating_sub(resumed)),
+            ("resumed", resumed),
+            ("failed", self.total(Event::TlsFailed)),
+        ];
+        for (result, n) in results {
+            let help = "TLS handshakes with clients, by what became of them.";
+            out.counter("larder_tls_handshakes", help, &[("result", result)], n);
+        }
+        let help = "Connections closed for want of a good PROXY protocol header.";
+        let refused = self.total(Event::ProxyHeaderRefused);
+        out.counter("larder_proxy_protocol_refused", help, &[], refused);
         let [opened, closed] = [Event::TunnelOpened, Event::TunnelClosed].map(|e| self.total(e));
         let open = opened.saturating_sub(closed);
         out.gauge("larder_tunnels", "Open CONNECT tunnels.", &[], open);

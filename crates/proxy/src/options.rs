@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::http2::Http2Options;
+use crate::keyring::Keyring;
 use crate::rules::Rules;
 use crate::upstream::{Group, Http2, Tls, TlsOptions};
 
@@ -19,6 +21,10 @@ pub struct Options {
     pub pseudonym: Pseudonym,
     /// Limits of the client side.
     pub client: ClientLimits,
+    /// How HTTP/2 is spoken to clients.
+    pub http2: Http2Options,
+    /// Certificates for listeners that speak TLS; `None`: no listener does.
+    pub keyring: Option<Arc<Keyring>>,
     /// Limits of the origin side.
     pub upstream: UpstreamLimits,
     /// How objects are fetched for the cache.
@@ -42,6 +48,8 @@ impl Options {
             access,
             pseudonym: Pseudonym::default(),
             client: ClientLimits::default(),
+            http2: Http2Options::default(),
+            keyring: None,
             upstream: UpstreamLimits::default(),
             fill: FillOptions::default(),
             semantics: semantics::Settings::default(),

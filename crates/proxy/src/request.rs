@@ -72,6 +72,10 @@ pub(crate) fn target<'a>(
     let authority = match parts.uri.authority() {
         Some(authority) => {
             let named = without_user_info(authority.as_str());
+            if parts.version == Version::HTTP_2 && named.len() < authority.as_str().len() {
+                let text = "A request's authority must not contain user information.";
+                return Err(Refused::bad(Invalid::Target, text));
+            }
             let (name, port) = split(named)
                 .ok_or(Refused::bad(Invalid::Target, "The URL's host or port is not valid."))?;
             if let Some(host) = host {
@@ -99,7 +103,9 @@ pub(crate) fn target<'a>(
             None => None,
         },
     };
-    if host.is_none() && parts.version != Version::HTTP_10 {
+    // HTTP/2 names it in `:authority`.
+    let named = parts.version == Version::HTTP_2 && authority.is_some();
+    if host.is_none() && parts.version != Version::HTTP_10 && !named {
         return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
     }
     match front {
@@ -152,11 +158,11 @@ fn in_site<'a>(
 
 /// Checks that hold for every request.
 fn check_fields(parts: &Parts) -> Result<(), Refused> {
-    if parts.version == Version::HTTP_09 || parts.version > Version::HTTP_11 {
+    if parts.version == Version::HTTP_09 || parts.version > Version::HTTP_2 {
         return Err(Refused {
             status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             why: Invalid::Syntax,
-            text: "This proxy speaks HTTP/1.0 and HTTP/1.1.",
+            text: "This proxy speaks HTTP/1.0, HTTP/1.1 and HTTP/2.",
         });
     }
     if parts.headers.contains_key(header::EXPECT)

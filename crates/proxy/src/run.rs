@@ -1,7 +1,6 @@
 //! The way in: opens the store, starts the workers and waits until they have drained.
 
 use std::io;
-use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ use crate::clock::TokioClock;
 use crate::control::Control;
 use crate::fills::Fills;
 use crate::headers::Via;
-use crate::listener::{self, Accepted};
+use crate::listener::{self, Accepted, Listener};
 use crate::operator::{AdminSetup, Operator};
 use crate::windows::{WindowFigures, Windows};
 use crate::worker::{Shared, Worker};
@@ -30,7 +29,7 @@ pub struct Setup {
     pub control: Control,
     /// Sockets to accept clients from, already listening (so that an address in use, or a
     /// privileged port, is the caller's to report).
-    pub listeners: Vec<TcpListener>,
+    pub listeners: Vec<Listener>,
     /// Worker threads, at least one.
     pub workers: usize,
     /// Told of every request.
@@ -93,7 +92,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let (peers, inboxes): (Vec<_>, Vec<_>) =
         (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
     for listener in &listeners {
-        listener.set_nonblocking(true)?;
+        listener.socket.set_nonblocking()?;
     }
     let (devices, mut opening) = match cache {
         Some(CacheSetup { devices, options, opened }) => {
@@ -104,7 +103,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let share = watch::Sender::new(Sharing::Opening);
     let mut threads = Vec::with_capacity(workers);
     for (index, inbox) in inboxes.into_iter().enumerate() {
-        let listeners = listeners.iter().map(TcpListener::try_clone).collect::<io::Result<_>>()?;
+        let listeners = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?;
         let start = Start {
             index,
             shared: shared.clone(),
@@ -151,7 +150,7 @@ struct Start {
     index: usize,
     shared: Arc<Shared>,
     control: Control,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     inbox: mpsc::UnboundedReceiver<Accepted>,
     peers: Vec<mpsc::UnboundedSender<Accepted>>,
     devices: Option<Arc<Devices>>,
@@ -182,8 +181,8 @@ async fn serve(mut start: Start) -> io::Result<Ended> {
     let peers: Rc<[_]> = peers.into();
     let mut accepting = Vec::new();
     for listener in listeners {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        accepting.push(spawn_local(listener::accept(worker.clone(), listener, peers.clone())));
+        let accept = listener::accept(worker.clone(), listener.into_tokio()?, peers.clone());
+        accepting.push(spawn_local(accept));
     }
     let inbox = spawn_local(listener::take_over(worker.clone(), inbox));
     if let Some(admin) = admin {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
+use hyper::upgrade::OnUpgrade;
 use semantics::{
     Exchange, MethodClass, RequestFacts, Url, hop_by_hop, invalidation, storability, validators,
 };
@@ -20,12 +21,14 @@ use crate::body::AnswerBody;
 use crate::cache::Store;
 use crate::cache_status::CacheStatus;
 use crate::caching;
-use crate::connection::{Connection, Tunnel};
+use crate::connection::{self, Connection, Tunnel};
 use crate::filler::now;
 use crate::forward;
+use crate::framing;
+use crate::http2;
 use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
-use crate::request::{self, Refused};
+use crate::request::{self, Refused, Target};
 use crate::rules::{Asked, Rule};
 use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin};
@@ -40,21 +43,31 @@ pub(crate) async fn answer(
     let context = worker.context();
     let (mut parts, body) = request.into_parts();
     hop_by_hop::strip_named(&mut parts.headers);
-    let account = Account::open(worker, &connection.state, connection.client, &parts);
+    if parts.version == Version::HTTP_2 {
+        http2::join_cookies(&mut parts.headers);
+    }
+    let scheme = Scheme::of_request(
+        connection.link.scheme,
+        connection.client.ip(),
+        &parts.headers,
+        &context.options.forwarded,
+    );
+    let account = Account::open(connection, &parts, scheme);
     if worker.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
         let outcome = Outcome::Error(Error::Loop);
         return answer::plain(account, StatusCode::LOOP_DETECTED, outcome, text);
     }
-    if parts.method == Method::CONNECT {
-        return connect(connection, &context.options, account, &parts).await;
+    if parts.version == Version::HTTP_2
+        && !framing::agrees_with_stream(&parts.headers, body.is_end_stream())
+    {
+        let text = "The request's Content-Length is not that of its body.";
+        let status = StatusCode::BAD_REQUEST;
+        return refuse(account, &Refused { status, why: Invalid::Body, text });
     }
-    let scheme = Scheme::of_request(
-        connection.scheme,
-        connection.client.ip(),
-        &parts.headers,
-        &context.options.forwarded,
-    );
+    if parts.method == Method::CONNECT {
+        return connect(connection, &context.options, account, &mut parts).await;
+    }
     let rule = rule_for(&context.options, &parts, scheme);
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);
@@ -63,6 +76,19 @@ pub(crate) async fn answer(
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };
+    if !is_for_connection(connection, &context.options, &target) {
+        let refused = Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "This connection was secured for another host.",
+        };
+        return refuse(account, &refused);
+    }
+    if parts.method == Method::TRACE && !body.is_end_stream() {
+        let text = "TRACE must not have a body.";
+        let status = StatusCode::BAD_REQUEST;
+        return refuse(account, &Refused { status, why: Invalid::Body, text });
+    }
     let facts = RequestFacts::of(&parts.method, &parts.headers);
     let now = now();
     let visit = Visit { connection, context: &context, parts: &parts, target, facts, now, rule };
@@ -100,6 +126,14 @@ fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule
     let site = visit::site(options, &target);
     let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers };
     options.rules.find(asked).cloned()
+}
+
+/// Whether a request may come over this connection: on a reverse proxy its host must be one that
+/// the connection was secured for (RFC 9110, 7.4).
+fn is_for_connection(connection: &Connection, options: &Options, target: &Target<'_>) -> bool {
+    let Front::Reverse(_) = &options.front else { return true };
+    let (Some(tls), Some(keyring)) = (&connection.link.tls, &options.keyring) else { return true };
+    keyring.covers(tls.sni.as_deref(), request::bare(target.host))
 }
 
 /// Past the cache or through it.
@@ -226,8 +260,9 @@ async fn connect(
     connection: &Rc<Connection>,
     options: &Options,
     mut account: Account,
-    parts: &Parts,
+    parts: &mut Parts,
 ) -> Response<AnswerBody> {
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
     if matches!(options.front, Front::Reverse(_)) {
         let refused = Refused {
             status: StatusCode::METHOD_NOT_ALLOWED,
@@ -253,7 +288,13 @@ async fn connect(
             account.answered(StatusCode::OK, Outcome::Tunnel, response.headers());
             account.asked(&origin);
             let idle = options.tunnel_idle;
-            *connection.tunnel.borrow_mut() = Some(Tunnel { upstream: stream, account, idle });
+            let tunnel = Tunnel { upstream: stream, account, idle };
+            match upgrade.filter(|_| parts.version == Version::HTTP_2) {
+                Some(upgrade) => {
+                    connection::tunnel_through_stream(&connection.worker, upgrade, tunnel);
+                }
+                None => *connection.tunnel.borrow_mut() = Some(tunnel),
+            }
             response
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -19,9 +19,14 @@ use crate::connection;
 use crate::control::State;
 use crate::fills::Fills;
 use crate::headers::Via;
+use crate::http2::{OnWorker, builder};
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
 use crate::windows::Windows;
+
+/// Time that a connection on which nothing has come yet is given when the drain begins: its first
+/// request may be on its way, and nobody would send that again.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -45,13 +50,15 @@ pub(crate) struct Shared {
 /// Options, and what follows from them.
 pub(crate) struct Context {
     pub options: Arc<Options>,
-    pub server: http1::Builder,
+    pub http1: http1::Builder,
+    pub http2: http2::Builder<OnWorker>,
 }
 
 impl Context {
     fn new(options: Arc<Options>) -> Rc<Context> {
-        let server = connection::builder(&options.client);
-        Rc::new(Context { options, server })
+        let http1 = connection::builder(&options.client);
+        let http2 = self::builder(&options.client, &options.http2);
+        Rc::new(Context { options, http1, http2 })
     }
 }
 
@@ -161,10 +168,8 @@ impl Worker {
     /// Lets running answers end, cuts the rest after the drain time.
     pub async fn drain(&self) {
         let limits = self.context().options.client.clone();
-        for watched in self.connections.borrow().values() {
-            watched.state.drain();
-        }
-        let deadline = Instant::now() + limits.drain;
+        let began = Instant::now();
+        let deadline = began + limits.drain;
         let mut tick = interval(Duration::from_millis(10));
         while !self.connections.borrow().is_empty() {
             let now = tick.tick().await.into_std();
@@ -174,8 +179,8 @@ impl Worker {
                 }
             }
             for watched in self.connections.borrow().values() {
-                // Accepted while the drain began.
-                if !watched.state.draining() {
+                let spared = watched.state.is_fresh() && now.duration_since(began) < FRESH;
+                if !watched.state.draining() && !spared {
                     watched.state.drain();
                 }
             }

@@ -14,6 +14,7 @@ use http::Version;
 
 use crate::address;
 use crate::outcome::Outcome;
+use crate::welcome::TlsFacts;
 
 /// Formats into a byte vector, which cannot fail.
 macro_rules! put {
@@ -61,6 +62,8 @@ pub struct Record<'a> {
     pub url: &'a str,
     /// Version that the client spoke.
     pub version: Version,
+    /// How the client's connection is secured.
+    pub tls: Option<&'a TlsFacts>,
     /// Status of the answer; 0 when none was sent.
     pub status: u16,
     /// Bytes sent to the client, the head included as far as it is known.
@@ -187,6 +190,10 @@ impl Record<'_> {
         };
         field("url", Some(url.as_bytes()).filter(|url| !url.is_empty()), out);
         put!(out, ",\"version\":\"{:?}\",\"status\":{}", self.version, self.status);
+        if let Some(tls) = self.tls {
+            put!(out, ",\"tls\":\"{}\",\"cipher\":\"{}\"", tls.version, tls.cipher);
+            field("sni", tls.sni.as_deref().map(str::as_bytes), out);
+        }
         put!(out, ",\"bytes_out\":{},\"body_out\":{}", self.bytes_out, self.body_out);
         put!(out, ",\"outcome\":\"{}\"", self.outcome.name());
         field("reason", self.outcome.reason().map(str::as_bytes), out);

@@ -11,6 +11,7 @@ use crate::outcome::Outcome;
 
 fn record(url: &str) -> Record<'_> {
     Record {
+        tls: None,
         ended: SystemTime::UNIX_EPOCH,
         duration: Duration::ZERO,
         client: "127.0.0.1".parse().unwrap(),

@@ -13,7 +13,7 @@ use proxy::metrics::{Event, Metrics};
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
 use proxy::upstream::{Group, Origin};
-use proxy::{CacheSetup, Control, Ended, Finished, Observer, Setup};
+use proxy::{CacheSetup, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup};
 
 use crate::client::Client;
 
@@ -141,7 +141,10 @@ impl Rig {
         let seen = Arc::new(Seen::default());
         let setup = Setup {
             control: control.clone(),
-            listeners: vec![listener],
+            listeners: vec![Listener {
+                socket: ListenSocket::Tcp(listener),
+                manners: Arc::default(),
+            }],
             workers: 2,
             observer: seen.clone(),
             cache: Some(CacheSetup {

@@ -15,6 +15,7 @@ fn record() -> Record<'static> {
         method: "GET",
         url: "http://www.example.com/a/b?q=1&r=%20",
         version: Version::HTTP_11,
+        tls: None,
         status: 200,
         bytes_out: 1411,
         body_out: 1200,

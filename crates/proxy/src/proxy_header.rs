@@ -1,0 +1,227 @@
+//! The header of the PROXY protocol, versions 1 and 2: a load balancer's word on whose connection
+//! it hands on. The bytes are taken apart by the crate `ppp`; what is believed of them is decided
+//! here.
+//!
+//! It is asked for only where the configuration says that peers send it, and only of peers that it
+//! trusts: everybody else would choose an address for himself.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use ppp::{HeaderResult, PartialResult, v1, v2};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The longest header that is read: of version 2, 232 bytes with two Unix addresses, the rest for
+/// its further fields.
+const LONGEST: usize = 4096;
+
+/// The longest line of version 1.
+const LONGEST_V1: usize = 107;
+
+const SIGNATURE_V1: &[u8] = b"PROXY ";
+const SIGNATURE_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// Type and mask of the field that says that the client spoke TLS to the balancer.
+const TLS_FIELD: u8 = 0x20;
+const TLS_CLIENT: u8 = 0x01;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// The client, when it is another than the peer itself.
+    pub client: Option<SocketAddr>,
+    /// The client spoke TLS to the balancer.
+    pub secured: bool,
+}
+
+/// Why a connection was not taken.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The bytes are no header.
+    Malformed,
+    /// The connection ended within the header.
+    Ended,
+    /// It broke.
+    Io(io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Malformed => f.write_str("expected a PROXY protocol header"),
+            Refusal::Ended => f.write_str("the connection ended within its PROXY protocol header"),
+            Refusal::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Reads the header from the beginning of a connection. What was read behind it comes back too.
+pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told, Bytes), Refusal> {
+    let mut buffer = Vec::with_capacity(256);
+    loop {
+        if let Some((told, len)) = parse(&buffer)? {
+            return Ok((told, Bytes::from(buffer.split_off(len))));
+        }
+        if buffer.len() >= LONGEST {
+            return Err(Refusal::Malformed);
+        }
+        let room = (LONGEST - buffer.len()) as u64;
+        match (&mut *stream).take(room).read_buf(&mut buffer).await {
+            Ok(0) => return Err(Refusal::Ended),
+            Ok(_) => {}
+            Err(error) => return Err(Refusal::Io(error)),
+        }
+    }
+}
+
+/// What the bytes say and how many they are; `None` while they are too few.
+fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
+    let begins = |signature: &[u8]| {
+        let n = bytes.len().min(signature.len());
+        bytes[..n] == signature[..n]
+    };
+    if !begins(SIGNATURE_V1) && !begins(SIGNATURE_V2) {
+        return Err(Refusal::Malformed);
+    }
+    // The crate takes an unfinished line of version 1 for a wrong one: it gets whole ones.
+    if bytes.starts_with(&SIGNATURE_V1[..1]) && !bytes.windows(2).any(|pair| pair == b"\r\n") {
+        return if bytes.len() < LONGEST_V1 { Ok(None) } else { Err(Refusal::Malformed) };
+    }
+    match HeaderResult::parse(bytes) {
+        HeaderResult::V1(Ok(header)) => {
+            let client = match header.addresses {
+                v1::Addresses::Unknown => None,
+                v1::Addresses::Tcp4(a) => Some((IpAddr::V4(a.source_address), a.source_port)),
+                v1::Addresses::Tcp6(a) => Some((IpAddr::V6(a.source_address), a.source_port)),
+            };
+            let told = Told { client: client.map(SocketAddr::from), secured: false };
+            Ok(Some((told, header.header.len())))
+        }
+        HeaderResult::V2(Ok(header)) => Ok(Some((told_v2(&header), header.len()))),
+        result if result.is_incomplete() => Ok(None),
+        _ => Err(Refusal::Malformed),
+    }
+}
+
+fn told_v2(header: &v2::Header<'_>) -> Told {
+    // The balancer speaks for itself: a health check.
+    if header.command == v2::Command::Local {
+        return Told { client: None, secured: false };
+    }
+    let client = match header.addresses {
+        v2::Addresses::IPv4(a) => Some((IpAddr::V4(a.source_address), a.source_port)),
+        v2::Addresses::IPv6(a) => Some((IpAddr::V6(a.source_address), a.source_port)),
+        v2::Addresses::Unspecified | v2::Addresses::Unix(_) => None,
+    };
+    let secured = header.tlvs().flatten().any(|field| {
+        field.kind == TLS_FIELD && field.value.first().is_some_and(|bits| bits & TLS_CLIENT != 0)
+    });
+    Told { client: client.map(SocketAddr::from), secured }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+        let mut bytes = SIGNATURE_V2.to_vec();
+        bytes.extend([0x20 | command, family]);
+        bytes.extend((rest.len() as u16).to_be_bytes());
+        bytes.extend(rest);
+        bytes
+    }
+
+    /// Every way to cut the bytes in two must give the same answer.
+    fn said(bytes: &[u8]) -> Result<(Told, Bytes), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let whole = runtime.block_on(read(&mut &bytes[..])).map_err(|why| why.to_string());
+        for cut in 0..=bytes.len() {
+            let (before, after) = bytes.split_at(cut);
+            let mut parts = before.chain(after);
+            let again = runtime.block_on(async {
+                let (told, mut rest) = read(&mut parts).await?;
+                let mut more = Vec::new();
+                parts.read_to_end(&mut more).await.map_err(Refusal::Io)?;
+                more.splice(..0, rest.split_off(0));
+                Ok((told, Bytes::from(more)))
+            });
+            assert_eq!(again.map_err(|why: Refusal| why.to_string()), whole, "cut at {cut}");
+        }
+        whole
+    }
+
+    fn client(text: &str) -> Told {
+        Told { client: Some(text.parse().unwrap()), secured: false }
+    }
+
+    const NOBODY: Told = Told { client: None, secured: false };
+
+    #[test]
+    fn version_1() {
+        let (told, rest) = said(b"PROXY TCP4 192.0.2.1 192.0.2.2 5 80\r\nGET /").unwrap();
+        assert_eq!((told, &rest[..]), (client("192.0.2.1:5"), &b"GET /"[..]));
+        let (told, _) = said(b"PROXY TCP6 2001:db8::1 2001:db8::2 5 80\r\nGET /").unwrap();
+        assert_eq!(told, client("[2001:db8::1]:5"));
+        let (told, rest) = said(b"PROXY UNKNOWN\r\n").unwrap();
+        assert_eq!((told, rest.len()), (NOBODY, 0));
+    }
+
+    #[test]
+    fn version_2() {
+        let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80];
+        let mut bytes = v2(1, 0x11, &v4);
+        bytes.extend(b"GET /");
+        let (told, rest) = said(&bytes).unwrap();
+        assert_eq!((told, &rest[..]), (client("192.0.2.1:5"), &b"GET /"[..]));
+        let mut v6 = [0u8; 36];
+        v6[..2].copy_from_slice(&[0x20, 0x01]);
+        v6[15] = 9;
+        v6[33] = 7;
+        assert_eq!(said(&v2(1, 0x21, &v6)).unwrap().0, client("[2001::9]:7"));
+        // A health check of the balancer, and a client that it cannot name.
+        assert_eq!(said(&v2(0, 0x11, &v4)).unwrap().0, NOBODY);
+        assert_eq!(said(&v2(1, 0x00, &[])).unwrap().0, NOBODY);
+        assert_eq!(said(&v2(1, 0x31, &[0; 216])).unwrap().0, NOBODY);
+    }
+
+    #[test]
+    fn the_balancer_says_that_its_client_spoke_tls() {
+        let field = |bits: u8| {
+            let mut rest = vec![192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80];
+            rest.extend([TLS_FIELD, 0, 5, bits, 0, 0, 0, 0]);
+            said(&v2(1, 0x11, &rest)).unwrap().0.secured
+        };
+        assert!(field(1));
+        assert!(!field(2));
+    }
+
+    #[test]
+    fn what_is_no_header_is_refused() {
+        let bad: [&[u8]; 9] = [
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"proxy TCP4 192.0.2.1 192.0.2.2 5 80\r\n",
+            b"PROXY TCP4 192.0.2.1 5 80\r\n",
+            b"PROXY TCP4 192.0.2.1 192.0.2.2 5 99999\r\n",
+            b"PROXY TCP4 2001:db8::1 2001:db8::2 5 80\r\n",
+            b"PROXY TCP5 192.0.2.1 192.0.2.2 5 80\r\n",
+            b"\x16\x03\x01",
+            &v2(5, 0x11, &[0; 12]),
+            &v2(1, 0x11, &[0; 4]),
+        ];
+        for bytes in bad {
+            assert!(said(bytes).is_err(), "{:?}", String::from_utf8_lossy(bytes));
+        }
+        let endless = [SIGNATURE_V1, &[b'x'; 8192]].concat();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let why = runtime.block_on(read(&mut &endless[..])).unwrap_err();
+        assert!(matches!(why, Refusal::Malformed), "{why}");
+        let endless = v2(1, 0x11, &[0; 60_000]);
+        let why = runtime.block_on(read(&mut &endless[..])).unwrap_err();
+        assert!(matches!(why, Refusal::Malformed), "{why}");
+        let why = runtime.block_on(read(&mut &b"PROXY TCP4 192.0.2.1"[..])).unwrap_err();
+        assert!(matches!(why, Refusal::Ended), "{why}");
+    }
+}
