@@ -8,6 +8,7 @@ use device::Extent;
 
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::ClusterTable;
+use crate::purges::Purges;
 use crate::wire::{Decoder, Encoder};
 
 /// Offsets of the two superblock copies.
@@ -22,6 +23,8 @@ pub(crate) const BLOCK: u64 = 4096;
 const POSITIONS: u64 = 1 << 32;
 /// The smallest granule in bytes: records start on multiples of it.
 const GRANULE_MIN: u64 = 64;
+/// The smallest slot in bytes; a smaller granule is that of clusters.
+const SLOT_MIN: u32 = 512;
 /// The smallest cache: metadata areas and sixteen clusters of the smallest size.
 pub const CACHE_SIZE_MIN: u64 = 8 * 1024 * 1024;
 /// Cluster sizes in bytes (UCFS: 32 to 256 KB; larger devices profit from larger clusters).
@@ -153,12 +156,25 @@ impl Areas {
         clusters.max(self.index_dump.end())
     }
 
-    /// Digests removed while a recovery is under way that a checkpoint has room for, beside the
-    /// largest cluster table. A little is left for those that come until the recovery has ended.
-    pub(crate) fn removed_max(&self) -> u64 {
+    /// Bytes that a checkpoint has beside the largest cluster table.
+    fn spare(&self) -> u64 {
         let dead = u64::from(self.clusters) * DEAD_PER_CLUSTER;
         let table = ClusterTable::max_encoded_len(self.clusters, dead as usize) as u64;
-        self.checkpoints[0].len.saturating_sub(table + BLOCK) / Checkpoint::REMOVED_LEN
+        // The image of slots: two bits for each, and what has died lately.
+        let image = u64::from(self.slots()) / 4 + u64::from(self.clusters) * 64;
+        let table = if self.granule >= SLOT_MIN { table.max(image) } else { table };
+        self.checkpoints[0].len.saturating_sub(table + BLOCK)
+    }
+
+    /// Digests removed while a recovery is under way that a checkpoint has room for. A little is
+    /// left for those that come until the recovery has ended.
+    pub(crate) fn removed_max(&self) -> u64 {
+        self.spare() * 3 / 8 / Checkpoint::REMOVED_LEN
+    }
+
+    /// Purges in force that a checkpoint has room for.
+    pub(crate) fn purges_max(&self) -> u64 {
+        self.spare() * 5 / 8 / Purges::ENTRY_LEN as u64
     }
 
     /// Where cluster `number` lies on the device.

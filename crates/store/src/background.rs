@@ -9,11 +9,12 @@ use std::task::Poll;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::appender::WriteJob;
-use crate::areas::Areas;
+use crate::areas::{Areas, SUPERBLOCKS};
 use crate::core::{EvictPlan, SUMMARY_READ, Task};
 use crate::space::slots::PAGE;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
+use crate::superblock::Superblock;
 use crate::volume::{Shared, Volume};
 
 /// Bytes of a large structure (checkpoint, index dump) written or read in one request.
@@ -48,6 +49,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Task::WritePages(job) => self.write_pages(job).await,
                 Task::Evict(plan) => self.evict(&plan).await,
                 Task::Checkpoint => self.checkpoint().await,
+                Task::NameRun(run) => self.name_run(run).await,
             }
         }
     }
@@ -221,6 +223,18 @@ impl<D: Device, C: Clock> Volume<D, C> {
             return;
         }
         self.shared.lock().checkpoint_done(&checkpoint);
+    }
+
+    /// Writes the superblocks with a higher run: devices that are away have missed it.
+    async fn name_run(&self, run: u64) {
+        let superblock = Superblock { run, ..self.shared.lock().superblock.clone() };
+        if self.write_superblocks(&superblock, SUPERBLOCKS).await.is_none() {
+            self.condemn("the superblocks cannot be written").await;
+            return;
+        }
+        let mut core = self.shared.lock();
+        core.superblock.run = run;
+        core.wake();
     }
 
     /// Writes a large structure in steps.

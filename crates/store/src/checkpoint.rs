@@ -7,6 +7,7 @@
 
 use crate::areas::BLOCK;
 use crate::digest::Digest;
+use crate::purges::Purges;
 use crate::secret::Secret;
 use crate::wire::{Decoder, Encoder};
 
@@ -24,15 +25,23 @@ pub(crate) struct Checkpoint {
     pub(crate) space: Vec<u8>,
     /// Digests removed while an earlier recovery was under way: see `Fact::Removed`.
     pub(crate) removed: Vec<(Digest, u64)>,
+    /// The purges in force, as they encode themselves, and their number.
+    pub(crate) purges: (Vec<u8>, u32),
 }
 
 impl Checkpoint {
+    /// A checkpoint of a space in which nothing was removed or purged.
+    pub(crate) fn of_space(number: u64, journal_block: u64, space: Vec<u8>) -> Checkpoint {
+        Checkpoint { number, journal_block, space, removed: Vec::new(), purges: (Vec::new(), 0) }
+    }
+
     /// Bytes of a removed digest.
     pub(crate) const REMOVED_LEN: u64 = 24;
 
-    /// Bytes of a checkpoint with so many bytes of space and removed digests.
-    pub(crate) fn len(space: usize, removed: usize) -> usize {
+    /// Bytes of a checkpoint with so many bytes of space, removed digests and purges.
+    pub(crate) fn len(space: usize, removed: usize, purges: usize) -> usize {
         let len = HEADER_LEN + space + removed * Self::REMOVED_LEN as usize;
+        let len = len + purges * Purges::ENTRY_LEN;
         len.next_multiple_of(BLOCK as usize)
     }
 
@@ -51,9 +60,10 @@ impl Checkpoint {
         for (digest, sequence) in &self.removed {
             out.bytes(&digest.0).u64(*sequence);
         }
+        out.bytes(&self.purges.0);
         let mut bytes = Vec::with_capacity(covered.len() + 16 + BLOCK as usize);
         let checksum = secret.checksum_at(self.number, &covered);
-        Encoder(&mut bytes).u32(MAGIC).u32(0).u64(checksum).bytes(&covered);
+        Encoder(&mut bytes).u32(MAGIC).u32(self.purges.1).u64(checksum).bytes(&covered);
         bytes.resize(bytes.len().next_multiple_of(BLOCK as usize), 0);
         bytes
     }
@@ -64,9 +74,11 @@ impl Checkpoint {
         if from.u32()? != MAGIC {
             return None;
         }
-        from.bytes(28)?;
+        let purges = u64::from(from.u32()?) * Purges::ENTRY_LEN as u64;
+        from.bytes(24)?;
         let (clusters, removed) = (from.u64()?, from.u64()?);
         let len = removed.checked_mul(24)?.checked_add(clusters)?.checked_add(HEADER_LEN as u64)?;
+        let len = len.checked_add(purges)?;
         len.checked_next_multiple_of(BLOCK)
     }
 
@@ -76,13 +88,16 @@ impl Checkpoint {
         if from.u32()? != MAGIC {
             return None;
         }
-        from.u32()?;
+        // Not covered by the checksum, but what is covered follows from it.
+        let purges_count = from.u32()?;
         let checksum = from.u64()?;
         let mut fields = Decoder(from.0);
         let (number, journal_block) = (fields.u64()?, fields.u64()?);
         let (clusters_len, removed_len) = (fields.u64()?, fields.u64()?);
+        let purges_len = u64::from(purges_count) * Purges::ENTRY_LEN as u64;
         let covered =
             32_u64.checked_add(clusters_len)?.checked_add(removed_len.checked_mul(24)?)?;
+        let covered = covered.checked_add(purges_len)?;
         let covered = from.0.get(..usize::try_from(covered).ok()?)?;
         if secret.checksum_at(number, covered) != checksum {
             return None;
@@ -91,7 +106,8 @@ impl Checkpoint {
         let removed = (0..removed_len)
             .map(|_| Some((Digest(fields.array()?), fields.u64()?)))
             .collect::<Option<Vec<_>>>()?;
-        Some(Checkpoint { number, journal_block, space, removed })
+        let purges = (fields.bytes(usize::try_from(purges_len).ok()?)?.to_vec(), purges_count);
+        Some(Checkpoint { number, journal_block, space, removed, purges })
     }
 }
 
@@ -107,11 +123,15 @@ mod tests {
             journal_block: 99,
             space: vec![1; 9000],
             removed: vec![(Digest([1; 16]), 5), (Digest([2; 16]), 6)],
+            purges: (vec![7; 3 * Purges::ENTRY_LEN], 3),
         };
         let mut bytes = checkpoint.encode(&secret);
         assert_eq!(checkpoint.slot(), 1);
         assert_eq!(Checkpoint::encoded_len(&bytes[..4096]), Some(bytes.len() as u64));
         assert_eq!(Checkpoint::decode(&secret, &bytes), Some(checkpoint));
+        bytes[4] ^= 1;
+        assert_eq!(Checkpoint::decode(&secret, &bytes), None, "another number of purges");
+        bytes[4] ^= 1;
         bytes[5000] ^= 1;
         assert_eq!(Checkpoint::decode(&secret, &bytes), None);
         assert_eq!(Checkpoint::decode(&secret, &bytes[..4096]), None);

@@ -201,7 +201,6 @@ impl ClusterTable {
         self.incarnations[cluster as usize]
     }
 
-    #[cfg(test)]
     /// The number that the next cluster to be opened gets.
     pub(crate) fn next_incarnation(&self) -> u64 {
         self.next_incarnation

@@ -85,7 +85,7 @@ impl ComputedClusters {
         }
         let mut space = Vec::new();
         tables.encode(&mut space);
-        let full = Checkpoint { number: 4, journal_block: 1, space, removed: Vec::new() };
+        let full = Checkpoint::of_space(4, 1, space);
         let at = areas.checkpoints[full.slot()].offset;
         write_raw(device, at, &full.encode(&computed.secret)).await?;
         superblock.generation = 2;

@@ -14,6 +14,7 @@ mod lookup;
 mod maintenance;
 mod memory;
 mod prefetch;
+mod purging;
 mod reading;
 mod removal;
 mod slots;
@@ -34,6 +35,7 @@ use crate::journal::Journal;
 use crate::object::Object;
 use crate::options::Options;
 use crate::policy::Admission;
+use crate::purges::Purges;
 use crate::record::Place;
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
@@ -43,7 +45,7 @@ use crate::tier::Tier;
 use crate::volume::PIECE_MAX;
 
 use gathering::Gathering;
-pub(crate) use insertion::{NewObject, Now, TryInsert};
+pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
 pub(crate) use prefetch::{Beside, Neighbour, neighbours, verified};
@@ -107,6 +109,11 @@ pub(crate) struct Core {
     pub(crate) admission: Admission,
     /// What waits in locality buffers, when there are any.
     pub(crate) gathering: Option<Gathering>,
+    /// The purges in force.
+    pub(crate) purges: Purges,
+    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
+    /// the object, position of the metadata.
+    relabelled: Vec<(Digest, u32)>,
     pub(crate) counters: Counters,
     pub(crate) recovering: Option<Recovering>,
     pub(crate) health: Health,
@@ -116,6 +123,9 @@ pub(crate) struct Core {
     pub(crate) unwritten_max: usize,
     /// How many removed digests a checkpoint has room for.
     removed_max: u64,
+    /// The run of the store in which it was opened; the superblock's is higher when devices were
+    /// given up since.
+    pub(crate) first_run: u64,
     /// Number of the last checkpoint.
     pub(crate) checkpoint: u64,
     pub(crate) maintenance: maintenance::State,
@@ -143,6 +153,7 @@ pub(crate) struct Parts {
     /// Bytes of memory for everything.
     pub(crate) memory: u64,
     pub(crate) checkpoint: u64,
+    pub(crate) purges: Purges,
     pub(crate) recovering: Option<Recovering>,
 }
 
@@ -183,7 +194,7 @@ impl Core {
         let tables = tables + admission.memory_bytes();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
         let secret = Arc::new(parts.superblock.secret.clone());
-        Core {
+        let mut core = Core {
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, parts.options.tier_shares),
             unwritten_max: memory.unwritten_max,
@@ -202,6 +213,7 @@ impl Core {
             background: None,
             kicked: false,
             maintained: false,
+            first_run: parts.superblock.run,
             areas: parts.superblock.areas.clone(),
             superblock: parts.superblock,
             secret,
@@ -211,7 +223,11 @@ impl Core {
             journal: parts.journal,
             recovering: parts.recovering,
             checkpoint: parts.checkpoint,
-        }
+            purges: parts.purges,
+            relabelled: Vec::new(),
+        };
+        core.fit_purges();
+        core
     }
 
     pub(crate) fn online(&self) -> bool {

@@ -26,6 +26,12 @@ pub struct Counters {
     pub not_admitted: u64,
     /// Objects removed, purged or superseded.
     pub removals: u64,
+    /// Purges of labels, prefixes and everything.
+    pub purges: u64,
+    /// Times that the oldest of them became one purge of everything as old, for want of room.
+    pub purges_merged: u64,
+    /// Objects that were asked for and found to be purged by one of them.
+    pub purged_objects: u64,
     /// Metadata replaced without touching the body.
     pub refreshes: u64,
     /// Clusters given up for room.

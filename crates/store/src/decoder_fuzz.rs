@@ -219,8 +219,7 @@ fn restore(journal: &[u8]) {
     let areas = sample().areas;
     let mut clusters = Vec::new();
     ClusterTable::new(areas.clusters, areas.cluster_size, Policy::default()).encode(&mut clusters);
-    let checkpoint =
-        Checkpoint { number: 2, journal_block: 1, space: clusters, removed: Vec::new() };
+    let checkpoint = Checkpoint::of_space(2, 1, clusters);
     let checkpoints = [Some(checkpoint), None];
     let tables =
         restore_tables(&secret(), &areas, None, Policy::default(), checkpoints, journal, 5);
@@ -240,7 +239,7 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
     let mut clusters = Vec::new();
     table.encode(&mut clusters);
     let removed = (0..random.u8(..40)).map(|n| (Digest([n; 16]), u64::from(n))).collect();
-    let checkpoint = Checkpoint { number: 4, journal_block: 3, space: clusters, removed };
+    let checkpoint = Checkpoint { removed, ..Checkpoint::of_space(4, 3, clusters) };
     Subject {
         bytes: checkpoint.encode(&secret()),
         seal: |bytes| {

@@ -19,6 +19,7 @@ pub(crate) struct Digest(pub [u8; 16]);
 pub(crate) struct Digester {
     keys: SipHasher13,
     pieces: SipHasher13,
+    labels: SipHasher13,
 }
 
 impl Digester {
@@ -27,10 +28,26 @@ impl Digester {
         // Pieces are hashed with another key than objects, so that no choice of key bytes makes
         // an object's digest that of a piece.
         let pieces = secret.map(|byte| !byte);
+        let labels = secret.map(|byte| byte ^ 0x55);
         Digester {
             keys: SipHasher13::new_with_key(secret),
             pieces: SipHasher13::new_with_key(&pieces),
+            labels: SipHasher13::new_with_key(&labels),
         }
+    }
+
+    /// The digest of a label of this kind. Labels that are mistaken for each other are purged with
+    /// each other: 64 bits of a keyed hash make that unlikely enough, and harmless.
+    pub(crate) fn label(&self, kind: u8, name: &[u8]) -> u64 {
+        let mut hasher = self.labels;
+        hasher.write_u8(kind);
+        hasher.write(name);
+        hasher.finish()
+    }
+
+    /// The digest of a prefix. Nothing but a prefix of the same length is compared with it.
+    pub(crate) fn prefix(&self, prefix: &[u8]) -> u64 {
+        self.labels.hash(prefix).h1
     }
 
     /// The digest of an object's key.

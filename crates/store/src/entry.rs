@@ -23,6 +23,8 @@ pub struct Entry<D: Device, C: Clock> {
     /// The first piece of a large object, verified.
     first: Option<Arc<Object>>,
     source: Source,
+    /// As it was when the object was found.
+    outdated: Option<u32>,
 }
 
 impl<D: Device, C: Clock> Entry<D, C> {
@@ -34,8 +36,9 @@ impl<D: Device, C: Clock> Entry<D, C> {
         object: Arc<Object>,
         source: Source,
     ) -> Option<Self> {
+        let outdated = object.outdated_since();
         if !object.in_pieces() {
-            return Some(Entry { volume, digest, object, first: None, source });
+            return Some(Entry { volume, digest, object, first: None, source, outdated });
         }
         let complete = volume.shared.lock().has_pieces(&object);
         let first = match complete {
@@ -47,7 +50,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
             return None;
         };
         let source = if from == Source::Disk { from } else { source };
-        Some(Entry { volume, digest, object, first: Some(first), source })
+        Some(Entry { volume, digest, object, first: Some(first), source, outdated })
     }
 
     pub(crate) fn object(&self) -> &Arc<Object> {
@@ -67,6 +70,12 @@ impl<D: Device, C: Clock> Entry<D, C> {
     /// True for an empty body.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Since when it is outdated by a soft purge, in unix seconds; `None`: it is not, or its
+    /// metadata have been replaced since.
+    pub fn outdated_since(&self) -> Option<u64> {
+        self.outdated.map(u64::from)
     }
 
     /// Where the first bytes came from.

@@ -11,6 +11,7 @@ use device::Extent;
 
 use crate::areas::BLOCK;
 use crate::digest::Digest;
+use crate::purges::Purge;
 use crate::secret::Secret;
 use crate::wire::{Decoder, Encoder};
 
@@ -36,10 +37,12 @@ pub(crate) enum Fact {
     /// The object at `position` has new metadata, in the record with this sequence number, and is
     /// not to be found without them, in a space of slots.
     Refreshed { position: u32, sequence: u64 },
+    /// Everything with a label, or all there is, was purged.
+    Purged(Purge),
 }
 
 impl Fact {
-    const LEN_MAX: usize = 25;
+    const LEN_MAX: usize = 1 + Purge::LEN;
 
     fn encode(&self, out: &mut Encoder<'_>) {
         match *self {
@@ -51,6 +54,10 @@ impl Fact {
             Fact::Removed { digest, sequence } => out.u8(4).bytes(&digest.0).u64(sequence),
             Fact::Released { position, sequence } => out.u8(5).u32(position).u64(sequence),
             Fact::Refreshed { position, sequence } => out.u8(6).u32(position).u64(sequence),
+            Fact::Purged(purge) => {
+                purge.encode(out.u8(7));
+                out
+            }
         };
     }
 
@@ -64,6 +71,7 @@ impl Fact {
             4 => Fact::Removed { digest: Digest(from.array()?), sequence: from.u64()? },
             5 => Fact::Released { position: from.u32()?, sequence: from.u64()? },
             6 => Fact::Refreshed { position: from.u32()?, sequence: from.u64()? },
+            7 => Fact::Purged(Purge::decode(from)?),
             _ => return None,
         })
     }

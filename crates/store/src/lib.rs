@@ -19,6 +19,7 @@ mod entry;
 mod event;
 mod inspect;
 mod key;
+mod labels;
 mod layout_name;
 mod open;
 mod options;
@@ -50,6 +51,7 @@ mod index;
 mod layout;
 mod object;
 pub mod policy;
+mod purges;
 mod read_queue;
 mod read_window;
 mod size_class;
@@ -88,6 +90,7 @@ pub use inspect::{
     ClusterReport, Inspector, ObjectReport, SlotReport, SuperblockReport, VerifyReport,
 };
 pub use key::{Key, Locality};
+pub use labels::{Label, Labels, Mode, Target};
 pub use layout_name::LayoutName;
 pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
 pub use options::{

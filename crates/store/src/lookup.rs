@@ -91,11 +91,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
             return None;
         }
         let beside = neighbours(&self.shared.secret, plan, &bytes);
-        let (plan, beside) = pinned.loaded(&object, beside, bytes.len(), self.now());
+        let (plan, beside, lives) = pinned.loaded(&object, beside, bytes.len(), self.now());
         if window.is_some() {
             self.take_along(&plan, beside, &bytes).await;
         }
-        Some(object)
+        lives.then_some(object)
     }
 
     /// Takes into memory what was read beside the record of `plan`.
@@ -203,8 +203,10 @@ fn examine(
     let object = Object::from_found(&found, plan.place, &record, buffer);
     match &plan.meta {
         None => Ok(object),
-        Some(MetaPlan::Ready { meta, target, .. }) if *target == object.header.sequence => {
-            Ok(object.with_meta(meta.clone()))
+        Some(MetaPlan::Ready { meta, target, sequence, .. })
+            if *target == object.header.sequence =>
+        {
+            Ok(object.with_meta(meta.clone(), *sequence))
         }
         Some(MetaPlan::Ready { .. }) => Err(Problem::Damaged),
         Some(MetaPlan::Read { place, .. }) => {
@@ -217,7 +219,8 @@ fn examine(
             if !ours {
                 return Err(Problem::Damaged);
             }
-            Ok(object.with_meta(Bytes::copy_from_slice(&bytes[found.meta])))
+            let sequence = header.sequence;
+            Ok(object.with_meta(Bytes::copy_from_slice(&bytes[found.meta]), sequence))
         }
     }
 }
@@ -242,20 +245,20 @@ impl<'a> Pinned<'a> {
     }
 
     /// The record was what was wanted. Returns what lies `beside` it in the `len` bytes that were
-    /// read; what of that is wanted, too, is marked.
+    /// read; what of that is wanted, too, is marked. `false`: a purge has made it dead.
     fn loaded(
         mut self,
         object: &Arc<Object>,
         beside: Beside,
         len: usize,
         now: Now,
-    ) -> (ReadPlan, Vec<Neighbour>) {
+    ) -> (ReadPlan, Vec<Neighbour>, bool) {
         let plan = self.plan.take().expect("resolved only once");
         let mut core = self.shared.lock();
-        core.loaded(&plan, object, now);
+        let lives = core.loaded(&plan, object, now);
         let neighbours = core.want(beside, len);
         drop(core);
-        (plan, neighbours)
+        (plan, neighbours, lives)
     }
 
     fn failed(&mut self, problem: Problem) {

@@ -1,6 +1,7 @@
 //! An object in memory: what a lookup hands out, and what the memory tier keeps.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -29,6 +30,10 @@ pub(crate) struct Object {
     /// Bytes of the buffers that these slices keep alive, when that is more than their lengths.
     backing: usize,
     pub(crate) attachment: Attachment,
+    /// The purges up to this sequence number are known not to have made it dead.
+    pub(crate) checked: AtomicU64,
+    /// Since when it is outdated, by a soft purge: unix seconds plus one; 0: it is not.
+    outdated: AtomicU64,
 }
 
 impl Object {
@@ -42,6 +47,8 @@ impl Object {
             place,
             backing: 0,
             attachment: Attachment::new(),
+            checked: AtomicU64::new(record.header.sequence),
+            outdated: AtomicU64::new(0),
         }
     }
 
@@ -65,11 +72,14 @@ impl Object {
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer },
             attachment: Attachment::new(),
+            checked: AtomicU64::new(found.header.sequence),
+            outdated: AtomicU64::new(0),
         }
     }
 
-    /// The same version with other metadata.
-    pub(crate) fn with_meta(&self, meta: Bytes) -> Object {
+    /// The same version with other metadata, which were placed with this sequence number, or in
+    /// memory when it was the last.
+    pub(crate) fn with_meta(&self, meta: Bytes, sequence: u64) -> Object {
         Object {
             header: self.header.clone(),
             key: self.key.clone(),
@@ -78,6 +88,21 @@ impl Object {
             place: self.place,
             backing: self.backing,
             attachment: Attachment::new(),
+            checked: AtomicU64::new(sequence),
+            outdated: AtomicU64::new(0),
+        }
+    }
+
+    /// Since when it is outdated, in unix seconds; `None`: it is not.
+    pub(crate) fn outdated_since(&self) -> Option<u32> {
+        let since = self.outdated.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(since as u32)
+    }
+
+    /// It is outdated since `at`, in unix seconds, or earlier.
+    pub(crate) fn outdate(&self, at: u32) {
+        if self.outdated_since().is_none_or(|since| at < since) {
+            self.outdated.store(u64::from(at) + 1, Ordering::Relaxed);
         }
     }
 

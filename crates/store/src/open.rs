@@ -16,6 +16,7 @@ use crate::index_dump;
 use crate::journal::Journal;
 use crate::layout_name::LayoutName;
 use crate::options::{FormatOptions, Options};
+use crate::purges::Purges;
 use crate::reader::Reader;
 use crate::recovery::{Scan, Scanning, SpaceTables, close_open_clusters, restore_tables};
 use crate::secret::Secret;
@@ -145,7 +146,7 @@ pub async fn format<D: Device>(
     let policy = cluster_policy(&Options::default(), areas.clusters);
     let mut space = Vec::new();
     SpaceTables::empty(areas, layout, policy).encode(&mut space);
-    let empty = Checkpoint { number: 2, journal_block: 1, space, removed: Vec::new() };
+    let empty = Checkpoint::of_space(2, 1, space);
     let bytes = empty.encode(&superblock.secret);
     let at = areas.checkpoints[empty.slot()].offset;
     write_raw(device, at, &bytes).await?;
@@ -298,7 +299,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
         (online && written.is_some()).then_some(()).ok_or(OpenError::Unwritable)
     }
 
-    async fn write_superblocks(&self, superblock: &Superblock, order: [u64; 2]) -> Option<()> {
+    pub(crate) async fn write_superblocks(
+        &self,
+        superblock: &Superblock,
+        order: [u64; 2],
+    ) -> Option<()> {
         let bytes = superblock.encode();
         for offset in order {
             // One after the other: there is always a whole one.
@@ -433,6 +438,7 @@ struct Restored {
     believed: bool,
     space: SpaceTables,
     removed: std::collections::BTreeMap<crate::digest::Digest, u64>,
+    purges: Purges,
     checkpoint: u64,
     next_block: u64,
 }
@@ -478,6 +484,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             index,
             memory: self.memory,
             checkpoint: restored.checkpoint,
+            purges: restored.purges,
             recovering,
         });
         let shared = Arc::new(Shared::new(core, self.number));
@@ -609,6 +616,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
                     believed: true,
                     space: tables.space,
                     removed: tables.removed,
+                    purges: tables.purges,
                     checkpoint: tables.checkpoint,
                     next_block: tables.next_block,
                 }
@@ -619,6 +627,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
                     believed: false,
                     space: SpaceTables::empty(areas, layout, policy),
                     removed: std::collections::BTreeMap::new(),
+                    purges: Purges::new(1),
                     checkpoint: highest,
                     next_block: self.fresh_block(),
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::areas::cluster_size_for;
 use crate::event::Event;
 use crate::index::IndexOptions;
+use crate::labels::Labels;
 use crate::layout::LayoutKind;
 use crate::layout_name::LayoutName;
 use crate::policy::{AdmissionName, PolicyName};
@@ -127,6 +128,12 @@ pub struct Options {
     pub evict_max: u32,
     /// How long opening may wait for recovery before it goes on beside service.
     pub recovery_wait: Duration,
+    /// Purges of labels and prefixes that are in force at a time; beyond it the oldest quarter of
+    /// them becomes one purge of everything that is as old. At least 1, and no more than a
+    /// checkpoint of the device has room for (some 1,000 at 64 MiB, 65,536 from 4 GiB on).
+    pub purges: u32,
+    /// Reads the labels off objects; `None`: they have none.
+    pub labels: Option<Arc<dyn Labels>>,
     /// Told what operators should know; called without locks held, must not block.
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
 }
@@ -163,6 +170,8 @@ impl fmt::Debug for Options {
             locality,
             evict_max,
             recovery_wait,
+            purges,
+            labels: _,
             on_event: _,
         } = self;
         f.debug_struct("Options")
@@ -194,6 +203,7 @@ impl fmt::Debug for Options {
             .field("locality", locality)
             .field("evict_max", evict_max)
             .field("recovery_wait", recovery_wait)
+            .field("purges", purges)
             .finish_non_exhaustive()
     }
 }
@@ -229,6 +239,8 @@ impl Default for Options {
             locality: None,
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
+            purges: 65_536,
+            labels: None,
             on_event: Arc::new(|_| {}),
         }
     }

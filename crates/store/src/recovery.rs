@@ -23,6 +23,7 @@ use crate::event::Event;
 use crate::index::Slot;
 use crate::journal::{self, Fact, Replay};
 use crate::layout::LayoutKind;
+use crate::purges::Purges;
 use crate::record::{Found, Place, RecordKind};
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
@@ -30,6 +31,7 @@ use crate::slot_recovery::SlotScan;
 use crate::space::slots::image::SlotImage;
 use crate::summary::{self, Entry};
 use crate::volume::Volume;
+use crate::wire::Decoder;
 
 /// Clusters whose summaries are read side by side.
 const BATCH: usize = 32;
@@ -48,6 +50,8 @@ pub(crate) struct Tables {
     pub(crate) space: SpaceTables,
     /// Digests removed before an earlier recovery ended.
     pub(crate) removed: BTreeMap<Digest, u64>,
+    /// The purges in force.
+    pub(crate) purges: Purges,
     pub(crate) checkpoint: u64,
     pub(crate) next_block: u64,
 }
@@ -70,11 +74,17 @@ pub(crate) fn restore_tables(
     };
     let mut space = SpaceTables::decode(&checkpoint.space, areas, layout, policy)?;
     let mut removed: BTreeMap<Digest, u64> = checkpoint.removed.into_iter().collect();
+    let (entries, count) = checkpoint.purges;
+    let mut purges = Purges::decode(&mut Decoder(&entries), count as usize)
+        .ok_or_else(|| "the checkpoint's purges are wrong".to_owned())?;
     let next_block = match journal::replay(secret, journal, checkpoint.journal_block) {
         Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
         Replay::Facts { facts, next_block } => {
             for fact in facts {
-                space.apply(fact, areas, &mut removed, now)?;
+                match fact {
+                    Fact::Purged(purge) => purges.take_in(&purge),
+                    fact => space.apply(fact, areas, &mut removed, now)?,
+                }
             }
             next_block
         }
@@ -82,7 +92,7 @@ pub(crate) fn restore_tables(
     if let SpaceTables::Clusters(clusters) = &mut space {
         clusters.recovered();
     }
-    Ok(Tables { space, removed, checkpoint: checkpoint.number, next_block })
+    Ok(Tables { space, removed, purges, checkpoint: checkpoint.number, next_block })
 }
 
 impl SpaceTables {

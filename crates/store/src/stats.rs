@@ -60,6 +60,8 @@ pub struct Stats {
     pub layout: LayoutName,
     /// Slots, in the layouts that have them; clusters are none then.
     pub slots: Option<SlotStats>,
+    /// Purges of labels, prefixes and everything in force.
+    pub purges: usize,
     /// How often the cache was opened.
     pub generation: u64,
 }
@@ -142,6 +144,7 @@ impl Stats {
             dead_records: clusters.total_dead(),
             layout: LayoutName::of(core.superblock.layout),
             slots: core.space.slots().map(SlotSpace::stats),
+            purges: core.purges.len(),
             generation: core.superblock.generation,
         }
     }

@@ -9,12 +9,14 @@ use device::{Clock, Device};
 
 use crate::account::Account;
 use crate::api::{Hint, PartialRead, Refusal, ReopenError};
-use crate::core::Expected;
+use crate::core::{Expected, Fetched};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::fetches::Overtaken;
+use crate::journal::Moment;
 use crate::key::Key;
+use crate::labels::{Mode, Target};
 use crate::open::{OpenError, Share, last_run, open_volume};
 use crate::options::Options;
 use crate::placements::Placements;
@@ -149,11 +151,15 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Must be called before a fetch (or a validation) of `key` begins: a removal or purge of
-    /// `key` from now on makes every insertion with this token fail with [`Refusal::Overtaken`].
+    /// `key`, or a purge that concerns what comes, from now on makes every insertion with this
+    /// token fail with [`Refusal::Overtaken`].
     pub fn begin_fetch(&self, key: &Key) -> FetchToken {
         let (volume, digest) = self.place(key);
-        let flag = volume.shared.lock().fetches.begin(digest);
-        FetchToken { shared: Arc::clone(&volume.shared), digest, flag, admitted: OnceLock::new() }
+        let mut core = volume.shared.lock();
+        let (flag, begun) = (core.fetches.begin(digest), core.sequence);
+        drop(core);
+        let shared = Arc::clone(&volume.shared);
+        FetchToken { shared, digest, flag, begun, admitted: OnceLock::new() }
     }
 
     /// Starts storing an object under `key`, which may differ from the token's key (a variant).
@@ -193,10 +199,11 @@ impl<D: Device, C: Clock> Store<D, C> {
         meta: Bytes,
     ) -> Result<(), Refusal> {
         let (volume, _) = self.place(key);
+        let fetched = token.fetched(&volume.shared);
         let attempt = || {
             let now = volume.now();
             let mut core = volume.shared.lock();
-            let replaced = core.try_replace_meta(entry.object(), meta.clone(), &token.flag, now);
+            let replaced = core.try_replace_meta(entry.object(), meta.clone(), &fetched, now);
             match replaced {
                 Ok(true) => Some(Ok(())),
                 Ok(false) => None,
@@ -225,6 +232,65 @@ impl<D: Device, C: Clock> Store<D, C> {
         let (removed, moment) = volume.shared.lock().remove(&digest);
         let durable = volume.synced(moment, true).await;
         durable.then_some(removed).ok_or(Refusal::Offline)
+    }
+
+    /// Removes several keys as [`Store::purge`] does one, with one flush of each device. Returns
+    /// for each whether something was removed.
+    ///
+    /// # Errors
+    /// A device could not make it durable; the objects are gone from memory anyway.
+    pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
+        let mut removed = Vec::with_capacity(keys.len());
+        let mut moments: Vec<Option<Moment>> = self.volumes.iter().map(|_| None).collect();
+        for key in keys {
+            let (volume, digest) = self.place(key);
+            let (was_there, moment) = volume.shared.lock().remove(&digest);
+            removed.push(was_there);
+            let number = self.volumes.iter().position(|other| Rc::ptr_eq(other, volume));
+            moments[number.unwrap_or_default()] = Some(moment);
+        }
+        let waits = self.volumes.iter().zip(moments).map(|(volume, moment)| async move {
+            match moment {
+                Some(moment) => volume.synced(moment, true).await,
+                None => true,
+            }
+        });
+        let durable = crate::join::values(waits.collect()).await.into_iter().all(|durable| durable);
+        durable.then_some(removed).ok_or(Refusal::Offline)
+    }
+
+    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes
+    /// the running fetches whose answers it would concern. It is durable, the device flush
+    /// included, when this returns. A device that is given up, and so cannot be told, will not be
+    /// believed any more.
+    ///
+    /// # Errors
+    /// No device could make it durable; the objects are not served any more all the same, until
+    /// the next start.
+    pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
+        let told: Vec<_> =
+            self.volumes.iter().map(|volume| volume.begin_purge(targets, mode)).collect();
+        let waits = self
+            .volumes
+            .iter()
+            .zip(told)
+            .map(|(volume, moment)| async move { volume.synced(moment, true).await });
+        let done = crate::join::values(waits.collect()).await;
+        let away = done.iter().filter(|done| !**done).count() as u64;
+        if away == 0 {
+            return Ok(());
+        }
+        let others = self.volumes.iter().zip(&done).filter(|(_, done)| **done);
+        let raised = others.map(|(volume, _)| volume.run_without(away));
+        let raised = crate::join::values(raised.collect()).await;
+        let durable = !raised.is_empty() && raised.into_iter().all(|raised| raised);
+        durable.then_some(()).ok_or(Refusal::Offline)
+    }
+
+    /// Whether the index has something under `key`; what that is may be purged, or another key's.
+    pub fn knows(&self, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        volume.shared.lock().knows(&digest)
     }
 
     /// The stamp ([`Hint::stamp`]) of what is stored under `key`, without touching a device; 0
@@ -318,6 +384,8 @@ pub struct FetchToken {
     pub(crate) shared: Arc<Shared>,
     pub(crate) digest: Digest,
     pub(crate) flag: Overtaken,
+    /// The sequence number that was the last when it began.
+    begun: u64,
     /// What the admission policy said of the token's key: one fetch, one question.
     admitted: OnceLock<bool>,
 }
@@ -326,6 +394,22 @@ impl FetchToken {
     /// True when the key was removed or purged since.
     pub fn overtaken(&self) -> bool {
         self.flag.load(Ordering::Acquire)
+    }
+
+    /// True when a purge since concerns an object with this key and these metadata: it may not be
+    /// stored, nor given to who asks from now on.
+    pub fn purged(&self, key: &Key, meta: impl FnOnce() -> Bytes) -> bool {
+        if self.shared.newest_purge() <= self.begun {
+            return false;
+        }
+        self.shared.lock().overtaken(self.begun, key.as_bytes(), &meta())
+    }
+
+    /// When the fetch began, for what is stored on `shared`.
+    pub(crate) fn fetched(&self, shared: &Arc<Shared>) -> Fetched {
+        // The sequence numbers of another device say nothing of when it began.
+        let begun = if Arc::ptr_eq(shared, &self.shared) { self.begun } else { 0 };
+        Fetched { overtaken: Arc::clone(&self.flag), begun }
     }
 
     fn admitted(&self) -> bool {

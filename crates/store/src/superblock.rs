@@ -13,8 +13,9 @@ use crate::wire::{Decoder, Encoder};
 /// The first eight bytes of every cache.
 pub const MAGIC: [u8; 8] = *b"LARDER\r\n";
 /// The version of the format that this code reads and writes.
-pub const FORMAT_VERSION: u32 = 2;
-/// The oldest version that this code reads: it knew one layout, whose code is zero.
+pub const FORMAT_VERSION: u32 = 3;
+/// The oldest version that this code reads. It knew one layout, whose code is zero; the second
+/// knew purges of keys alone, whose count in a checkpoint is zero.
 const FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_LEN: usize = 4096;

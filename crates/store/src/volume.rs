@@ -17,6 +17,7 @@ use crate::core::{Core, NewObject, Now, TryInsert};
 use crate::digest::Digester;
 use crate::event::Event;
 use crate::journal::Moment;
+use crate::labels::{Mode, Target};
 use crate::options::Options;
 use crate::reader::read_aligned;
 use crate::record::Place;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     /// Its share of the store, for placement.
     pub(crate) weight: u64,
     errors_in_a_row: AtomicU32,
+    /// Of the newest purge, so that nobody takes the lock to learn that there was none.
+    newest_purge: AtomicU64,
     /// A read took longer than the stall bound, and nothing succeeded since.
     stalled: AtomicBool,
     /// When a read was last tried on a stalled device.
@@ -71,6 +74,7 @@ impl Shared {
             object_max: core.options.object_max.unwrap_or(weight / 4),
             weight,
             errors_in_a_row: AtomicU32::new(0),
+            newest_purge: AtomicU64::new(core.purges.newest()),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
             core: Mutex::new(core),
@@ -80,6 +84,11 @@ impl Shared {
     /// The core, locked. A panic while it was locked would leave it undecided: nobody goes on.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().expect("no thread panicked while it held the core")
+    }
+
+    /// The sequence number of the newest purge of a label, a prefix or everything.
+    pub(crate) fn newest_purge(&self) -> u64 {
+        self.newest_purge.load(Ordering::Acquire)
     }
 
     pub(crate) fn tell(&self, event: Event) {
@@ -257,6 +266,33 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.until(Some(self.stall_deadline()), || attempt(&mut new))
             .await
             .unwrap_or(Err(Refusal::Busy))
+    }
+
+    /// Notes a purge down. It is done when the journal is durable up to the moment.
+    pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> Moment {
+        let at = self.clock.unix_seconds() as u32;
+        let mut core = self.shared.lock();
+        let moment = core.purge(targets, mode, at);
+        self.shared.newest_purge.store(core.purges.newest(), Ordering::Release);
+        moment
+    }
+
+    /// Makes durable that the store went on without `away` of its devices: they are not believed
+    /// any more. False when this device was given up, too.
+    pub(crate) async fn run_without(&self, away: u64) -> bool {
+        let done = || {
+            let mut core = self.shared.lock();
+            if core.superblock.run >= core.first_run + away {
+                return Some(true);
+            }
+            if !core.online() {
+                return Some(false);
+            }
+            core.maintenance.run_wanted = core.maintenance.run_wanted.max(core.first_run + away);
+            core.kick();
+            None
+        };
+        self.until(None, done).await.unwrap_or(false)
     }
 
     pub(crate) fn stall_deadline(&self) -> Nanos {

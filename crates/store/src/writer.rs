@@ -11,9 +11,8 @@ use device::{Clock, Device};
 
 use crate::api::{Hint, Kind, PartialRead, Refusal};
 use crate::content::Content;
-use crate::core::NewObject;
+use crate::core::{Fetched, NewObject};
 use crate::digest::Digest;
-use crate::fetches::Overtaken;
 use crate::key::Key;
 use crate::record::{Header, Record, RecordKind};
 use crate::store::FetchToken;
@@ -28,7 +27,7 @@ pub struct Writer<D: Device, C: Clock> {
     hint: Hint,
     /// Of the fetch: where its flag is kept, under which digest, and the flag.
     fetch: (Arc<Shared>, Digest),
-    overtaken: Overtaken,
+    fetched: Fetched,
     /// Names this version; its pieces carry it.
     object_id: u64,
     collected: VecDeque<Content>,
@@ -59,13 +58,14 @@ impl<D: Device, C: Clock> Writer<D, C> {
         if hint.size.is_some_and(|size| size > volume.shared.object_max) {
             return Err(Refusal::TooLarge);
         }
-        if token.overtaken() {
-            return Err(Refusal::Overtaken);
-        }
+        let fetched = token.fetched(&volume.shared);
         let object_id = {
             let mut core = volume.shared.lock();
             if !core.online() {
                 return Err(Refusal::Offline);
+            }
+            if token.overtaken() || core.overtaken(fetched.begun, key.as_bytes(), &meta) {
+                return Err(Refusal::Overtaken);
             }
             core.sequence += 1;
             core.sequence
@@ -82,7 +82,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             meta,
             hint,
             fetch: (Arc::clone(&token.shared), token.digest),
-            overtaken: Arc::clone(&token.flag),
+            fetched,
             object_id,
             collected: VecDeque::new(),
             collected_len: 0,
@@ -170,8 +170,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let header = self.header(RecordKind::Object, self.digest, piece_size);
         let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
         let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
-        let overtaken = Some(Arc::clone(&self.overtaken));
-        let new = NewObject { record, overtaken };
+        let new = NewObject { record, fetched: Some(self.fetched.clone()) };
         let moment = self.volume.insert(new).await?;
         // It is visible, and its pieces with it, even if nobody waits for the rest.
         self.progress.committed.store(true, Ordering::Release);
@@ -211,7 +210,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
     }
 
     async fn place_piece(&mut self, body: Content) -> Result<(), Refusal> {
-        if self.overtaken.load(Ordering::Acquire) {
+        if self.fetched.overtaken.load(Ordering::Acquire) {
             return Err(Refusal::Overtaken);
         }
         let digest = self.volume.shared.digester.piece(self.object_id, self.pieces);
@@ -220,7 +219,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let record =
             Record::new(&self.volume.shared.secret, header, Bytes::new(), Bytes::new(), body);
         self.pieces += 1;
-        self.volume.insert(NewObject { record, overtaken: None }).await?;
+        self.volume.insert(NewObject { record, fetched: None }).await?;
         self.progress.placed.fetch_add(len, Ordering::Release);
         Ok(())
     }
@@ -230,7 +229,7 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
     fn drop(&mut self) {
         // The token may be gone: then nobody else would.
         let (shared, digest) = &self.fetch;
-        shared.lock().fetches.end(digest, &self.overtaken);
+        shared.lock().fetches.end(digest, &self.fetched.overtaken);
         if self.progress.committed.load(Ordering::Acquire) {
             return;
         }

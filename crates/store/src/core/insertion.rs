@@ -15,6 +15,7 @@ use crate::index::{Inserted, Slot};
 use crate::journal::{Fact, Moment};
 use crate::object::Object;
 use crate::options::WritePolicy;
+use crate::purges::Fate;
 use crate::record::{Header, Record, RecordKind};
 use crate::size_class::SizeClass;
 use crate::space::Space;
@@ -24,8 +25,17 @@ use crate::tier::Eviction;
 /// An object or piece, complete but for its place.
 pub(crate) struct NewObject {
     pub(crate) record: Record,
-    /// Of the fetch that it came from: objects only.
-    pub(crate) overtaken: Option<Overtaken>,
+    /// The fetch that it came from: objects only.
+    pub(crate) fetched: Option<Fetched>,
+}
+
+/// When an object was fetched.
+#[derive(Clone)]
+pub(crate) struct Fetched {
+    /// Set when its key was removed since the fetch began.
+    pub(crate) overtaken: Overtaken,
+    /// The sequence number that was the last when it began.
+    pub(crate) begun: u64,
 }
 
 /// What became of an insertion.
@@ -76,7 +86,10 @@ impl Core {
         if !self.online() {
             return TryInsert::Refused(Refusal::Offline);
         }
-        if new.overtaken.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)) {
+        if let Some(fetched) = &new.fetched
+            && (fetched.overtaken.load(Ordering::Acquire)
+                || self.overtaken(fetched.begun, &new.record.key, &new.record.meta))
+        {
             return TryInsert::Refused(Refusal::Overtaken);
         }
         if new.record.len() > self.record_max() {
@@ -86,6 +99,7 @@ impl Core {
         let gathers = self.gathers(&new.record.header);
         if gathers || self.written_late(&new.record) {
             let object = Arc::new(Object::from_record(&new.record, None));
+            object.checked.store(self.sequence, Ordering::Relaxed);
             if self.worth_keeping(&object) {
                 // Memory gives up no faster than the device takes. Half of the room is more than
                 // the open cluster, so something waits that is about to be written.
@@ -229,14 +243,18 @@ impl Core {
         &mut self,
         of: &Arc<Object>,
         meta: Bytes,
-        overtaken: &Overtaken,
+        fetched: &Fetched,
         now: Now,
     ) -> Result<bool, Refusal> {
         let digest = of.header.digest;
         if !self.online() {
             return Err(Refusal::Offline);
         }
-        if overtaken.load(Ordering::Acquire) {
+        if fetched.overtaken.load(Ordering::Acquire)
+            || !self.survives(&digest, of)
+            || self.overtaken(fetched.begun, &of.key, &of.meta)
+            || self.overtaken(fetched.begun, &of.key, &meta)
+        {
             return Err(Refusal::Overtaken);
         }
         let slot = self.index.get(&digest);
@@ -257,7 +275,7 @@ impl Core {
         {
             return Ok(false);
         }
-        let object = Arc::new(of.with_meta(meta));
+        let object = Arc::new(of.with_meta(meta, self.sequence));
         if in_memory || self.worth_keeping(&object) {
             let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
             self.admit(digest, self.resident(&object, dirty, None, cluster, accesses));
@@ -301,6 +319,7 @@ impl Core {
         // this one is lost in a crash, the object would go back to metadata older still.
         self.bury(Inserted { old: None, ..inserted });
         self.note_refresh(slot.position, inserted.old);
+        self.note_labels(of, meta, position);
         self.index.update_flag(&digest, slot.position, true);
         self.kick();
         Ok(true)
@@ -393,7 +412,13 @@ impl Core {
     /// stays.
     pub(super) fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
         let Some(resident) = self.tier.peek(digest) else { return true };
-        if self.make_room(resident.object.record_len(), now) != Room::Ready {
+        // What is placed passes for younger than all purges before it.
+        let object = Arc::clone(&resident.object);
+        if self.fate(&object) != Fate::Lives {
+            self.expel(digest);
+            return true;
+        }
+        if self.make_room(object.record_len(), now) != Room::Ready {
             return false;
         }
         let Some(resident) = self.expel(digest) else { return true };

@@ -91,7 +91,8 @@ impl MetaPlan {
 /// Where replaced metadata are.
 pub(crate) enum MetaPlan {
     /// In memory still, for the object record with the sequence number `target`.
-    Ready { position: u32, meta: Bytes, target: u64 },
+    /// They were placed with this `sequence` number.
+    Ready { position: u32, meta: Bytes, target: u64, sequence: u64 },
     /// On the device; pinned too.
     Read { position: u32, place: Place, location: Location },
 }
@@ -124,7 +125,7 @@ impl Core {
         if let Some(resident) = self.tier.get(&digest) {
             let object = Arc::clone(&resident.object);
             self.space.touch_resident(object.place, resident.cluster, now);
-            return if expected.is(&object) {
+            return if expected.is(&object) && self.survives(&digest, &object) {
                 Finding::Object(object, Source::Ram)
             } else {
                 Finding::Nothing
@@ -138,7 +139,10 @@ impl Core {
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => {
                 self.space.touch(&self.areas, slot.position, now);
-                Finding::Object(object, Source::Ram)
+                match self.survives(&digest, &object) {
+                    true => Finding::Object(object, Source::Ram),
+                    false => Finding::Nothing,
+                }
             }
             Some(_) => Finding::Nothing,
             None => {
@@ -167,7 +171,7 @@ impl Core {
         let meta = self.index.get(&digest.derive_meta())?;
         let meta = self.space.unwritten(meta.position)?;
         (meta.header.object_id == object.header.sequence)
-            .then(|| Arc::new(object.with_meta(meta.meta.clone())))
+            .then(|| Arc::new(object.with_meta(meta.meta.clone(), meta.header.sequence)))
     }
 
     fn plan_read(
@@ -276,6 +280,7 @@ impl Core {
                 position: slot.position,
                 meta: record.meta.clone(),
                 target: record.header.object_id,
+                sequence: record.header.sequence,
             });
         }
         let place = self.place_at(slot.position)?;
@@ -284,12 +289,16 @@ impl Core {
     }
 
     /// The plan's record was read and is what was wanted: it enters memory unless it was removed
-    /// or superseded meanwhile.
-    pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) {
+    /// or superseded meanwhile. False when a purge has made it dead.
+    pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
         self.unpin(plan);
+        if !self.survives(&plan.digest, object) {
+            return false;
+        }
         let meta = plan.meta.as_ref().map(MetaPlan::position);
         self.keep(plan.digest, object, meta, None);
         self.shrink_tier(now);
+        true
     }
 
     /// Keeps `object`, read from the device, in memory if it is still the current one and its

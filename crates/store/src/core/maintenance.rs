@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub(crate) write_wanted: Moment,
     /// Somebody waits for the journal to be durable up to here.
     pub(crate) flush_wanted: Moment,
+    /// Somebody waits for the superblock to name this run of the store.
+    pub(crate) run_wanted: u64,
 }
 
 /// The next step of the background.
@@ -60,6 +62,8 @@ pub(crate) enum Task {
     Evict(EvictPlan),
     /// Write a checkpoint.
     Checkpoint,
+    /// Write the superblocks with this run of the store.
+    NameRun(u64),
     /// The store is offline: stop.
     Stop,
 }
@@ -78,6 +82,9 @@ impl Core {
         self.kicked = false;
         if !self.online() {
             return Task::Stop;
+        }
+        if self.superblock.run < self.maintenance.run_wanted {
+            return Task::NameRun(self.maintenance.run_wanted);
         }
         if self.journal.checkpoint_due() {
             return Task::Checkpoint;
@@ -362,12 +369,13 @@ impl Core {
     /// the most of them go now, so that it fits its slot.
     pub(crate) fn make_checkpoint(&mut self) -> Checkpoint {
         self.checkpoint += 1;
+        self.prune_purges();
         let room = self.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();
         loop {
             self.space.encode(self.sequence, &mut clusters);
             let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
-            if Checkpoint::len(clusters.len(), removed) <= room {
+            if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
                 break;
             }
             let Space::Clusters(space) = &self.space else { break };
@@ -389,6 +397,7 @@ impl Core {
             journal_block: self.journal.next_block(),
             space: clusters,
             removed,
+            purges: self.encode_purges(),
         }
     }
 

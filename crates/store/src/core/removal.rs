@@ -86,18 +86,22 @@ impl Core {
             return;
         }
         let id = object.header.object_id;
-        let present = match self.tier.peek(digest) {
-            Some(resident) => resident.object.header.object_id == id,
-            None => {
-                let slot = self.index.get(digest);
-                slot.is_some_and(|slot| self.is_at(slot.position, object.place))
-            }
-        };
-        if present {
+        if self.is_present(digest, object) {
             self.counters.incomplete_objects += 1;
             self.forget_version(digest);
             self.forget_pieces(id, 0..object.pieces());
             self.wake();
+        }
+    }
+
+    /// Whether `object` is the version that is under `digest` now.
+    pub(super) fn is_present(&self, digest: &Digest, object: &Object) -> bool {
+        match self.tier.peek(digest) {
+            Some(resident) => resident.object.header.object_id == object.header.object_id,
+            None => {
+                let slot = self.index.get(digest);
+                slot.is_some_and(|slot| self.is_at(slot.position, object.place))
+            }
         }
     }
 

@@ -30,6 +30,7 @@ fn core_with(used: u32) -> Core {
         index: Index::with_capacity(IndexKind::Compact, 1_000),
         memory: 16 << 20,
         checkpoint: 2,
+        purges: Purges::new(1),
     })
 }
 

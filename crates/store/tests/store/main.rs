@@ -18,6 +18,7 @@ mod history;
 mod opening;
 mod probe;
 mod promises;
+mod purging;
 mod rig;
 mod seeds;
 mod slots;

@@ -1,0 +1,208 @@
+//! Purges of labels, prefixes and everything: what they make of objects, and when they are
+//! forgotten.
+
+use bytes::Bytes;
+
+use super::Core;
+use crate::cluster_table::State;
+use crate::digest::Digest;
+use crate::journal::{Fact, Moment};
+use crate::labels::{Label, Labels, Mode, Target};
+use crate::object::Object;
+use crate::purges::{Fate, Labelled, Purge, Purges, Scope};
+use crate::record::RecordKind;
+use crate::space::Space;
+use crate::wire::Encoder;
+
+/// Relabelled objects that are remembered before those are looked for that have been written.
+const RELABELLED: usize = 1024;
+
+/// An object's key and metadata, with who can read them.
+struct Named<'a> {
+    labels: Option<&'a dyn Labels>,
+    key: &'a [u8],
+    meta: &'a [u8],
+}
+
+impl Labelled for Named<'_> {
+    fn labels(&self, see: &mut dyn FnMut(Label<'_>)) {
+        if let Some(labels) = self.labels {
+            labels.labels(self.key, self.meta, see);
+        }
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        self.labels?.text(self.key)
+    }
+}
+
+impl Core {
+    /// Purges what `targets` concern, as of `at` in unix seconds. The moment is the one up to which
+    /// the journal must be durable before it counts as done.
+    pub(crate) fn purge(&mut self, targets: &[Target<'_>], mode: Mode, at: u32) -> Moment {
+        if !self.online() {
+            return Moment::MAX;
+        }
+        self.forget_relabelled(targets);
+        self.sequence += 1;
+        let (sequence, boundary) = (self.sequence, self.boundary());
+        for target in targets {
+            let scope = Scope::of(*target, &self.digester);
+            self.note_purge(Purge { scope, mode, sequence, boundary, at });
+        }
+        self.counters.purges += targets.len() as u64;
+        self.limit_purges();
+        self.kick();
+        self.journal.now()
+    }
+
+    fn note_purge(&mut self, purge: Purge) {
+        self.purges.take_in(&purge);
+        self.journal.note(Fact::Purged(purge));
+    }
+
+    /// Clusters that are opened from now on have no lower incarnation.
+    fn boundary(&self) -> u64 {
+        match &self.space {
+            Space::Clusters(space) => space.table.next_incarnation(),
+            Space::Slots(_) => 0,
+        }
+    }
+
+    /// Keeps the table within its bound.
+    fn limit_purges(&mut self) {
+        if self.purges.excess().is_none() {
+            return;
+        }
+        self.prune_purges();
+        while let Some(purge) = self.purges.excess() {
+            self.counters.purges_merged += 1;
+            self.note_purge(purge);
+        }
+    }
+
+    /// Makes what was found on the device fit the bound of this run.
+    pub(super) fn fit_purges(&mut self) {
+        let room = self.areas.purges_max().min(u64::from(self.options.purges));
+        self.purges.set_max(usize::try_from(room).unwrap_or(usize::MAX));
+        self.limit_purges();
+    }
+
+    /// Drops the purges that no record is older than.
+    pub(super) fn prune_purges(&mut self) {
+        if self.purges.len() == 0 || self.recovering.is_some() {
+            return;
+        }
+        match &self.space {
+            Space::Clusters(space) => {
+                let table = &space.table;
+                let oldest = (0..table.clusters())
+                    .filter(|cluster| !matches!(table.state(*cluster), State::Free | State::Bad))
+                    .map(|cluster| table.incarnation(cluster))
+                    .min()
+                    .unwrap_or(u64::MAX);
+                self.purges.prune(|_, boundary| boundary <= oldest);
+            }
+            Space::Slots(space) => {
+                let oldest = space.objects().map(|object| object.sequence).min();
+                let oldest = oldest.unwrap_or(u64::MAX);
+                self.purges.prune(|newest, _| newest < oldest);
+            }
+        }
+    }
+
+    /// The entries for a checkpoint, and their number.
+    pub(super) fn encode_purges(&self) -> (Vec<u8>, u32) {
+        let mut bytes = Vec::with_capacity(self.purges.len() * Purges::ENTRY_LEN);
+        self.purges.encode(&mut Encoder(&mut bytes));
+        (bytes, self.purges.len() as u32)
+    }
+
+    fn named<'a>(&'a self, key: &'a [u8], meta: &'a [u8]) -> Named<'a> {
+        Named { labels: self.options.labels.as_deref(), key, meta }
+    }
+
+    /// Whether a purge since `begun` concerns an object with this key and these metadata.
+    pub(crate) fn overtaken(&self, begun: u64, key: &[u8], meta: &[u8]) -> bool {
+        self.purges.newest() > begun
+            && self.purges.fate(&self.digester, begun, &self.named(key, meta)) != Fate::Lives
+    }
+
+    /// What purges have made of `object`, which it remembers: each is asked about once.
+    pub(super) fn fate(&self, object: &Object) -> Fate {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (newest, checked) = (self.purges.newest(), object.checked.load(Relaxed));
+        if newest > checked && object.header.kind == RecordKind::Object {
+            let named = self.named(&object.key, &object.meta);
+            match self.purges.fate(&self.digester, checked, &named) {
+                Fate::Dead => return Fate::Dead,
+                Fate::Outdated(at) => object.outdate(at),
+                Fate::Lives => {}
+            }
+            object.checked.store(newest, Relaxed);
+        }
+        object.outdated_since().map_or(Fate::Lives, Fate::Outdated)
+    }
+
+    /// Whether `object`, which was found under `digest`, is alive after all purges. What is not is
+    /// removed, if it still is the present version.
+    pub(super) fn survives(&mut self, digest: &Digest, object: &Object) -> bool {
+        if self.fate(object) != Fate::Dead {
+            return true;
+        }
+        // While recovery goes on, removals have to be remembered: this one need not be.
+        if self.recovering.is_none() && self.online() && self.is_present(digest, object) {
+            self.counters.purged_objects += 1;
+            self.forget_version(digest);
+            self.wake();
+        }
+        false
+    }
+
+    /// Metadata that give `of` a label which those before did not, in a cluster: should they be
+    /// lost in a crash, the object would fall back to what a purge of that label does not concern.
+    pub(super) fn note_labels(&mut self, of: &Object, meta: &Bytes, position: u32) {
+        let Some(labels) = self.options.labels.as_deref() else { return };
+        if !self.space.has_clusters() {
+            return;
+        }
+        let collect = |meta: &[u8]| {
+            let mut all = Vec::new();
+            labels.labels(&of.key, meta, &mut |l| all.push(self.digester.label(l.kind, l.name)));
+            all
+        };
+        let before = collect(&of.meta);
+        if collect(meta).iter().all(|label| before.contains(label)) {
+            return;
+        }
+        self.relabelled.push((of.header.digest, position));
+        if self.relabelled.len() > RELABELLED && self.relabelled.len().is_power_of_two() {
+            let space = &self.space;
+            self.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
+        }
+    }
+
+    /// Objects whose newest metadata are not written yet, and alone make a purge concern them, are
+    /// removed before the purge is noted down.
+    fn forget_relabelled(&mut self, targets: &[Target<'_>]) {
+        let mut purges = Purges::new(usize::MAX);
+        for target in targets {
+            let scope = Scope::of(*target, &self.digester);
+            purges.take_in(&Purge { scope, mode: Mode::Hard, sequence: 1, boundary: 0, at: 0 });
+        }
+        let mut concerned = Vec::new();
+        let mut relabelled = std::mem::take(&mut self.relabelled);
+        relabelled.retain(|(digest, position)| {
+            let Some(record) = self.space.unwritten(*position) else { return false };
+            let named = self.named(&record.key, &record.meta);
+            let dies = purges.fate(&self.digester, 0, &named) == Fate::Dead;
+            let slot = self.index.get(&digest.derive_meta());
+            if dies && slot.is_some_and(|slot| slot.position == *position) {
+                concerned.push(*digest);
+            }
+            !dies
+        });
+        self.relabelled = relabelled;
+        concerned.iter().for_each(|digest| _ = self.forget_version(digest));
+    }
+}

@@ -1,0 +1,310 @@
+//! Purges by label, prefix and of everything: what they concern is gone, or outdated, at once, and
+//! stays so whatever crashes, in every layout.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::{
+    Hint, Key, Label, Labels, LayoutName, Locality, Lookup, Mode, Options, Refusal, Source, Target,
+    WritePolicy,
+};
+
+use crate::rig::{Rig, formatted, product, ucfs, use_layout};
+
+/// Labels of these tests: the words of the metadata; the text is the key.
+pub struct Words;
+
+/// The kind of all labels here.
+pub const WORD: u8 = b'w';
+
+impl Labels for Words {
+    fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
+        for name in meta.split(|byte| *byte == b' ') {
+            see(Label { kind: WORD, name });
+        }
+    }
+
+    fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        Some(key)
+    }
+}
+
+pub fn word(name: &str) -> Target<'_> {
+    Target::Label(Label { kind: WORD, name: name.as_bytes() })
+}
+
+fn labelled(options: Options) -> Options {
+    Options { labels: Some(Arc::new(Words)), ..options }
+}
+
+fn key(name: &str) -> Key {
+    Key::new(Bytes::copy_from_slice(name.as_bytes()), Locality { site: 1, group: 1 }).unwrap()
+}
+
+fn try_put(rig: &mut Rig, name: &str, words: &str, len: usize) -> Result<(), Refusal> {
+    let token = rig.store.begin_fetch(&key(name));
+    put_with(rig, &token, name, words, len)
+}
+
+fn put_with(
+    rig: &mut Rig,
+    token: &store::FetchToken,
+    name: &str,
+    words: &str,
+    len: usize,
+) -> Result<(), Refusal> {
+    let store = rig.store.clone();
+    rig.run(async {
+        let meta = Bytes::copy_from_slice(words.as_bytes());
+        let mut writer = store.insert(token, &key(name), meta, Hint::default()).await?;
+        writer.write(Bytes::from(vec![7; len])).await?;
+        writer.commit().await
+    })
+}
+
+fn put(rig: &mut Rig, name: &str, words: &str) {
+    try_put(rig, name, words, 3_000).unwrap();
+}
+
+fn purge(rig: &mut Rig, target: Target<'_>, mode: Mode) {
+    let store = rig.store.clone();
+    rig.run(async { store.purge_all(&[target], mode).await }).unwrap();
+}
+
+/// What is found: its words, from where, and whether it is outdated.
+fn get(rig: &mut Rig, name: &str) -> Option<(String, Source, bool)> {
+    let store = rig.store.clone();
+    let Lookup::Hit(entry) = rig.run(store.lookup(&key(name))) else { return None };
+    let words = String::from_utf8(entry.meta().to_vec()).unwrap();
+    Some((words, entry.source(), entry.outdated_since().is_some()))
+}
+
+fn has(rig: &mut Rig, name: &str) -> bool {
+    get(rig, name).is_some()
+}
+
+fn is_outdated(rig: &mut Rig, name: &str) -> bool {
+    get(rig, name).unwrap().2
+}
+
+fn refresh(rig: &mut Rig, name: &str, words: &str) -> Result<(), Refusal> {
+    let store = rig.store.clone();
+    rig.run(async {
+        let token = store.begin_fetch(&key(name));
+        let Lookup::Hit(entry) = store.lookup(&key(name)).await else {
+            return Err(Refusal::Overtaken);
+        };
+        let meta = Bytes::copy_from_slice(words.as_bytes());
+        store.replace_meta(&token, &key(name), &entry, meta).await
+    })
+}
+
+/// How a cache is used: its layout, and its options.
+fn ways() -> Vec<(LayoutName, Options)> {
+    let product = LayoutName::ALL.map(|layout| (layout, labelled(product())));
+    let late = (LayoutName::Cluster, labelled(ucfs()));
+    product.into_iter().chain([late]).collect()
+}
+
+/// Runs `test` on a new cache of every layout.
+fn everywhere(test: impl Fn(Rig, &Options)) {
+    for (layout, options) in ways() {
+        use_layout(layout, 0);
+        test(Rig::open(formatted(24 << 20, 64 << 10), options.clone()), &options);
+    }
+    use_layout(LayoutName::Cluster, 0);
+}
+
+/// The store as it is opened after a kill, and after power losses that kept some of what was not
+/// flushed.
+fn crashed(rig: &Rig, options: &Options) -> Vec<Rig> {
+    let memory = &rig.probe.memory;
+    let images = [memory.crash_process(), memory.crash_power(1), memory.crash_power(2)];
+    images.map(|memory| Rig::open(memory, options.clone())).into()
+}
+
+#[test]
+fn a_purge_takes_what_it_concerns_and_nothing_else() {
+    everywhere(|mut rig, _| {
+        put(&mut rig, "http://a/x", "red blue");
+        put(&mut rig, "http://a/y", "blue");
+        put(&mut rig, "http://b/x", "green");
+        put(&mut rig, "http://b/long", "red");
+        try_put(&mut rig, "http://b/large", "red", 400_000).unwrap();
+        purge(&mut rig, word("red"), Mode::Hard);
+        let names = ["http://a/x", "http://a/y", "http://b/x", "http://b/long", "http://b/large"];
+        assert_eq!(names.map(|name| has(&mut rig, name)), [false, true, true, false, false]);
+        put(&mut rig, "http://a/x", "red blue");
+        assert!(has(&mut rig, "http://a/x"), "stored after the purge");
+        purge(&mut rig, Target::Prefix(b"http://a/"), Mode::Hard);
+        assert_eq!(names.map(|name| has(&mut rig, name)), [false, false, true, false, false]);
+        purge(&mut rig, Target::Everything, Mode::Hard);
+        assert!(!has(&mut rig, "http://b/x"));
+    });
+}
+
+#[test]
+fn nothing_purged_by_label_comes_back_after_a_kill_or_a_power_loss() {
+    everywhere(|mut rig, options| {
+        for number in 0..12 {
+            put(&mut rig, &format!("http://a/{number}"), ["red", "blue"][number % 2]);
+        }
+        rig.settle_durably();
+        purge(&mut rig, word("red"), Mode::Hard);
+        purge(&mut rig, Target::Prefix(b"http://a/1"), Mode::Hard);
+        for mut rig in crashed(&rig, options) {
+            for number in 0..12 {
+                let name = format!("http://a/{number}");
+                let purged = number % 2 == 0 || name.starts_with("http://a/1");
+                let lost = options.write_policy == WritePolicy::OnEvict;
+                assert_eq!(has(&mut rig, &name), !purged && !lost, "{name}");
+            }
+            // And once more, with the checkpoint of that start.
+            let mut again = Rig::open(rig.probe.memory.crash_process(), options.clone());
+            assert!(!has(&mut again, "http://a/0") && !has(&mut again, "http://a/10"));
+        }
+    });
+}
+
+#[test]
+fn nothing_purged_comes_back_after_an_orderly_stop() {
+    everywhere(|mut rig, options| {
+        put(&mut rig, "http://a/x", "red");
+        put(&mut rig, "http://a/y", "blue");
+        rig.settle_durably();
+        purge(&mut rig, word("red"), Mode::Hard);
+        purge(&mut rig, word("blue"), Mode::Soft);
+        let late = options.write_policy == WritePolicy::OnEvict;
+        let mut rig = rig.reopen();
+        assert!(!has(&mut rig, "http://a/x"));
+        // What is outdated before it was ever written is not written.
+        assert_eq!(get(&mut rig, "http://a/y").map(|found| found.2), (!late).then_some(true));
+    });
+}
+
+#[test]
+fn what_was_purged_softly_stays_and_is_outdated_until_it_is_validated() {
+    everywhere(|mut rig, options| {
+        put(&mut rig, "http://a/x", "red");
+        put(&mut rig, "http://a/y", "blue");
+        rig.settle_durably();
+        purge(&mut rig, word("red"), Mode::Soft);
+        assert!(is_outdated(&mut rig, "http://a/x") && !is_outdated(&mut rig, "http://a/y"));
+        if options.write_policy == WritePolicy::OnInsert {
+            for mut rig in crashed(&rig, options) {
+                assert!(
+                    is_outdated(&mut rig, "http://a/x") && !is_outdated(&mut rig, "http://a/y")
+                );
+            }
+        }
+        rig.pass(Duration::from_secs(1));
+        refresh(&mut rig, "http://a/x", "red").unwrap();
+        assert!(!is_outdated(&mut rig, "http://a/x"), "validated after the purge");
+        rig.settle_durably();
+        if options.write_policy == WritePolicy::OnInsert {
+            for mut rig in crashed(&rig, options) {
+                assert!(!is_outdated(&mut rig, "http://a/x"));
+            }
+        }
+        purge(&mut rig, word("red"), Mode::Hard);
+        assert!(!has(&mut rig, "http://a/x"));
+    });
+}
+
+#[test]
+fn a_fetch_that_a_purge_of_its_label_overtook_is_not_stored() {
+    everywhere(|mut rig, _| {
+        for mode in [Mode::Hard, Mode::Soft] {
+            let token = rig.store.begin_fetch(&key("http://a/x"));
+            purge(&mut rig, word("red"), mode);
+            assert!(token.purged(&key("http://a/x"), || Bytes::from_static(b"red")));
+            assert!(!token.purged(&key("http://a/x"), || Bytes::from_static(b"blue")));
+            let refused = put_with(&mut rig, &token, "http://a/x", "blue red", 100);
+            assert_eq!(refused, Err(Refusal::Overtaken));
+            put_with(&mut rig, &token, "http://a/x", "blue", 100).unwrap();
+            // Between its head and its end, too.
+            let store = rig.store.clone();
+            let token = store.begin_fetch(&key("http://a/z"));
+            let ended = rig.run(async {
+                let (key, meta) = (key("http://a/z"), Bytes::from_static(b"red"));
+                let mut writer = store.insert(&token, &key, meta, Hint::default()).await?;
+                writer.write(Bytes::from(vec![1; 200_000])).await?;
+                store.purge_all(&[word("red")], mode).await?;
+                writer.commit().await
+            });
+            assert_eq!(ended, Err(Refusal::Overtaken));
+            assert!(!has(&mut rig, "http://a/z"));
+        }
+    });
+}
+
+#[test]
+fn a_validation_that_a_purge_overtook_makes_nothing_fresh() {
+    everywhere(|mut rig, _| {
+        put(&mut rig, "http://a/x", "red");
+        let store = rig.store.clone();
+        let token = store.begin_fetch(&key("http://a/x"));
+        purge(&mut rig, word("red"), Mode::Soft);
+        let Lookup::Hit(entry) = rig.run(store.lookup(&key("http://a/x"))) else {
+            panic!("it stays")
+        };
+        let meta = Bytes::from_static(b"blue");
+        let x = key("http://a/x");
+        let replaced = store.replace_meta(&token, &x, &entry, meta);
+        assert_eq!(rig.run(replaced), Err(Refusal::Overtaken));
+        assert!(is_outdated(&mut rig, "http://a/x"));
+        // Nor is what was purged for good brought back by who still holds it.
+        let token = store.begin_fetch(&key("http://a/x"));
+        purge(&mut rig, word("red"), Mode::Hard);
+        let late = store.begin_fetch(&key("http://a/x"));
+        for token in [token, late] {
+            let meta = Bytes::from_static(b"red");
+            let replaced = store.replace_meta(&token, &x, &entry, meta);
+            assert_eq!(rig.run(replaced), Err(Refusal::Overtaken));
+        }
+        assert!(!has(&mut rig, "http://a/x"));
+    });
+}
+
+#[test]
+fn a_label_that_a_validation_added_is_known_after_a_kill() {
+    everywhere(|mut rig, options| {
+        put(&mut rig, "http://a/x", "red");
+        rig.settle_durably();
+        // The purge is answered before the new metadata are on the device.
+        refresh(&mut rig, "http://a/x", "red blue").unwrap();
+        purge(&mut rig, word("blue"), Mode::Hard);
+        assert!(!has(&mut rig, "http://a/x"));
+        for mut rig in crashed(&rig, options) {
+            assert!(!has(&mut rig, "http://a/x"));
+        }
+    });
+}
+
+#[test]
+fn the_table_is_bounded_and_empties_itself() {
+    everywhere(|_, options| {
+        let options = Options { purges: 16, ..options.clone() };
+        let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
+        put(&mut rig, "http://a/x", "red");
+        purge(&mut rig, word("red"), Mode::Hard);
+        for number in 0..100 {
+            purge(&mut rig, word(&format!("word {number}")), Mode::Hard);
+            assert!(rig.store.stats()[0].purges <= 16);
+            put(&mut rig, "http://a/new", "green");
+        }
+        // With nothing on the device there is nothing for them to concern.
+        let merged = rig.store.stats()[0].counters.purges_merged > 0;
+        assert_eq!(merged, options.write_policy == WritePolicy::OnInsert);
+        assert!(!has(&mut rig, "http://a/x"), "a full table forgets no purge");
+        assert!(has(&mut rig, "http://a/new"));
+        // Nothing is left that is older than any purge: an orderly stop drops them.
+        for number in 0..400 {
+            try_put(&mut rig, &format!("http://a/{number}"), "green", 100_000).unwrap();
+        }
+        let mut rig = rig.reopen();
+        assert_eq!(rig.store.stats()[0].purges, 0);
+        assert!(!has(&mut rig, "http://a/x"));
+    });
+}
