@@ -11,6 +11,7 @@ use store::{FormatOptions, LayoutName};
 
 use crate::config::{Layer, Problem, add_flag};
 use crate::lab;
+use crate::purge;
 use crate::settings::{SETTINGS, Setting};
 use crate::units;
 use crate::value::Kind;
@@ -50,6 +51,8 @@ pub enum Invocation {
         /// Print JSON instead of text.
         json: bool,
     },
+    /// Make a running proxy forget, see [`crate::purge`].
+    Purge(ArgMatches),
     /// Work of the lab, see [`crate::lab`].
     Lab(ArgMatches),
 }
@@ -103,6 +106,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
             what: inspection(matches),
             json: matches.get_flag("json"),
         }),
+        Some(("purge", matches)) => Ok(Invocation::Purge(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         // clap requires a subcommand and knows no other.
         _ => Err(Vec::new()),
@@ -159,6 +163,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .max_term_width(100)
         .subcommand(serve())
+        .subcommand(purge::command())
         .subcommand(inspect())
         .subcommand(format())
         .subcommand(lab::command())

@@ -56,6 +56,7 @@ pub struct Config {
     pub http2: clients::Http2,
     pub upstream: Upstream,
     pub fill: Fill,
+    pub purge: Purge,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
     pub rules: Vec<RequestRule>,
@@ -120,6 +121,17 @@ pub struct Caching {
     pub error_ttl: Option<Duration>,
     pub keep: Option<Duration>,
     pub refresh_ahead: u8,
+}
+
+/// The keys of `[purge]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Purge {
+    pub from: Vec<IpNet>,
+    pub tag_fields: Vec<String>,
+    pub tag_lists: Vec<String>,
+    pub pass_tags: Option<bool>,
+    pub entries: u32,
 }
 
 /// The keys of `[forwarded]`.

@@ -20,6 +20,7 @@ mod manual;
 mod messages;
 mod process;
 mod progress;
+mod purge;
 mod reload;
 mod rule;
 mod serve;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             format::run(&path, size, force, &options)
         }
         Ok(Invocation::Inspect { path, what, json }) => inspect::run(&path, &what, json),
+        Ok(Invocation::Purge(matches)) => purge::run(&matches),
         Ok(Invocation::Lab(matches)) => lab::run(&matches),
         Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
     };

@@ -69,6 +69,7 @@ pub(crate) const YEARS: Duration = Duration::from_secs(1 << 31);
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
 mod clients;
+mod purging;
 mod tables;
 mod upstream;
 
@@ -77,7 +78,8 @@ pub use clients::{CERTIFICATE, LISTENER};
 pub use tables::{ACCESS, SITE};
 
 /// The parts of [`SETTINGS`].
-const PARTS: &[&[Setting]] = &[GENERAL, upstream::POOL, upstream::FOR_ALL, FILL, clients::SETTINGS];
+const PARTS: &[&[Setting]] =
+    &[GENERAL, upstream::POOL, upstream::FOR_ALL, FILL, clients::SETTINGS, purging::SETTINGS];
 
 /// Every setting outside the repeated tables, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &joined::<Config, { count(PARTS) }>(PARTS);

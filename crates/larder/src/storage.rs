@@ -158,6 +158,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         packet: ours.packet.unwrap_or(preset.packet),
         evict_max: ours.evict_max.unwrap_or(preset.evict_max),
         locality: locality(config, preset.locality),
+        purges: config.purge.entries,
         on_event: Arc::new(progress::listener(paths)),
         ..preset
     }

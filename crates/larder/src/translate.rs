@@ -11,12 +11,12 @@ use proxy::certificate::Certificate;
 use proxy::http2::Http2Options;
 use proxy::keyring::{Keyring, TlsOptions};
 use proxy::options::{
-    ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Site, UpstreamLimits,
+    ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, UpstreamLimits,
 };
 use proxy::rules::Rules;
 use proxy::upstream::Http2;
 use semantics::forwarded::Field;
-use semantics::{Lifetimes, Seconds, Settings};
+use semantics::{Lifetimes, Seconds, Settings, TagFields};
 
 use crate::config::clients;
 use crate::config::{Action, Config, DEFAULT_SITE, HostHeader, Rule};
@@ -49,6 +49,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         fill: fill(config),
         semantics,
         forwarded: forwarded(config)?,
+        purging: purging(config)?,
         ..Options::new(front, Arc::new(access))
     })
 }
@@ -156,6 +157,15 @@ fn forwarded(config: &Config) -> Result<Forwarded, String> {
         names => parse_all(names)?,
     };
     Ok(Forwarded { add, trust: config.forwarded.trust.clone() })
+}
+
+/// Tags are between origin servers and the cache in front of them: its clients do not see them.
+fn purging(config: &Config) -> Result<Purging, String> {
+    let purge = &config.purge;
+    let tags =
+        TagFields { spaced: parse_all(&purge.tag_fields)?, listed: parse_all(&purge.tag_lists)? };
+    let pass_tags = purge.pass_tags.unwrap_or(!is_reverse(config));
+    Ok(Purging { from: purge.from.clone(), tags, pass_tags })
 }
 
 fn is_reverse(config: &Config) -> bool {

@@ -33,7 +33,7 @@ mod guard;
 mod purge;
 
 pub use guard::Guard;
-pub use purge::{Purge, Purged};
+pub use purge::{Purge, Purged, Scope};
 
 use crate::metrics::CONTENT_TYPE;
 
@@ -71,7 +71,7 @@ pub trait Backend: 'static {
     /// The text of [`crate::metrics::Metrics::scrape`].
     fn metrics(&self) -> String;
 
-    /// Removes what is stored for a URL, under every front and for every method, durably.
+    /// Purges what is asked for, under every front, durably.
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
 }
 
@@ -247,8 +247,14 @@ const ENDPOINTS: &str = "\
 GET  /healthz            200 while the process serves
 GET  /readyz             200 when ready for traffic, 503 while recovering or draining
 GET  /metrics            figures for Prometheus
-POST /purge?url=URL      removes what is stored for URL; URL may also be sent as a form field
-                         (url=...) or as JSON ({\"url\": \"...\"})
+POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:
+            prefix=URL   everything whose URL begins so
+            host=HOST    everything of a host (host:port: of that port alone)
+            tag=TAG      everything that bears the tag; may be repeated
+            everything=1 everything
+            with soft=1  it stays and counts as stale
+                         The same may be sent as form fields, or as JSON: {\"url\": \"...\"},
+                         {\"tags\": [\"...\"], \"soft\": true}
 ";
 
 fn text(status: StatusCode, what: String) -> Answer {

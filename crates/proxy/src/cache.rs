@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http::header::{self, HeaderValue};
 use semantics::packed::Packed;
 use semantics::sparse::Layout;
-use semantics::{Meta, SparseHead, StoredHead, Url, VaryMarker, cache_key};
+use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key};
 use store::{Key, Locality, Lookup};
 
 use crate::clock::TokioClock;
@@ -203,6 +203,19 @@ impl ReadHead {
 
 /// The metadata of an entry; `None` when it is not ours, or of another version.
 fn read(entry: &Entry) -> Option<Read> {
+    let Some(since) = entry.outdated_since() else { return read_as_stored(entry) };
+    // By a soft purge: the head that is kept beside the object says otherwise.
+    let outdated = |head: StoredHead| Head::Own(head.outdated(Time::from_unix(since)));
+    match Meta::decode(entry.meta()) {
+        Ok(Meta::Head(head)) => Some(ReadHead::whole(outdated(head))),
+        Ok(Meta::Sparse(SparseHead { layout, head })) => {
+            Some(Read::Head(ReadHead { head: outdated(head), sparse: Some(layout) }))
+        }
+        _ => read_as_stored(entry),
+    }
+}
+
+fn read_as_stored(entry: &Entry) -> Option<Read> {
     let attachment = entry.attachment();
     if let Some(ready) = attachment.and_then(OnceLock::get)
         && let Ok(ready) = ready.clone().downcast::<Ready>()

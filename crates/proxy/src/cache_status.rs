@@ -50,7 +50,11 @@ impl CacheStatus {
                 | Error::UpstreamTimeout
                 | Error::BadAnswer,
             ) => Some(Fwd::Miss),
-            Outcome::Error(_) | Outcome::Denied(_) | Outcome::Tunnel | Outcome::Invalid(_) => None,
+            Outcome::Error(_)
+            | Outcome::Denied(_)
+            | Outcome::Tunnel
+            | Outcome::Purge
+            | Outcome::Invalid(_) => None,
         };
         let fwd_status = (outcome == Outcome::Revalidated).then_some(304);
         CacheStatus { outcome, fwd, fwd_status, stored: false, ttl: None }

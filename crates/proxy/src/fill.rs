@@ -168,8 +168,22 @@ impl Fill {
     /// True when a new request may join: nothing was purged since the fetch began, and it did not
     /// fail.
     pub fn joinable(&self) -> bool {
-        let ended = |stage: &Stage| matches!(stage, Stage::Failed(_) | Stage::Absent(_));
-        !self.token.overtaken() && !ended(&self.lock().stage)
+        if self.token.overtaken() {
+            return false;
+        }
+        let stage = self.lock().stage.clone();
+        match stage {
+            Stage::Failed(_) | Stage::Absent(_) => false,
+            // What has no head yet may turn out to be concerned: whoever joined sees then.
+            Stage::Streaming(head) => !self.is_purged(&head),
+            _ => true,
+        }
+    }
+
+    /// True when a purge that came after the fetch began concerns its answer.
+    fn is_purged(&self, head: &FillHead) -> bool {
+        let shared = head.shared.as_ref();
+        shared.is_some_and(|shared| self.token.purged(&head.key, || shared.encode()))
     }
 
     /// Registers a client at the begin of the body, until the [`Reader`] is dropped. `None` when
@@ -374,6 +388,12 @@ impl Reader {
             Poll::Ready(state.stage.clone())
         })
         .await
+    }
+
+    /// True when a purge that came after the fetch began concerns its answer, which is to be stored
+    /// under `key` with this head.
+    pub fn is_purged(&self, key: &Key, head: &StoredHead) -> bool {
+        self.fill.token.purged(key, || head.encode())
     }
 
     /// How many bytes of the body are there already.

@@ -73,7 +73,7 @@ impl Follow<'_> {
         match stage {
             Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Turn::Again(account),
             Stage::Failed(failed) => self.failed(&failed, account).await,
-            Stage::Validated(validated) => self.validated(&validated, account).await,
+            Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
             Stage::Streaming(head) => self.streaming(&head, reader, account).await,
             // The reader stays until the answer has taken its place.
             Stage::Sparse(key, epoch) => self.sparse(&key, epoch, account).await,
@@ -127,7 +127,7 @@ impl Follow<'_> {
         Serving { visit, store, primary, answer, head: None, age, status: None }
     }
 
-    async fn validated(&self, validated: &Validated, account: Account) -> Turn {
+    async fn validated(&self, validated: &Validated, reader: &Reader, account: Account) -> Turn {
         let visit = self.visit;
         let Some(outdated) = &self.outdated else { return Turn::Again(account) };
         let packed = validated.head.packed();
@@ -136,7 +136,8 @@ impl Follow<'_> {
             let reuse = reuse::decide(packed, &visit.facts, visit.now, settings);
             let same = outdated.answer.entry.meta() == &validated.meta;
             let fresh = matches!(reuse, Reuse::Fresh { .. });
-            if !(same && fresh && validated.shareable) {
+            let purged = reader.is_purged(&self.key, &validated.head);
+            if !(same && fresh && validated.shareable) || purged {
                 return Turn::Again(account);
             }
         }
@@ -179,7 +180,7 @@ impl Follow<'_> {
             return self.stream(head, fields, reader, status, account);
         }
         let Some(shared) = &head.shared else { return Turn::Again(account) };
-        if head.key != self.key {
+        if head.key != self.key || reader.is_purged(&self.key, shared) {
             return Turn::Again(account);
         }
         let settings = self.visit.settings();

@@ -127,7 +127,7 @@ const BOUNDS: [u64; 20] = [
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The names of outcomes, reasons left out, in the order of [`name_index`].
-const NAMES: usize = 12;
+const NAMES: usize = 13;
 
 /// What one thread counts. Aligned so that no two threads write to one cache line.
 #[repr(align(128))]
@@ -445,11 +445,12 @@ const fn name_index(outcome: Outcome) -> usize {
         Outcome::Revalidated => 4,
         Outcome::Refreshed => 5,
         Outcome::Tunnel => 6,
-        Outcome::Stale(_) => 7,
-        Outcome::Bypass(_) => 8,
-        Outcome::Error(_) => 9,
-        Outcome::Denied(_) => 10,
-        Outcome::Invalid(_) => 11,
+        Outcome::Purge => 7,
+        Outcome::Stale(_) => 8,
+        Outcome::Bypass(_) => 9,
+        Outcome::Error(_) => 10,
+        Outcome::Denied(_) => 11,
+        Outcome::Invalid(_) => 12,
     }
 }
 

@@ -6,14 +6,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use semantics::Url;
 use tokio::task::spawn_local;
 
 use crate::admin::{Admin, Backend, Guard, Purge, Purged, Readiness};
-use crate::cache::{Store, primary_key};
+use crate::cache::Store;
 use crate::control::Control;
 use crate::metrics::Metrics;
-use crate::options::Front;
+use crate::purger;
 
 /// The admin interface of a proxy.
 pub struct AdminSetup {
@@ -62,43 +61,8 @@ impl Backend for Operator {
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
-        Box::pin(async move {
-            let Some(store) = &self.store else {
-                return Purged::NotOurs("there is no cache".to_owned());
-            };
-            let options = self.control.options();
-            // The object is gone however it is asked for: over TLS or not.
-            let of_scheme = |scheme: &str| {
-                Url::from_uri(purge.url())
-                    .and_then(|url| Url::new(scheme, url.authority(), url.path_and_query()))
-            };
-            let urls: Result<Vec<Url>, _> = ["http", "https"].into_iter().map(of_scheme).collect();
-            let urls = match urls {
-                Ok(urls) => urls,
-                Err(error) => return Purged::NotOurs(error.to_string()),
-            };
-            let fronts: Vec<Option<&str>> = match &options.front {
-                Front::Forward => vec![None],
-                Front::Reverse(sites) => sites.iter().map(|site| Some(&*site.name)).collect(),
-            };
-            let mut removed = Vec::new();
-            for front in fronts {
-                let mut found = false;
-                for url in &urls {
-                    let Some(key) = primary_key(front, url) else {
-                        let text = "the URL is longer than any that is stored";
-                        return Purged::NotOurs(text.to_owned());
-                    };
-                    match store.purge(&key).await {
-                        Ok(there) => found |= there,
-                        Err(refusal) => return Purged::NotDurable(refusal.to_string()),
-                    }
-                }
-                if found {
-                    removed.push(front.unwrap_or("forward").to_owned());
-                }
-            }
-            if removed.is_empty() { Purged::Nothing } else { Purged::Removed(removed) }
-        })
+        Box::pin(
+            async move { purger::purge(self.store.as_ref(), &self.control.options(), purge).await },
+        )
     }
 }

@@ -35,6 +35,8 @@ pub struct Options {
     pub forwarded: Forwarded,
     /// What is done otherwise for some requests.
     pub rules: Rules,
+    /// Who may purge, and by what.
+    pub purging: Purging,
     /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
     /// browsers live for minutes, and ending one too early costs its user.
     pub tunnel_idle: Duration,
@@ -55,6 +57,7 @@ impl Options {
             semantics: semantics::Settings::default(),
             forwarded: Forwarded::default(),
             rules: Rules::default(),
+            purging: Purging::default(),
             tunnel_idle: Duration::from_secs(900),
         }
     }
@@ -78,6 +81,25 @@ pub struct Forwarded {
     /// Networks of proxies in front of a reverse proxy, whose own such fields are kept. Those of
     /// other clients are removed. Default none. A forward proxy keeps all.
     pub trust: Vec<ipnet::IpNet>,
+}
+
+/// Who may purge with the method `PURGE`, and the fields that carry tags.
+#[derive(Clone, Debug)]
+pub struct Purging {
+    /// Networks of clients that may. Default none: then it is passed on as any other method.
+    pub from: Vec<ipnet::IpNet>,
+    /// The fields of answers, and of `PURGE`, that carry tags. Those that the store was opened with
+    /// count for what is stored.
+    pub tags: semantics::TagFields,
+    /// Whether clients see those fields of answers. Default true; the command line hides them
+    /// behind a reverse proxy.
+    pub pass_tags: bool,
+}
+
+impl Default for Purging {
+    fn default() -> Self {
+        Purging { from: Vec::new(), tags: semantics::TagFields::default(), pass_tags: true }
+    }
 }
 
 /// One site of a reverse proxy.

@@ -141,6 +141,8 @@ reasons! {
         OwnAddress = "own-address",
         /// The destination is on this machine or on a private network, the client is not.
         PrivateAddress = "private-address",
+        /// A `PURGE` from an address that may not.
+        Purge = "purge",
     }
 }
 
@@ -197,12 +199,14 @@ pub enum Outcome {
     Denied(Denied),
     /// A `CONNECT` tunnel.
     Tunnel,
+    /// A `PURGE`, understood or not.
+    Purge,
     /// Refused as a request.
     Invalid(Invalid),
 }
 
 /// The outcomes that have no reason; reasons are numbered behind them.
-const PLAIN: usize = 7;
+const PLAIN: usize = 8;
 const STALE: usize = PLAIN;
 const BYPASS: usize = STALE + Stale::ALL.len();
 const ERROR: usize = BYPASS + Bypass::ALL.len();
@@ -227,6 +231,7 @@ impl Outcome {
             Self::Error(_) => "ERROR",
             Self::Denied(_) => "DENIED",
             Self::Tunnel => "TUNNEL",
+            Self::Purge => "PURGE",
             Self::Invalid(_) => "INVALID",
         }
     }
@@ -261,6 +266,7 @@ impl Outcome {
             Self::Revalidated => 4,
             Self::Refreshed => 5,
             Self::Tunnel => 6,
+            Self::Purge => 7,
             Self::Stale(r) => STALE + r as usize,
             Self::Bypass(r) => BYPASS + r as usize,
             Self::Error(r) => ERROR + r as usize,
@@ -279,6 +285,7 @@ impl Outcome {
             Self::Revalidated,
             Self::Refreshed,
             Self::Tunnel,
+            Self::Purge,
         ]
         .into_iter()
         .chain(Stale::ALL.iter().map(|&r| Self::Stale(r)))
@@ -316,7 +323,7 @@ impl Outcome {
             Self::Error(Error::DnsTimeout | Error::ConnectTimeout | Error::UpstreamTimeout) => {
                 code!("TCP_MISS_TIMEDOUT")
             }
-            Self::Miss | Self::Bypass(_) | Self::Error(_) => code!("TCP_MISS"),
+            Self::Miss | Self::Bypass(_) | Self::Error(_) | Self::Purge => code!("TCP_MISS"),
             Self::Denied(_) => code!("TCP_DENIED"),
             Self::Tunnel => code!("TCP_TUNNEL"),
             Self::Invalid(_) => code!("NONE_NONE"),

@@ -18,6 +18,7 @@ use crate::clock::TokioClock;
 use crate::control::Control;
 use crate::fills::Fills;
 use crate::headers::Via;
+use crate::labels::ObjectLabels;
 use crate::listener::{self, Accepted, Listener};
 use crate::operator::{AdminSetup, Operator};
 use crate::windows::{WindowFigures, Windows};
@@ -95,8 +96,10 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         listener.socket.set_nonblocking()?;
     }
     let (devices, mut opening) = match cache {
-        Some(CacheSetup { devices, options, opened }) => {
-            (Some(Arc::from(devices)), Some(Opening { options, opened }))
+        Some(CacheSetup { devices, options: mut cache, opened }) => {
+            let tags = options.purging.tags.clone();
+            cache.labels = Some(Arc::new(ObjectLabels { tags }));
+            (Some(Arc::from(devices)), Some(Opening { options: cache, opened }))
         }
         None => (None, None),
     };

@@ -28,19 +28,31 @@ use crate::framing;
 use crate::http2;
 use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
+use crate::purger::{self, Answered};
 use crate::request::{self, Refused, Target};
 use crate::rules::{Asked, Rule};
 use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin};
 use crate::visit::{self, Visit};
+use crate::worker::Context;
 
 /// Answers one request. Never fails: what goes wrong is an answer too.
 pub(crate) async fn answer(
     connection: &Rc<Connection>,
     request: Request<Incoming>,
 ) -> Response<AnswerBody> {
+    let context = connection.worker.context();
+    let mut response = decide(connection, &context, request).await;
+    purger::hide_tags(&context.options, &mut response);
+    response
+}
+
+async fn decide(
+    connection: &Rc<Connection>,
+    context: &Rc<Context>,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
     let worker = &connection.worker;
-    let context = worker.context();
     let (mut parts, body) = request.into_parts();
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
@@ -91,7 +103,11 @@ pub(crate) async fn answer(
     }
     let facts = RequestFacts::of(&parts.method, &parts.headers);
     let now = now();
-    let visit = Visit { connection, context: &context, parts: &parts, target, facts, now, rule };
+    let visit = Visit { connection, context, parts: &parts, target, facts, now, rule };
+    let account = match purger::answer(&visit, account).await {
+        Answered::Yes(response) => return response,
+        Answered::NotAPurge(account) => account,
+    };
     match context.options.access.before(&visit.query()) {
         Verdict::Allow => {}
         Verdict::Deny(denial) => return failed(account, Failure::Denied(denial)),

@@ -174,6 +174,13 @@ impl Packed {
         self
     }
 
+    /// The same facts, with a lifetime that ends at `at`, if it does not end before. It was not in
+    /// the origin's mind: what the origin allows with stale answers goes for this one.
+    pub fn outdated(mut self, at: Time) -> Packed {
+        self.lifetime = self.lifetime.min(self.age(at));
+        self
+    }
+
     /// The same facts, with a `Last-Modified` that is a weak validator.
     pub(crate) fn with_weak_last_modified(mut self) -> Packed {
         self.flags &= !(Flag::StrongLastModified as u32);

@@ -57,6 +57,9 @@ impl Layout {
 }
 
 impl SparseHead {
+    /// Bytes of the layout in the encoded form.
+    pub(crate) const LAYOUT_LEN: usize = 28;
+
     /// The encoded form.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(32 + Packed::LEN + self.head.fields_size());

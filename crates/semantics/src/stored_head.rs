@@ -26,7 +26,7 @@ use crate::hop_by_hop;
 use crate::packed::{Flag, Packed};
 use crate::settings::Settings;
 use crate::sparse::{PartHead, SparseHead};
-use crate::time::{Exchange, Seconds};
+use crate::time::{Exchange, Seconds, Time};
 use crate::validators::Selected;
 use crate::vary::{self, Vary};
 
@@ -117,6 +117,12 @@ impl StoredHead {
     /// The same response, to be validated before any further use.
     pub fn expired(mut self) -> StoredHead {
         self.packed = self.packed.expired();
+        self
+    }
+
+    /// The same response, stale from `at` on if it is not before.
+    pub fn outdated(mut self, at: Time) -> StoredHead {
+        self.packed = self.packed.outdated(at);
         self
     }
 
@@ -270,6 +276,27 @@ impl Meta {
             _ => Err(Damaged),
         }
     }
+}
+
+/// The fields in the encoded form of a response, whole or in parts, without making a map of them:
+/// name and value. Anything else has none.
+pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let facts_at = match meta.first_chunk::<2>() {
+        Some([HEAD, VERSION]) => 2,
+        Some([SPARSE, VERSION]) => 2 + SparseHead::LAYOUT_LEN,
+        _ => meta.len(),
+    };
+    let mut rest = meta.get(facts_at + Packed::LEN + 2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (lengths, fields) = rest.split_first_chunk::<6>()?;
+        let name_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
+        let value_length = [lengths[2], lengths[3], lengths[4], lengths[5]];
+        let value_length = usize::try_from(u32::from_le_bytes(value_length)).ok()?;
+        let (name, values) = fields.split_at_checked(name_length)?;
+        let (value, further) = values.split_at_checked(value_length)?;
+        rest = further;
+        Some((name, value))
+    })
 }
 
 pub(crate) fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {

@@ -57,8 +57,9 @@ fn tests() -> Vec<Test> {
 fn larder_does_what_the_scripts_say() {
     let tests = tests();
     let origin = Origin::start();
-    let reverse = program::Larder::start(Some(&origin), None);
-    let forward = program::Larder::start(None, None);
+    let plain = directory().join("plain.toml");
+    let reverse = program::Larder::start(Some(&origin), Some(&plain));
+    let forward = program::Larder::start(None, Some(&plain));
     let rules = program::Larder::start(Some(&origin), Some(&directory().join("rules.toml")));
     let proxies = Proxies {
         reverse: reverse.address(),

@@ -268,7 +268,9 @@ fn judge_body(
     sent_before: usize,
 ) -> Result<(), String> {
     let is_told = exchange.answer.iter().any(|expected| matches!(expected.what, What::Body(_)));
-    let bodiless = exchange.method == "HEAD" || [204, 206, 304, 416].contains(&reply.status);
+    // What a PURGE gets is the program's own.
+    let own = ["HEAD", "PURGE"].contains(&exchange.method.as_str());
+    let bodiless = own || [204, 206, 304, 416].contains(&reply.status);
     let came_now = match exchange.way {
         Way::Cached => false,
         Way::Fetched => true,

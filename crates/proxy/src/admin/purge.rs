@@ -1,48 +1,68 @@
 //! What a purge asks for, and what came of it.
 
+use http::uri::Authority;
 use http::{StatusCode, Uri};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// A URL to be purged: absolute, `http` or `https`, without user information.
+/// Tags in one request at most.
+const TAGS: usize = 1024;
+
+/// What is to be purged. URLs are absolute, `http` or `https`, without user information.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What is stored for a URL, all variants.
+    Url(Uri),
+    /// Everything whose URL begins so, character by character.
+    Prefix(Uri),
+    /// Everything of a host; with a port: of that one alone.
+    Host(Authority),
+    /// Everything that bears one of these tags.
+    Tags(Vec<String>),
+    /// Everything.
+    Everything,
+}
+
+/// A purge that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    url: Uri,
+    /// What is to be purged.
+    pub scope: Scope,
+    /// It stays and counts as stale; otherwise it is gone.
+    pub soft: bool,
 }
 
 /// What came of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purged {
-    /// Something was removed: the fronts (`forward`, or the name of a site) under which it was
-    /// stored.
-    Removed(Vec<String>),
-    /// Nothing was stored; running fetches begun before are not stored either.
+    /// Of a URL: something was removed, or marked as stale: the fronts (`forward`, or the name of
+    /// a site) under which it was stored.
+    Found(Vec<String>),
+    /// Of a URL: nothing was stored; running fetches begun before are not stored either.
     Nothing,
-    /// The URL cannot be one of this cache; says why.
+    /// Of anything else: it is in force, whatever is stored.
+    InForce,
+    /// It cannot be of this cache; says why.
     NotOurs(String),
     /// What was stored is gone from memory, but the device could not make that durable; says why.
     NotDurable(String),
 }
 
 impl Purge {
-    /// The URL.
-    pub fn url(&self) -> &Uri {
-        &self.url
-    }
-
-    /// Reads the request's query or body: `url=URL` or `{"url": "URL"}`, once.
+    /// Reads the request's query or body: one scope, and perhaps `soft`.
     pub(super) fn read(
         query: Option<&str>,
         kind: Option<&str>,
         body: &[u8],
     ) -> Result<Purge, String> {
-        let mut urls = form(query.unwrap_or_default().as_bytes())?;
+        let mut given = Given::default();
+        given.form(query.unwrap_or_default().as_bytes())?;
         if !body.is_empty() {
             let kind = kind.unwrap_or_default();
             let kind = kind.split(';').next().unwrap_or_default().trim();
             if kind.eq_ignore_ascii_case("application/json") {
-                urls.push(json_url(body)?);
+                given.json(body)?;
             } else if kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-                urls.extend(form(body)?);
+                given.form(body)?;
             } else {
                 return Err(format!(
                     "a body must be application/x-www-form-urlencoded (url=URL) or \
@@ -50,76 +70,205 @@ impl Purge {
                 ));
             }
         }
-        match <[String; 1]>::try_from(urls) {
-            Ok([url]) => Purge::of(&url),
-            Err(urls) if urls.is_empty() => Err("no URL: send POST /purge with url=URL, e.g. \
-                curl --data-urlencode url=http://example.com/ http://127.0.0.1:3129/purge"
-                .to_owned()),
-            Err(_) => Err("more than one URL: send one request for each".to_owned()),
-        }
+        given.purge()
+    }
+}
+
+impl Scope {
+    /// What is stored for one URL.
+    ///
+    /// # Errors
+    /// It is no such URL; says why.
+    pub fn url(text: &str) -> Result<Scope, String> {
+        url(text, "a URL to purge").map(Scope::Url)
     }
 
-    fn of(text: &str) -> Result<Purge, String> {
-        let wrong = |why: &str| {
-            Err(format!("{text:?} is not a URL to purge: {why}; expected http://host/path"))
-        };
-        let url: Uri = match text.parse() {
-            Ok(url) => url,
-            Err(error) => return wrong(&error.to_string()),
-        };
-        match (url.scheme_str(), url.authority()) {
-            (Some("http" | "https"), Some(authority)) if authority.host().is_empty() => {
-                wrong("it has no host")
-            }
-            (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
-                wrong("it has user information")
-            }
-            (Some("http" | "https"), Some(_)) => Ok(Purge { url }),
-            (Some(_), _) => wrong("its scheme is neither http nor https"),
-            (None, _) => wrong("it is not absolute"),
+    /// Everything whose URL begins so.
+    ///
+    /// # Errors
+    /// No URL that is stored begins so; says why.
+    pub fn prefix(text: &str) -> Result<Scope, String> {
+        url(text, "the begin of a URL").map(Scope::Prefix)
+    }
+
+    /// Everything of a host.
+    ///
+    /// # Errors
+    /// It is none; says why.
+    pub fn host(text: &str) -> Result<Scope, String> {
+        let wrong =
+            || format!("{text:?} is not a host to purge; expected a name or address, or host:port");
+        let host: Authority = text.to_ascii_lowercase().parse().map_err(|_| wrong())?;
+        let fine = !host.host().is_empty() && !text.contains('@') && !text.ends_with(':');
+        if fine { Ok(Scope::Host(host)) } else { Err(wrong()) }
+    }
+
+    /// Everything that bears one of these tags.
+    ///
+    /// # Errors
+    /// There is none, there are too many, or one is empty.
+    pub fn tags(tags: Vec<String>) -> Result<Scope, String> {
+        if tags.is_empty() || tags.iter().any(String::is_empty) {
+            return Err("a tag is empty: expected tag=TAG, one for each".to_owned());
         }
+        if tags.len() > TAGS {
+            return Err(format!("{} tags are too many: send at most {TAGS} at a time", tags.len()));
+        }
+        Ok(Scope::Tags(tags))
+    }
+}
+
+fn url(text: &str, what: &str) -> Result<Uri, String> {
+    let wrong =
+        |why: &str| Err(format!("{text:?} is not {what}: {why}; expected http://host/path"));
+    let url: Uri = match text.parse() {
+        Ok(url) => url,
+        Err(error) => return wrong(&error.to_string()),
+    };
+    match (url.scheme_str(), url.authority()) {
+        (Some("http" | "https"), Some(authority)) if authority.host().is_empty() => {
+            wrong("it has no host")
+        }
+        (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
+            wrong("it has user information")
+        }
+        (Some("http" | "https"), Some(_)) => Ok(url),
+        (Some(_), _) => wrong("its scheme is neither http nor https"),
+        (None, _) => wrong("it is not absolute"),
+    }
+}
+
+/// What a request names, before it is known to make sense.
+#[derive(Default)]
+struct Given {
+    urls: Vec<String>,
+    prefixes: Vec<String>,
+    hosts: Vec<String>,
+    tags: Vec<String>,
+    everything: bool,
+    soft: bool,
+}
+
+const EXPECTED: &str = "expected one of url=URL, prefix=URL, host=HOST, tag=TAG (may be repeated) \
+     and everything=1, perhaps with soft=1";
+
+impl Given {
+    fn form(&mut self, text: &[u8]) -> Result<(), String> {
+        for (name, value) in form_urlencoded::parse(text) {
+            self.take(&name, value.into_owned())?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, value: String) -> Result<(), String> {
+        match name {
+            "url" => self.urls.push(value),
+            "prefix" => self.prefixes.push(value),
+            "host" => self.hosts.push(value),
+            "tag" => self.tags.push(value),
+            "everything" => self.everything = truth(name, &value)?,
+            "soft" => self.soft = truth(name, &value)?,
+            _ => {
+                return Err(format!(
+                    "unknown parameter {name:?}; {EXPECTED}, with & and % in values escaped"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, body: &[u8]) -> Result<(), String> {
+        let expected = "expected an object such as {\"url\": \"URL\"} or \
+             {\"tags\": [\"TAG\"], \"soft\": true}";
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| format!("the body is not JSON: {error}; {expected}"))?;
+        let Value::Object(members) = value else { return Err(expected.to_owned()) };
+        for (name, value) in members {
+            match (name.as_str(), value) {
+                ("everything", Value::Bool(yes)) => self.everything = yes,
+                ("soft", Value::Bool(yes)) => self.soft = yes,
+                ("tags", Value::Array(tags)) => {
+                    for tag in tags {
+                        let Value::String(tag) = tag else { return Err(expected.to_owned()) };
+                        self.tags.push(tag);
+                    }
+                }
+                ("url" | "prefix" | "host" | "tag", Value::String(text)) => {
+                    self.take(&name, text)?;
+                }
+                _ => return Err(format!("{name:?} or its value is not known; {expected}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn purge(self) -> Result<Purge, String> {
+        let lists = [&self.urls, &self.prefixes, &self.hosts];
+        let ones = lists.iter().map(|list| list.len()).sum::<usize>();
+        match ones + usize::from(!self.tags.is_empty()) + usize::from(self.everything) {
+            0 => {
+                return Err(format!(
+                    "no URL, and nothing else to purge: {EXPECTED}, e.g. \
+                     curl --data-urlencode url=http://example.com/ http://127.0.0.1:3129/purge"
+                ));
+            }
+            1 => {}
+            _ => return Err(format!("more than one thing to purge: {EXPECTED} in each request")),
+        }
+        let first = |list: &[String]| list.first().cloned().unwrap_or_default();
+        let scope = match lists.map(|list| list.is_empty()) {
+            [false, ..] => Scope::url(&first(&self.urls)),
+            [_, false, _] => Scope::prefix(&first(&self.prefixes)),
+            [.., false] => Scope::host(&first(&self.hosts)),
+            _ if self.everything => Ok(Scope::Everything),
+            _ => Scope::tags(self.tags),
+        }?;
+        Ok(Purge { scope, soft: self.soft })
+    }
+}
+
+fn truth(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "1" | "true" | "yes" => Ok(true),
+        "0" | "false" | "no" => Ok(false),
+        _ => Err(format!("{name}={value:?}: expected 1 or 0")),
     }
 }
 
 impl Purged {
-    /// Status and body of the answer.
-    pub(super) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
-        let url = purge.url.to_string();
-        match self {
-            Purged::Removed(fronts) => (StatusCode::OK, json!({"url": url, "removed": fronts})),
-            Purged::Nothing => {
-                (StatusCode::NOT_FOUND, json!({"url": url, "error": "nothing was stored"}))
+    /// Status and body of the answer: how the purge was understood, and what came of it.
+    pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
+        let mut told = Map::new();
+        let (name, value) = match &purge.scope {
+            Scope::Url(url) => ("url", json!(url.to_string())),
+            Scope::Prefix(url) => ("prefix", json!(url.to_string())),
+            Scope::Host(host) => ("host", json!(host.as_str())),
+            Scope::Tags(tags) => ("tags", json!(tags)),
+            Scope::Everything => ("everything", json!(true)),
+        };
+        told.insert(name.to_owned(), value);
+        told.insert("soft".to_owned(), json!(purge.soft));
+        let status = match self {
+            Purged::Found(fronts) => {
+                let done = if purge.soft { "outdated" } else { "removed" };
+                told.insert(done.to_owned(), json!(fronts));
+                StatusCode::OK
             }
-            Purged::NotOurs(why) => (StatusCode::BAD_REQUEST, json!({"url": url, "error": why})),
+            Purged::InForce => StatusCode::OK,
+            Purged::Nothing => {
+                told.insert("error".to_owned(), json!("nothing was stored"));
+                StatusCode::NOT_FOUND
+            }
+            Purged::NotOurs(why) => {
+                told.insert("error".to_owned(), json!(why));
+                StatusCode::BAD_REQUEST
+            }
             Purged::NotDurable(why) => {
                 let why = format!("removed from memory, but not durably: {why}; send it again");
-                (StatusCode::SERVICE_UNAVAILABLE, json!({"url": url, "error": why}))
+                told.insert("error".to_owned(), json!(why));
+                StatusCode::SERVICE_UNAVAILABLE
             }
-        }
-    }
-}
-
-/// The values of `url` in a form or a query; another name is an error.
-fn form(text: &[u8]) -> Result<Vec<String>, String> {
-    form_urlencoded::parse(text)
-        .map(|(name, value)| match name.as_ref() {
-            "url" => Ok(value.into_owned()),
-            _ => Err(format!(
-                "unknown parameter {name:?}; expected url=URL, with & and % in the URL escaped"
-            )),
-        })
-        .collect()
-}
-
-fn json_url(body: &[u8]) -> Result<String, String> {
-    let expected = "expected {\"url\": \"URL\"}";
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| format!("the body is not JSON: {error}; {expected}"))?;
-    match value.as_object() {
-        Some(object) if object.len() == 1 => match object.get("url") {
-            Some(Value::String(url)) => Ok(url.clone()),
-            _ => Err(expected.to_owned()),
-        },
-        _ => Err(expected.to_owned()),
+        };
+        (status, Value::Object(told))
     }
 }

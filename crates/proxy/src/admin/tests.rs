@@ -39,10 +39,17 @@ impl Backend for Rc<Shelf> {
             if self.broken.get() {
                 return Purged::NotDurable("the device is dead".to_owned());
             }
-            let url = purge.url().to_string();
-            let found = url == "http://a.example/x?y=1&z";
-            self.purged.borrow_mut().push(url);
-            if found { Purged::Removed(vec!["forward".to_owned()]) } else { Purged::Nothing }
+            let name = match &purge.scope {
+                Scope::Url(url) => url.to_string(),
+                scope => format!("{scope:?}"),
+            };
+            let found = name == "http://a.example/x?y=1&z";
+            self.purged.borrow_mut().push(name);
+            match purge.scope {
+                Scope::Url(_) if found => Purged::Found(vec!["forward".to_owned()]),
+                Scope::Url(_) => Purged::Nothing,
+                _ => Purged::InForce,
+            }
         })
     }
 }
@@ -250,8 +257,9 @@ fn purges() {
         ] {
             let (status, text) = ask(address, line, &["Host: localhost", header], body).await;
             assert_eq!(status, 200, "{text}");
-            let expected = "{\"removed\":[\"forward\"],\"url\":\"http://a.example/x?y=1&z\"}\n";
-            assert!(text.ends_with(expected), "{text}");
+            let expected =
+                r#"{"removed":["forward"],"soft":false,"url":"http://a.example/x?y=1&z"}"#;
+            assert!(text.ends_with(&format!("{expected}\n")), "{text}");
         }
         let line = "POST /purge?url=http://b.example/";
         let (status, text) = ask(address, line, &["Host: localhost"], "").await;
@@ -260,6 +268,36 @@ fn purges() {
         shelf.broken.set(true);
         let (status, text) = ask(address, &in_query, &["Host: localhost"], "").await;
         assert!(status == 503 && text.contains("the device is dead"), "{text}");
+    });
+}
+
+#[test]
+fn purges_by_anything_else() {
+    with_admin(Guard::default(), |address, shelf| async move {
+        let json = "Content-Type: application/json";
+        let url = "http://a.example/i";
+        for (line, body, told, scope) in [
+            ("?tag=a&tag=b%20c", "", r#"{"soft":false,"tags":["a","b c"]}"#, "Tags"),
+            ("?soft=1", r#"{"tags":["a"]}"#, r#"{"soft":true,"tags":["a"]}"#, "Tags"),
+            ("", r#"{"tag":"a","soft":true}"#, r#"{"soft":true,"tags":["a"]}"#, "Tags"),
+            ("?host=A.example:81", "", r#"{"host":"a.example:81","soft":false}"#, "Host"),
+            ("?everything=1", "", r#"{"everything":true,"soft":false}"#, "Everything"),
+            ("", r#"{"everything":true}"#, r#"{"everything":true,"soft":false}"#, "Everything"),
+            (
+                &format!("?prefix={url}"),
+                "",
+                &format!(r#"{{"prefix":"{url}","soft":false}}"#),
+                "Prefix",
+            ),
+        ] {
+            let line = format!("POST /purge{line}");
+            let (status, text) = ask(address, &line, &["Host: localhost", json], body).await;
+            assert!(status == 200 && text.ends_with(&format!("{told}\n")), "{line}: {text}");
+            assert!(shelf.purged.borrow().last().unwrap().starts_with(scope), "{line}");
+        }
+        let line = "POST /purge?url=http://a.example/x?y=1%26z&soft=yes";
+        let (_, text) = ask(address, line, &["Host: localhost"], "").await;
+        assert!(text.contains(r#""outdated":["forward"],"soft":true"#), "{text}");
     });
 }
 
@@ -279,6 +317,19 @@ fn purges_that_make_no_sense_are_explained() {
             ("POST /purge?url=http://a.example/%20x", "X: y", "", "is not a URL"),
             ("POST /purge?url=http://a.example/x&y=1", "X: y", "", "unknown parameter"),
             (url, form, "url=http://a.example/y", "more than one"),
+            (url, form, "tag=a", "more than one"),
+            ("POST /purge?everything=1&host=a", "X: y", "", "more than one"),
+            ("POST /purge?everything=0", "X: y", "", "nothing else to purge"),
+            ("POST /purge?everything=all", "X: y", "", "expected 1 or 0"),
+            ("POST /purge?soft=1", "X: y", "", "nothing else to purge"),
+            ("POST /purge?tag=", "X: y", "", "tag is empty"),
+            ("POST /purge?host=", "X: y", "", "is not a host"),
+            ("POST /purge?host=a/b", "X: y", "", "is not a host"),
+            ("POST /purge?host=u@a", "X: y", "", "is not a host"),
+            ("POST /purge?prefix=/img", "X: y", "", "not absolute"),
+            ("POST /purge", json, "{\"tags\": [1]}", "expected"),
+            ("POST /purge", json, "{\"tags\": []}", "nothing else to purge"),
+            ("POST /purge", json, "{\"soft\": \"1\", \"tag\": \"a\"}", "not known"),
             ("POST /purge", "X: y", "url=http://a.example/", "a body must be"),
             ("POST /purge", "Content-Type: text/plain", "url=x", "a body must be"),
             ("POST /purge", json, "{\"url\": ", "not JSON"),

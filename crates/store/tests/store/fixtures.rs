@@ -3,8 +3,8 @@
 //!
 //! There is a pair for each format version: `v1-stopped.image` after an orderly stop, and
 //! `v1-killed.image` of the same cache a moment before, as a kill would leave it. Version 2 has
-//! another pair for each layout of slots: `v2-stream-stopped.image` and so on. They stay as they
-//! are for as long as their version can be read. When the version rises, new pairs join them:
+//! another pair for each layout of slots: `v2-stream-stopped.image` and so on. From version 3 on
+//! there are purges of a label and of a prefix in them. They stay as they are for as long as their version can be read. When the version rises, new pairs join them:
 //! `LARDER_WRITE_FIXTURES=1 cargo test -p store --test store old_images_are` writes them.
 //!
 //! An image file holds, after the device's length, the 512-byte sectors that are not all zero, each
@@ -14,8 +14,11 @@ use std::path::PathBuf;
 
 use bytes::{Bytes, BytesMut};
 use device::{Device, Extent, MemoryDevice};
-use store::{FORMAT_VERSION, Hint, Key, LayoutName, Locality, Lookup, SUPERBLOCK_EXTENTS};
+use store::{
+    FORMAT_VERSION, Hint, Key, LayoutName, Locality, Lookup, Mode, SUPERBLOCK_EXTENTS, Target,
+};
 
+use crate::purging;
 use crate::rig::{Rig, formatted, product, use_layout};
 
 const SECTOR: usize = 512;
@@ -77,17 +80,23 @@ fn refresh(rig: &mut Rig, number: u32) {
 /// The cache of the fixtures, made by this build: after a kill, and after an orderly stop.
 fn made_today(layout: LayoutName) -> [MemoryDevice; 2] {
     use_layout(layout, 0);
-    let mut rig = Rig::open(formatted(8 << 20, 32 << 10), product());
+    let mut rig = Rig::open(formatted(8 << 20, 32 << 10), purging::labelled(product()));
     for number in 0..13 {
         let len = expected(number).map_or(2_000, |(.., len)| len);
         put(&mut rig, number, 1, len);
     }
+    put(&mut rig, 15, 1, 3_000);
+    put(&mut rig, 16, 1, 3_000);
     rig.settle_durably();
     (0..3).for_each(|number| put(&mut rig, number, 2, 900));
     let store = rig.store.clone();
     rig.run(async {
         assert!(store.remove(&key(4)).await);
         assert_eq!(store.purge(&key(5)).await, Ok(true));
+        // What bears the label, or is called so, was stored before.
+        store.purge_all(&[purging::word("object 15")], Mode::Hard).await.unwrap();
+        let prefix = Target::Prefix(b"http://example.org/fixture/16");
+        store.purge_all(&[prefix], Mode::Hard).await.unwrap();
     });
     refresh(&mut rig, 6);
     rig = rig.reopen();
@@ -203,7 +212,11 @@ fn images() -> Vec<Image> {
 fn images_of_this_build_hold_what_the_fixtures_hold() {
     for layout in LayoutName::ALL {
         for memory in made_today(layout) {
-            assert_eq!(check(&mut Rig::open(memory, product()), true), ALL, "{layout}");
+            assert_eq!(
+                check(&mut Rig::open(memory, purging::labelled(product())), true),
+                ALL,
+                "{layout}"
+            );
         }
     }
 }
@@ -211,7 +224,7 @@ fn images_of_this_build_hold_what_the_fixtures_hold() {
 #[test]
 fn old_images_are_read_and_go_on_being_used() {
     for Image { name, stopped, memory } in images() {
-        let mut rig = Rig::open(memory, product());
+        let mut rig = Rig::open(memory, purging::labelled(product()));
         let steps_read = rig.store.stats()[0].recovered.0;
         assert_eq!(steps_read == 0, stopped, "{name}: an orderly stop needs no recovery");
         assert_eq!(check(&mut rig, true), ALL, "{name}");
@@ -232,7 +245,7 @@ fn damaged_old_images_give_what_is_whole() {
                 let bytes = memory.peek(Extent { offset: *offset, len: *len as u64 });
                 memory.poke(*offset, &bytes.iter().map(|byte| byte ^ 0x5A).collect::<Vec<_>>());
             }
-            check(&mut Rig::open(memory, product()), false)
+            check(&mut Rig::open(memory, purging::labelled(product())), false)
         };
         let [first, second] = SUPERBLOCK_EXTENTS.map(|extent| (extent.offset + 20, 100));
         assert_eq!((opened(&[first]), opened(&[second])), (ALL, ALL), "{name}");

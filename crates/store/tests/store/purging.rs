@@ -20,7 +20,9 @@ pub const WORD: u8 = b'w';
 
 impl Labels for Words {
     fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
-        for name in meta.split(|byte| *byte == b' ') {
+        // Words of the fixtures' metadata stand between commas.
+        let blank = if meta.contains(&b',') { b',' } else { b' ' };
+        for name in meta.split(|byte| *byte == blank) {
             see(Label { kind: WORD, name });
         }
     }
@@ -34,7 +36,7 @@ pub fn word(name: &str) -> Target<'_> {
     Target::Label(Label { kind: WORD, name: name.as_bytes() })
 }
 
-fn labelled(options: Options) -> Options {
+pub fn labelled(options: Options) -> Options {
     Options { labels: Some(Arc::new(Words)), ..options }
 }
 
