@@ -35,6 +35,7 @@ mod purge;
 pub use guard::Guard;
 pub use purge::{Purge, Purged, Scope};
 
+pub use crate::explain::Question;
 use crate::metrics::CONTENT_TYPE;
 
 /// Bytes of a request's head at most.
@@ -63,6 +64,9 @@ pub enum Readiness {
     Draining,
 }
 
+/// What is explained, or a sentence that says why it cannot be.
+pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
+
 /// What the interface shows and steers.
 pub trait Backend: 'static {
     /// Whether the proxy should get traffic.
@@ -70,6 +74,9 @@ pub trait Backend: 'static {
 
     /// The text of [`crate::metrics::Metrics::scrape`].
     fn metrics(&self) -> String;
+
+    /// What would become of a request, and why.
+    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a>;
 
     /// Purges what is asked for, under every front, durably.
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
@@ -157,7 +164,7 @@ impl<B: Backend> Admin<B> {
     async fn route(&self, request: Request<Incoming>) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/" | "/healthz" | "/readyz" | "/metrics" => "GET, HEAD",
+            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" => "GET, HEAD",
             "/purge" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
@@ -184,6 +191,7 @@ impl<B: Backend> Admin<B> {
                 answer.headers_mut().insert(header::CONTENT_TYPE, kind);
                 answer
             }
+            "/explain" => self.explain(request.uri().query()).await,
             "/purge" => self.purge(request).await,
             _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
         }
@@ -198,6 +206,17 @@ impl<B: Backend> Admin<B> {
             Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
         };
         text(status, what)
+    }
+
+    async fn explain(&self, query: Option<&str>) -> Answer {
+        let told = match Question::read(query) {
+            Ok(question) => self.backend.explain(&question).await,
+            Err(why) => Err(why),
+        };
+        match told {
+            Ok(told) => json_answer(StatusCode::OK, &told),
+            Err(why) => json_answer(StatusCode::BAD_REQUEST, &serde_json::json!({"error": why})),
+        }
     }
 
     async fn purge(&self, request: Request<Incoming>) -> Answer {
@@ -247,6 +266,8 @@ const ENDPOINTS: &str = "\
 GET  /healthz            200 while the process serves
 GET  /readyz             200 when ready for traffic, 503 while recovering or draining
 GET  /metrics            figures for Prometheus
+GET  /explain?url=URL    what would become of a request, and why; also method, header,
+                         status and answer (of an answer that the origin might give), ask=true
 POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:
             prefix=URL   everything whose URL begins so
             host=HOST    everything of a host (host:port: of that port alone)

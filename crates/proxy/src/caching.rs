@@ -32,6 +32,7 @@ use crate::headers::random;
 use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
+use crate::rules::Rule;
 use crate::serve;
 use crate::sparse::{Served, Serving};
 use crate::upstream::{Failure, UpstreamBody};
@@ -81,7 +82,7 @@ pub(crate) async fn answer(
         // A further round is for the same request.
         let count = |event| visit.worker().observer.count(event, u64::from(number == 0));
         let turn = match found {
-            Found::Answer(answer) if !is_told_apart(visit, &answer) => {
+            Found::Answer(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
                 count(Event::CacheMiss);
                 round.missing(answer.key.clone(), answer.marker.clone(), account).await
             }
@@ -115,8 +116,8 @@ pub(crate) async fn answer(
 
 /// Whether what is stored is under a key that has all that the operator's rule wants in it: what
 /// was stored before there was such a rule may be for any kind of client.
-fn is_told_apart(visit: &Visit<'_>, answer: &Answer) -> bool {
-    let Some(rule) = &visit.rule else { return true };
+pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &Answer) -> bool {
+    let Some(rule) = rule else { return true };
     let marked = |name: &HeaderName| {
         answer.marker.as_ref().is_some_and(|marker| marker.names().contains(name))
     };

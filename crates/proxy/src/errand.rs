@@ -15,7 +15,6 @@ use semantics::{Settings, hop_by_hop};
 
 use crate::access::Query;
 use crate::address;
-use crate::connection::Connection;
 use crate::framing;
 use crate::headers;
 use crate::interim::Interim;
@@ -47,7 +46,8 @@ pub(crate) struct Errand {
 impl Errand {
     /// The errand of a client's request, with the fields that a proxy adds and removes.
     pub fn new(
-        connection: &Connection,
+        worker: &Worker,
+        client: SocketAddr,
         options: &Options,
         parts: &Parts,
         target: &Target<'_>,
@@ -76,8 +76,8 @@ impl Errand {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
-        fields.append(header::VIA, connection.worker.shared.via.entry(parts.version));
-        tell_way(&mut fields, connection.client.ip(), options, target);
+        fields.append(header::VIA, worker.shared.via.entry(parts.version));
+        tell_way(&mut fields, client.ip(), options, target);
         // An HTTP/1.0 client knows no 1xx.
         let interim = (parts.version == Version::HTTP_11).then(Arc::default);
         Errand {
@@ -85,7 +85,7 @@ impl Errand {
             method: parts.method.clone(),
             headers: fields,
             uri: origin_form(target.path),
-            client: connection.client,
+            client,
             named: (target.host.to_ascii_lowercase(), target.port),
             interim,
             rule: None,

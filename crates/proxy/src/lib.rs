@@ -25,6 +25,7 @@ mod control;
 pub mod edits;
 mod entry_body;
 mod errand;
+mod explain;
 mod fill;
 mod filler;
 mod fills;

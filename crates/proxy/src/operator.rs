@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use tokio::task::spawn_local;
 
-use crate::admin::{Admin, Backend, Guard, Purge, Purged, Readiness};
-use crate::cache::Store;
+use crate::admin::{Admin, Backend, Explained, Guard, Purge, Purged, Readiness};
 use crate::control::Control;
+use crate::explain::{self, Question};
 use crate::metrics::Metrics;
 use crate::purger;
+use crate::worker::Worker;
 
 /// The admin interface of a proxy.
 pub struct AdminSetup {
@@ -26,18 +27,18 @@ pub struct AdminSetup {
 
 /// The backend of the admin interface.
 pub(crate) struct Operator {
-    store: Option<Store>,
+    worker: Rc<Worker>,
     control: Control,
     metrics: Arc<Metrics>,
 }
 
 impl Operator {
     /// Serves the admin interface until the runtime ends: it tells of the drain, too.
-    pub fn start(setup: AdminSetup, store: Option<Store>, control: Control) -> io::Result<()> {
+    pub fn start(setup: AdminSetup, worker: Rc<Worker>, control: Control) -> io::Result<()> {
         let AdminSetup { listener, guard, metrics } = setup;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let admin = Rc::new(Admin::new(guard, Operator { store, control, metrics }));
+        let admin = Rc::new(Admin::new(guard, Operator { worker, control, metrics }));
         spawn_local(admin.serve(listener, std::future::pending()));
         Ok(())
     }
@@ -48,7 +49,7 @@ impl Backend for Operator {
         if self.control.draining() {
             return Readiness::Draining;
         }
-        match &self.store {
+        match self.worker.store() {
             Some(store) if !store.share().recovered() => {
                 Readiness::Recovering("the index is not complete yet".to_owned())
             }
@@ -60,9 +61,14 @@ impl Backend for Operator {
         self.metrics.scrape()
     }
 
+    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
+        Box::pin(explain::explain(&self.worker, question))
+    }
+
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
-        Box::pin(
-            async move { purger::purge(self.store.as_ref(), &self.control.options(), purge).await },
-        )
+        Box::pin(async move {
+            let (store, options) = (self.worker.store(), self.control.options());
+            purger::purge(store.as_ref(), &options, purge).await
+        })
     }
 }

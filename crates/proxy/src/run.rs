@@ -189,7 +189,7 @@ async fn serve(mut start: Start) -> io::Result<Ended> {
     }
     let inbox = spawn_local(listener::take_over(worker.clone(), inbox));
     if let Some(admin) = admin {
-        Operator::start(admin, store.clone(), control.clone())?;
+        Operator::start(admin, worker.clone(), control.clone())?;
     }
     worker.sweep(control.subscribe()).await;
     for task in accepting {

@@ -133,7 +133,7 @@ async fn decide(
 
 /// The operator's rule for a request. One that cannot be understood has none, and gets its error
 /// later.
-fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
+pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
     if options.rules.is_empty() {
         return None;
     }

@@ -79,7 +79,13 @@ impl<'a> Visit<'a> {
 
     /// The request for the origin.
     pub fn errand(&self) -> Errand {
-        let mut errand = Errand::new(self.connection, self.options(), self.parts, &self.target);
+        let mut errand = Errand::new(
+            self.worker(),
+            self.connection.client,
+            self.options(),
+            self.parts,
+            &self.target,
+        );
         errand.rule.clone_from(&self.rule);
         errand
     }

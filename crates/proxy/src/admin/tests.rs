@@ -33,6 +33,13 @@ impl Backend for Rc<Shelf> {
         "larder_up 1\n# EOF\n".to_owned()
     }
 
+    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
+        let told = format!("{question:?}").contains("http://a.example/");
+        Box::pin(async move {
+            if told { Ok(serde_json::json!({"rule": null})) } else { Err("not here".to_owned()) }
+        })
+    }
+
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -93,6 +100,21 @@ async fn ask(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> (
         request.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     send(address, &format!("{request}\r\n{body}")).await
+}
+
+#[test]
+fn requests_are_explained() {
+    with_admin(Guard::default(), |address, _| async move {
+        let host = format!("Host: {address}");
+        let host = [host.as_str()];
+        let (status, text) = ask(address, "GET /explain?url=http://a.example/", &host, "").await;
+        assert!(status == 200 && text.contains("{\"rule\":null}"), "{text}");
+        let (status, text) = ask(address, "GET /explain?url=http://b.example/", &host, "").await;
+        assert!(status == 400 && text.contains("not here"), "{text}");
+        let (status, text) = ask(address, "GET /explain?uri=x", &host, "").await;
+        assert!(status == 400 && text.contains("unknown"), "{text}");
+        assert_eq!(ask(address, "POST /explain?url=http://a.example/", &host, "").await.0, 405);
+    });
 }
 
 #[test]
