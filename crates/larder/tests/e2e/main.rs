@@ -24,5 +24,6 @@ mod partial;
 mod presets;
 mod process;
 mod restart;
+mod rules;
 mod sharing;
 mod soak;

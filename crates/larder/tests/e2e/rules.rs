@@ -1,0 +1,88 @@
+//! What the scripts of tests/http/rules.http cannot say: what happens behind an answer, and what is
+//! told of rules.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client::get;
+use crate::origin::Origin;
+use crate::runner::{Larder, Setup, eventually, percent};
+
+/// The answer of `/explain` to a query.
+fn explain(larder: &Larder, query: &str) -> Value {
+    let reply = larder.admin_send(get(&format!("http://{}/explain?{query}", larder.admin())));
+    assert_eq!(reply.status, 200, "{:?}", String::from_utf8_lossy(&reply.body));
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+#[test]
+fn what_is_popular_is_validated_before_it_expires() {
+    let origin = Origin::start();
+    let setup = Setup::forward().config("[caching]\nrefresh-ahead = 90\n");
+    let (larder, target) = (setup.start(), "/page?cc=max-age=20&etag=1");
+    larder.get(&origin.url(target)).verify(target);
+    sleep(Duration::from_millis(3_100));
+    // One hit of eight: a hundred that are all unlucky do not happen.
+    let refreshed = eventually(|| {
+        let reply = larder.get(&origin.url(target));
+        reply.verify(target);
+        assert_eq!(reply.outcome(), "HIT_RAM");
+        origin.fetches(target) > 1
+    });
+    assert!(refreshed);
+    let asked = origin.requests(target);
+    assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
+}
+
+#[test]
+fn a_request_is_explained() {
+    let origin = Origin::start();
+    let rules = "
+        [[rule]]
+        name = 'no account'
+        paths = ['/account/*']
+        bypass = true
+        [[rule]]
+        name = 'pages'
+        paths = ['/page*']
+        query-drop = ['utm_*']
+        key-languages = ['en', 'de']
+        max-ttl = '50s'
+    ";
+    let larder = Setup::reverse(&format!("http://{}", origin.address())).config(rules).start();
+    let base = format!("http://{}", larder.address());
+    let target = "/page?cc=max-age=100&utm_source=x";
+    let page = percent(&format!("{base}{target}"));
+    let before = explain(&larder, &format!("url={page}&header=Accept-Language:de-CH"));
+    assert_eq!((&before["rule"], &before["stored"]), (&json!("pages"), &Value::Null), "{before}");
+    assert_eq!(before["would"], "ask the origin", "{before}");
+    assert_eq!(before["key"]["url"], format!("{base}/page?cc=max-age=100"), "{before}");
+    assert_eq!(origin.fetches(target), 0);
+
+    larder.send(&get(&format!("{base}{target}")).header("Accept-Language", "de-CH")).verify(target);
+    let after = explain(&larder, &format!("url={page}&header=Accept-Language:de,fr"));
+    assert_eq!(after["key"]["fields"], json!({"accept-language": "de"}), "{after}");
+    assert_eq!(after["stored"]["lifetime"], 50, "{after}");
+    assert_eq!(after["stored"]["in"], "memory", "{after}");
+    assert!(after["would"].as_str().unwrap().contains("fresh"), "{after}");
+    let other = explain(&larder, &format!("url={page}&header=Accept-Language:fr"));
+    assert_eq!((&other["stored"], &other["would"]), (&Value::Null, &json!("ask the origin")));
+
+    let asked = explain(&larder, &format!("url={page}&ask=true"));
+    let told = json!({
+        "from": "origin", "status": 200, "stored": true, "why": null, "lifetime": 50,
+        "lifetime_from": "max-age", "vary": ["accept-language"],
+    });
+    assert_eq!(asked["answer"], told, "{asked}");
+    let given = format!("url={page}&answer=Cache-Control:private&status=404");
+    let given = explain(&larder, &given);
+    assert_eq!(
+        (&given["answer"]["stored"], &given["answer"]["why"]),
+        (&json!(false), &json!("private"))
+    );
+
+    let past = explain(&larder, &format!("url={}", percent(&format!("{base}/account/x"))));
+    assert_eq!((&past["rule"], &past["past_the_cache"]), (&json!("no account"), &json!("rule")));
+}
