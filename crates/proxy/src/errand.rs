@@ -78,6 +78,9 @@ impl Errand {
         }
         fields.append(header::VIA, worker.shared.via.entry(parts.version));
         tell_way(&mut fields, client.ip(), options, target);
+        if matches!(parts.method, Method::GET | Method::HEAD) {
+            forwarded::remove_other_methods(&mut fields);
+        }
         // An HTTP/1.0 client knows no 1xx.
         let interim = (parts.version == Version::HTTP_11).then(Arc::default);
         Errand {
@@ -122,7 +125,7 @@ impl Errand {
             return Err(Failure::Failed(Reason::BadAnswer, text));
         }
         if let Some(rule) = &self.rule {
-            rule.settle(response.headers_mut());
+            rule.settle(self.uri.path(), response.headers_mut());
             if let Some(max) = rule.answer_max {
                 self.limit(&mut response, length, max)?;
             }

@@ -238,7 +238,7 @@ impl Case<'_> {
             Some((status, headers)) => {
                 let mut headers = headers.clone();
                 if let Some(rule) = &self.rule {
-                    rule.settle(&mut headers);
+                    rule.settle(self.target.path, &mut headers);
                 }
                 ("given", *status, headers)
             }

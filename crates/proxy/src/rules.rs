@@ -14,7 +14,7 @@ use std::sync::Arc;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use semantics::device_class::DeviceClass;
-use semantics::{Pattern, QueryRule, Settings, Url, language};
+use semantics::{Pattern, QueryRule, Settings, Url, disguise, language};
 
 use crate::access::HostPattern;
 use crate::edits::Edits;
@@ -77,7 +77,7 @@ pub struct Condition {
     pub sites: Vec<String>,
     /// Hosts of the URL.
     pub hosts: Vec<HostPattern>,
-    /// Paths without query, as [`Url::tidy_path`] gives them.
+    /// Paths without query.
     pub paths: Vec<Pattern>,
     /// Methods; GET means HEAD as well, which asks about the same object.
     pub methods: Vec<Method>,
@@ -109,9 +109,11 @@ impl Rules {
         if self.list.is_empty() {
             return None;
         }
-        let path = asked.url.tidy_path();
+        let paths = Paths::of(asked.url);
         self.list.iter().find(|rule| {
-            rule.when.is_for_place(asked.site, asked.url, &path) && rule.when.is_for(asked)
+            let when = &rule.when;
+            let fits = if rule.bypass { paths.any(when) } else { paths.all(when) };
+            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked)
         })
     }
 
@@ -122,8 +124,10 @@ impl Rules {
         if self.list.is_empty() {
             return names;
         }
-        let path = url.tidy_path();
-        for rule in self.list.iter().filter(|rule| rule.when.is_for_place(site, url, &path)) {
+        let paths = Paths::of(url);
+        let may_fit =
+            |rule: &&Arc<Rule>| paths.any(&rule.when) && rule.when.is_for_place(site, url);
+        for rule in self.list.iter().filter(may_fit) {
             let name = rule.query.apply(url);
             if !names.contains(&name) {
                 names.push(name);
@@ -173,9 +177,14 @@ impl Rule {
     }
 
     /// Makes the head of an origin's answer what the rule wants it to be: what the key depends on
-    /// is a `Vary` from here on.
-    pub fn settle(&self, fields: &mut HeaderMap) {
+    /// is a `Vary` from here on. A page under the name of a file is for nobody else
+    /// ([`disguise`]).
+    pub fn settle(&self, path: &str, fields: &mut HeaderMap) {
         self.answer.apply(fields);
+        let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if self.settings.lifetimes.lengthen() && disguise::is_disguised(path, kind) {
+            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
         for name in self.key_names() {
             fields.append(header::VARY, HeaderValue::from(name));
         }
@@ -197,14 +206,39 @@ impl Rule {
     }
 }
 
+/// A path as it stands in the URL, and as a server reads it that tidies up paths
+/// ([`Url::tidy_path`]). Which of them the origin goes by is not known: a rule that keeps requests
+/// from the cache is for both, one that lets them in only for what is the same path to all.
+struct Paths<'a> {
+    plain: &'a str,
+    tidy: String,
+}
+
+impl<'a> Paths<'a> {
+    fn of(url: &'a Url) -> Paths<'a> {
+        let plain = url.path_and_query().split('?').next().unwrap_or_default();
+        Paths { plain, tidy: url.tidy_path() }
+    }
+
+    fn any(&self, when: &Condition) -> bool {
+        when.is_for_path(self.plain) || when.is_for_path(&self.tidy)
+    }
+
+    fn all(&self, when: &Condition) -> bool {
+        when.is_for_path(self.plain) && when.is_for_path(&self.tidy)
+    }
+}
+
 impl Condition {
-    fn is_for_place(&self, site: Option<&str>, url: &Url, path: &str) -> bool {
+    fn is_for_place(&self, site: Option<&str>, url: &Url) -> bool {
         let fits_site = || site.is_some_and(|site| self.sites.iter().any(|name| name == site));
         let host = host(url);
         (self.sites.is_empty() || fits_site())
             && (self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host)))
-            && (self.paths.is_empty()
-                || self.paths.iter().any(|pattern| pattern.matches(path.as_bytes())))
+    }
+
+    fn is_for_path(&self, path: &str) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path.as_bytes()))
     }
 
     fn is_for(&self, asked: Asked<'_>) -> bool {

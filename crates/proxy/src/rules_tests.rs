@@ -36,8 +36,10 @@ fn the_first_rule_that_fits_decides() {
     ]);
     for (site, method, text, expected) in [
         (None, Method::GET, "http://h/a/b/c", Some("deep")),
-        (None, Method::GET, "http://h/a/../a/b//c?q", Some("deep")),
-        (None, Method::GET, "http://h/x/%2e%2e/%61/b/", Some("deep")),
+        (None, Method::GET, "http://h/a/b/x/..//c?q", Some("deep")),
+        (None, Method::GET, "http://h/%61/b/", Some("deep")),
+        (None, Method::GET, "http://h/a/x/../b/", Some("wide")),
+        (None, Method::GET, "http://h/x/%2e%2e/a/b/", Some("get")),
         (None, Method::GET, "http://h/a/x", Some("wide")),
         (None, Method::GET, "http://w.X.example:81/", Some("x")),
         (Some("shop"), Method::POST, "http://h/", Some("shop")),
@@ -47,6 +49,48 @@ fn the_first_rule_that_fits_decides() {
     ] {
         assert_eq!(found(&rules, site, &method, text), expected, "{method} {text}");
     }
+}
+
+#[test]
+fn a_rule_that_keeps_out_is_for_every_spelling() {
+    let when = |path: &str| Condition { paths: vec![Pattern::new(path)], ..Condition::default() };
+    let rules = Rules::new(vec![
+        Rule { when: when("/account/*"), bypass: true, ..rule("account") },
+        Rule { when: when("/static/*"), ..rule("static") },
+    ]);
+    for (path, expected) in [
+        ("/account/x", Some("account")),
+        ("/static/x", Some("static")),
+        ("/static/../account/x", Some("account")),
+        ("/static/%2e%2e%2faccount/x", Some("account")),
+        ("/account/%2e%2e%2fstatic/x", Some("account")),
+        ("/other/%2e%2e%2fstatic/x", None),
+        ("/other/../static/x", None),
+    ] {
+        assert_eq!(
+            found(&rules, None, &Method::GET, &format!("http://h{path}")),
+            expected,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_lifetime_is_not_for_a_page_under_the_name_of_a_file() {
+    let lifetimes = semantics::Lifetimes {
+        fixed: Some(semantics::Seconds::new(60)),
+        ..semantics::Lifetimes::default()
+    };
+    let settings = Settings { lifetimes, ..Settings::default() };
+    let longer = Rule::new("longer".to_owned(), settings);
+    let settled = |rule: &Rule, path: &str| {
+        let mut answer = fields(&[("content-type", "text/html"), ("cache-control", "public")]);
+        rule.settle(path, &mut answer);
+        answer["cache-control"].to_str().unwrap().to_owned()
+    };
+    assert_eq!(settled(&longer, "/account/x.css"), "no-store");
+    assert_eq!(settled(&longer, "/account/"), "public");
+    assert_eq!(settled(&rule("plain"), "/account/x.css"), "public");
 }
 
 #[test]
@@ -108,7 +152,7 @@ fn what_the_key_depends_on_is_put_in_order() {
     assert_eq!(request["x-ua-device"], "mobile");
     assert_eq!(request["accept-language"], "de");
     let mut answer = fields(&[("vary", "accept-encoding")]);
-    by_kind.settle(&mut answer);
+    by_kind.settle("/", &mut answer);
     let vary = |fields: &HeaderMap| -> Vec<String> {
         fields.get_all("vary").iter().map(|line| line.to_str().unwrap().to_owned()).collect()
     };

@@ -15,14 +15,39 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// All that is believed of a proxy in front: also what we never write ourselves.
-const CLAIMS: [HeaderName; 6] = [
+/// All that is believed of a proxy in front: also what we never write ourselves. Some frameworks
+/// answer for another path or host when one of these says so, which no key has in it; `Proxy` sets
+/// an environment variable of CGI programs.
+const CLAIMS: [HeaderName; 22] = [
     FORWARDED,
     X_FORWARDED_FOR,
     X_FORWARDED_PROTO,
     X_FORWARDED_HOST,
     HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-prefix"),
+    HeaderName::from_static("x-forwarded-scheme"),
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-forwarded-ssl"),
+    HeaderName::from_static("x-forwarded-uri"),
     HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("true-client-ip"),
+    HeaderName::from_static("front-end-https"),
+    HeaderName::from_static("x-url-scheme"),
+    HeaderName::from_static("x-host"),
+    HeaderName::from_static("x-original-host"),
+    HeaderName::from_static("x-http-host-override"),
+    HeaderName::from_static("x-original-url"),
+    HeaderName::from_static("x-original-uri"),
+    HeaderName::from_static("x-rewrite-url"),
+    HeaderName::from_static("proxy"),
+];
+
+/// What makes an application take a request for one of another method.
+const METHODS: [HeaderName; 3] = [
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-method-override"),
 ];
 
 /// A field that can be written.
@@ -71,6 +96,14 @@ pub struct Hop<'a> {
 /// Takes every claim out of a request.
 pub fn remove_claims(request: &mut HeaderMap) {
     for name in CLAIMS {
+        request.remove(name);
+    }
+}
+
+/// Takes out of a GET or HEAD what says that it is meant as another method: its answer is kept, and
+/// given to those who did mean it.
+pub fn remove_other_methods(request: &mut HeaderMap) {
+    for name in METHODS {
         request.remove(name);
     }
 }
@@ -190,8 +223,11 @@ mod tests {
     #[test]
     fn claims_of_others_go() {
         let mut request =
-            headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Forwarded-Port: 1", "A: b"]);
+            headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Rewrite-URL: /x", "A: b"]);
         remove_claims(&mut request);
+        assert_eq!(request, headers(&["A: b"]));
+        let mut request = headers(&["X-HTTP-Method-Override: DELETE", "A: b"]);
+        remove_other_methods(&mut request);
         assert_eq!(request, headers(&["A: b"]));
     }
 

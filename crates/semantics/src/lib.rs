@@ -29,6 +29,7 @@ pub mod cache_key;
 pub mod cache_status;
 pub mod date;
 pub mod device_class;
+pub mod disguise;
 pub mod etag;
 #[cfg(test)]
 mod fixture;

@@ -65,6 +65,13 @@ pub struct Lifetimes {
     pub errors: Option<Seconds>,
 }
 
+impl Lifetimes {
+    /// Whether answers get a longer life than their origin gave them.
+    pub fn lengthen(&self) -> bool {
+        self.fixed.or(self.unsaid).or(self.min).is_some()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {

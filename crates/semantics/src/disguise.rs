@@ -1,0 +1,56 @@
+//! Pages behind the name of a file: `/account/x.css`, which many applications answer with the page
+//! `/account`.
+//!
+//! Whoever gets a user to open such a link makes that page look like a style sheet, and where an
+//! operator gives all style sheets a lifetime, the page is stored for everybody (web-cache
+//! deception). The answer tells: it is a page. So a path that ends like a file and an answer that is
+//! a document do not fit together, and no rule about lifetimes is for it.
+
+/// Ends of paths that name a file which is no document.
+const FILES: [&str; 44] = [
+    "7z", "apk", "avi", "avif", "bin", "bmp", "bz2", "class", "css", "csv", "dmg", "eot", "exe",
+    "flac", "gif", "gz", "ico", "iso", "jar", "jpeg", "jpg", "js", "map", "mid", "mjs", "mkv",
+    "mp3", "mp4", "ogg", "otf", "pdf", "png", "ps", "rar", "svg", "swf", "tar", "tif", "ttf",
+    "wasm", "webm", "webp", "woff", "woff2",
+];
+
+/// Types of documents.
+const DOCUMENTS: [&str; 4] = ["text/html", "application/xhtml+xml", "application/json", "text/xml"];
+
+/// Whether an answer of this `Content-Type` is a document although the path ends like another kind
+/// of file. Without a type it may be anything, and is not accused.
+pub fn is_disguised(path: &str, content_type: Option<&[u8]>) -> bool {
+    let Some(content_type) = content_type else { return false };
+    let path = path.split('?').next().unwrap_or(path);
+    let name = path.rsplit(['/', ';']).next().unwrap_or(path);
+    let Some((_, end)) = name.rsplit_once('.') else { return false };
+    let is_file = FILES.iter().any(|file| end.eq_ignore_ascii_case(file));
+    let kind = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    is_file && DOCUMENTS.iter().any(|document| kind.eq_ignore_ascii_case(document.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_under_the_name_of_a_file_is_noticed() {
+        for (path, kind, expected) in [
+            ("/account/x.css", "text/html; charset=utf-8", true),
+            ("/account/x.CSS?q", "Text/HTML", true),
+            ("/account;x.js", "application/json", true),
+            ("/account%2Fx.png", "text/html", true),
+            ("/x.css", "text/css", false),
+            ("/x.png", "image/png", false),
+            ("/x.bin", "application/octet-stream", false),
+            ("/x.html", "text/html", false),
+            ("/x.json", "application/json", false),
+            ("/css", "text/html", false),
+            ("/x.css/", "text/html", false),
+            ("/", "text/html", false),
+        ] {
+            assert_eq!(is_disguised(path, Some(kind.as_bytes())), expected, "{path} {kind}");
+        }
+        assert!(!is_disguised("/x.css", None));
+    }
+}
