@@ -113,8 +113,8 @@ idle = '60s'
 larder.toml:1: memry: there is no such key; did you mean memory?
 larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
 larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
-larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, or a \
-Unix socket such as unix:/run/larder.sock, got \"localhost\"
+larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
+or a Unix socket such as unix:/run/larder.sock, got \"localhost\"
 larder.toml:5: preset: expected larder, ucfs, tfs, unified, markatos-buddy, \
 markatos-stream, markatos-stream-pack, markatos-lazy-reads \
 or markatos-lazy-reads-loc, got \"cfs\"
@@ -320,7 +320,8 @@ fn listeners_have_tables_with_manners() {
             "2: listener.address: [::]:443 is",
         ),
         (
-            "[[listener]]\naddress = '[::]:443'\ntls = true\nh2c = true\n[[certificate]]\nchain='x'",
+            "[[listener]]\naddress = '[::]:443'\ntls = true\nh2c = true\n\
+             [[certificate]]\nchain='x'",
             "1: listener.h2c: expected tls or h2c",
         ),
     ] {

@@ -1,10 +1,10 @@
 //! Why a request is treated as it is: the decisions of the real way, one by one, in words.
 //!
-//! It promises to ask the same functions in the same order as a request does, so that it cannot tell
-//! another story: which rule is in force, what the object is called, what is stored under that name
-//! and whether it would do, and whether an answer would be stored and for how long. The answer is
-//! one that is given along, or, if wished, the origin's own. Nothing is stored or removed; what is
-//! looked up counts as used.
+//! It promises to ask the same functions in the same order as a request does, so that it cannot
+//! tell another story: which rule is in force, what the object is called, what is stored under that
+//! name and whether it would do, and whether an answer would be stored and for how long. The answer
+//! is one that is given along, or, if wished, the origin's own. Nothing is stored or removed; what
+//! is looked up counts as used.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;

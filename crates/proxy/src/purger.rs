@@ -110,7 +110,8 @@ pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
     if !from.iter().any(|network| network.contains(&client)) {
         let text = "PURGE is not allowed from this address (purge-from).\n";
         let outcome = Outcome::Denied(Denied::Purge);
-        return Answered::Yes(answer::plain(account, StatusCode::FORBIDDEN, outcome, text));
+        let refused = answer::plain(account, StatusCode::FORBIDDEN, outcome, text);
+        return Answered::Yes(Box::new(refused));
     }
     let asked = visit.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
     let asked = asked.and_then(|url| asked_for(&url, &visit.parts.headers, &options.purging.tags));
@@ -119,12 +120,13 @@ pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
     let (kind, body) = ("application/json", format!("{json}\n").into());
-    Answered::Yes(answer::with_type(account, status, Outcome::Purge, kind, body))
+    let told = answer::with_type(account, status, Outcome::Purge, kind, body);
+    Answered::Yes(Box::new(told))
 }
 
 /// What became of a request that may be a purge.
 pub(crate) enum Answered {
-    Yes(Response<AnswerBody>),
+    Yes(Box<Response<AnswerBody>>),
     NotAPurge(Account),
 }
 

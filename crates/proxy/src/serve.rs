@@ -88,38 +88,18 @@ async fn decide(
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };
-    if !is_for_connection(connection, &context.options, &target) {
-        let refused = Refused {
-            status: StatusCode::MISDIRECTED_REQUEST,
-            why: Invalid::Misdirected,
-            text: "This connection was secured for another host.",
-        };
+    if let Some(refused) = unfit(connection, &context.options, &parts, &target, &body) {
         return refuse(account, &refused);
-    }
-    if parts.method == Method::TRACE && !body.is_end_stream() {
-        let text = "TRACE must not have a body.";
-        let status = StatusCode::BAD_REQUEST;
-        return refuse(account, &Refused { status, why: Invalid::Body, text });
     }
     let facts = RequestFacts::of(&parts.method, &parts.headers);
     let now = now();
     let visit = Visit { connection, context, parts: &parts, target, facts, now, rule };
     let account = match purger::answer(&visit, account).await {
-        Answered::Yes(response) => return response,
+        Answered::Yes(response) => return *response,
         Answered::NotAPurge(account) => account,
     };
-    match context.options.access.before(&visit.query()) {
-        Verdict::Allow => {}
-        Verdict::Deny(denial) => return failed(account, Failure::Denied(denial)),
-        Verdict::ByAddress => {
-            // Also what is stored is given only to those who could fetch it.
-            let origin = visit.origin();
-            let check = |address: SocketAddr| visit.check(address);
-            let limits = &context.options.upstream;
-            if let Err(failure) = worker.upstream.permitted(&origin, limits, &check).await {
-                return failed(account, failure);
-            }
-        }
+    if let Err(failure) = permitted(&visit).await {
+        return failed(account, failure);
     }
     if request::max_forwards(&parts) == Some(0) {
         return last_stop(account, &parts);
@@ -129,6 +109,40 @@ async fn decide(
         rule.unfold_vary(response.headers_mut());
     }
     response
+}
+
+/// Why a request that can be understood is refused as such.
+fn unfit(
+    connection: &Connection,
+    options: &Options,
+    parts: &Parts,
+    target: &Target<'_>,
+    body: &Incoming,
+) -> Option<Refused> {
+    if !is_for_connection(connection, options, target) {
+        return Some(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "This connection was secured for another host.",
+        });
+    }
+    let bad = parts.method == Method::TRACE && !body.is_end_stream();
+    let (status, why) = (StatusCode::BAD_REQUEST, Invalid::Body);
+    bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
+}
+
+/// Whether the access rules let the client have this. Also what is stored is given only to those
+/// who could fetch it.
+async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
+    match visit.options().access.before(&visit.query()) {
+        Verdict::Allow => Ok(()),
+        Verdict::Deny(denial) => Err(Failure::Denied(denial)),
+        Verdict::ByAddress => {
+            let (origin, limits) = (visit.origin(), &visit.options().upstream);
+            let check = |address: SocketAddr| visit.check(address);
+            visit.worker().upstream.permitted(&origin, limits, &check).await
+        }
+    }
 }
 
 /// The operator's rule for a request. One that cannot be understood has none, and gets its error

@@ -3,8 +3,8 @@
 //!
 //! Whoever gets a user to open such a link makes that page look like a style sheet, and where an
 //! operator gives all style sheets a lifetime, the page is stored for everybody (web-cache
-//! deception). The answer tells: it is a page. So a path that ends like a file and an answer that is
-//! a document do not fit together, and no rule about lifetimes is for it.
+//! deception). The answer tells: it is a page. So a path that ends like a file and an answer that
+//! is a document do not fit together, and no rule about lifetimes is for it.
 
 /// Ends of paths that name a file which is no document.
 const FILES: [&str; 44] = [

@@ -4,8 +4,9 @@
 //! There is a pair for each format version: `v1-stopped.image` after an orderly stop, and
 //! `v1-killed.image` of the same cache a moment before, as a kill would leave it. Version 2 has
 //! another pair for each layout of slots: `v2-stream-stopped.image` and so on. From version 3 on
-//! there are purges of a label and of a prefix in them. They stay as they are for as long as their version can be read. When the version rises, new pairs join them:
-//! `LARDER_WRITE_FIXTURES=1 cargo test -p store --test store old_images_are` writes them.
+//! there are purges of a label and of a prefix in them. They stay as they are for as long as their
+//! version can be read. When the version rises, new pairs join them: `LARDER_WRITE_FIXTURES=1 cargo
+//! test -p store --test store old_images_are` writes them.
 //!
 //! An image file holds, after the device's length, the 512-byte sectors that are not all zero, each
 //! behind its number (both little-endian, 8 and 4 bytes).
