@@ -108,8 +108,9 @@ impl Start {
             listeners: listeners.map_err(Failure::runtime)?,
             workers: sizing::workers(self.config.workers),
             observer: Arc::new(Ledger::new(front, self.metrics, log.clone())),
-            cache,
+            cache: cache.into(),
             admin,
+            accepting: Box::new(|| ()),
         };
         let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
         notify::stopping();

@@ -17,12 +17,13 @@ pub struct Control {
 pub(crate) struct State {
     pub options: Arc<Options>,
     pub draining: bool,
+    pub handed_over: bool,
 }
 
 impl Control {
     /// A control with its first options, not draining.
     pub fn new(options: Options) -> Control {
-        let state = State { options: Arc::new(options), draining: false };
+        let state = State { options: Arc::new(options), draining: false, handed_over: false };
         Control { state: watch::Sender::new(state) }
     }
 
@@ -32,6 +33,29 @@ impl Control {
     /// [`ClientLimits::drain`]: crate::options::ClientLimits::drain
     pub fn drain(&self) {
         self.state.send_modify(|state| state.draining = true);
+    }
+
+    /// Drains in favour of another process, which has our listening sockets already: clients that
+    /// come meanwhile are its own, and so is the admin interface.
+    pub fn hand_over(&self) {
+        self.state.send_modify(|state| {
+            state.draining = true;
+            state.handed_over = true;
+        });
+    }
+
+    /// Takes a drain back, when [`crate::run()`] has returned: it may be called again.
+    pub fn resume(&self) {
+        self.state.send_modify(|state| {
+            state.draining = false;
+            state.handed_over = false;
+        });
+    }
+
+    /// Completes when [`Control::hand_over`] was called.
+    pub(crate) async fn handed_over(&self) {
+        // It ends with the process: we hold a sender.
+        let _ = self.subscribe().wait_for(|state| state.handed_over).await;
     }
 
     /// True once [`Control::drain`] was called.

@@ -13,6 +13,7 @@ mod account;
 pub mod address;
 pub mod admin;
 mod answer;
+mod arrival;
 mod body;
 pub mod cache;
 pub mod cache_status;
@@ -70,6 +71,7 @@ mod windows;
 mod worker;
 
 pub use account::{Finished, Observer, Texts, Unobserved};
+pub use arrival::{CacheSource, Later};
 pub use clock::TokioClock;
 pub use control::Control;
 pub use ledger::Ledger;

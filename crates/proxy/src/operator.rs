@@ -33,13 +33,16 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Serves the admin interface until the runtime ends: it tells of the drain, too.
+    /// Serves the admin interface until the runtime ends, for it tells of the drain, too; or until
+    /// another process takes it over.
     pub fn start(setup: AdminSetup, worker: Rc<Worker>, control: Control) -> io::Result<()> {
         let AdminSetup { listener, guard, metrics } = setup;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let admin = Rc::new(Admin::new(guard, Operator { worker, control, metrics }));
-        spawn_local(admin.serve(listener, std::future::pending()));
+        let admin =
+            Rc::new(Admin::new(guard, Operator { worker, control: control.clone(), metrics }));
+        // After a hand-over the next process answers here.
+        spawn_local(admin.serve(listener, async move { control.handed_over().await }));
         Ok(())
     }
 }
@@ -49,7 +52,10 @@ impl Backend for Operator {
         if self.control.draining() {
             return Readiness::Draining;
         }
-        match self.worker.store() {
+        if self.worker.awaits_store() {
+            return Readiness::Recovering("the process before holds the cache".to_owned());
+        }
+        match &self.worker.store() {
             Some(store) if !store.share().recovered() => {
                 Readiness::Recovering("the index is not complete yet".to_owned())
             }
@@ -66,9 +72,6 @@ impl Backend for Operator {
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
-        Box::pin(async move {
-            let (store, options) = (self.worker.store(), self.control.options());
-            purger::purge(store.as_ref(), &options, purge).await
-        })
+        Box::pin(async move { purger::purge(&self.worker, &self.control.options(), purge).await })
     }
 }

@@ -18,6 +18,7 @@ use crate::labels;
 use crate::options::{Front, Options};
 use crate::outcome::{Denied, Outcome};
 use crate::visit::Visit;
+use crate::worker::Worker;
 
 /// The method that removes what is stored. Not one of RFC 9110.
 pub(crate) const METHOD: &str = "PURGE";
@@ -25,8 +26,12 @@ pub(crate) const METHOD: &str = "PURGE";
 const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
 
 /// Does what `purge` asks for.
-pub(crate) async fn purge(store: Option<&Store>, options: &Options, purge: &Purge) -> Purged {
-    let Some(store) = store else {
+pub(crate) async fn purge(worker: &Worker, options: &Options, purge: &Purge) -> Purged {
+    if worker.awaits_store() {
+        let text = "the process before holds the cache; ask again in a moment";
+        return Purged::NotDurable(text.to_owned());
+    }
+    let Some(store) = &worker.store() else {
         return Purged::NotOurs("there is no cache".to_owned());
     };
     let mode = if purge.soft { Mode::Soft } else { Mode::Hard };
@@ -116,7 +121,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
     let asked = visit.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
     let asked = asked.and_then(|url| asked_for(&url, &visit.parts.headers, &options.purging.tags));
     let (status, json) = match asked {
-        Ok(asked) => purge(visit.store().as_ref(), options, &asked).await.answer(&asked),
+        Ok(asked) => purge(visit.worker(), options, &asked).await.answer(&asked),
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
     let (kind, body) = ("application/json", format!("{json}\n").into());

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use device::AnyDevice;
 use tokio::runtime;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
 
 use crate::account::Observer;
-use crate::cache::Store;
-use crate::clock::TokioClock;
+use crate::arrival::{self, CacheSource, Missed, Sharing};
 use crate::control::Control;
 use crate::fills::Fills;
 use crate::headers::Via;
@@ -35,10 +35,12 @@ pub struct Setup {
     pub workers: usize,
     /// Told of every request.
     pub observer: Arc<dyn Observer>,
-    /// The cache; `None`: everything is passed on.
-    pub cache: Option<CacheSetup>,
+    /// The cache.
+    pub cache: CacheSource,
     /// The admin interface; `None`: there is none.
     pub admin: Option<AdminSetup>,
+    /// Called once, when the first worker begins to accept clients.
+    pub accepting: Box<dyn FnOnce() + Send>,
 }
 
 /// Makes the devices of the worker with the given number: called once on each worker's thread,
@@ -72,7 +74,7 @@ pub enum Ended {
 /// When a thread, a runtime or a listener cannot be had; nothing is served then. A cache that
 /// cannot be opened is no error: it is logged, and everything is passed on.
 pub fn run(setup: Setup) -> io::Result<Ended> {
-    let Setup { control, listeners, workers, observer, cache, mut admin } = setup;
+    let Setup { control, listeners, workers, observer, cache, mut admin, accepting } = setup;
     let workers = workers.max(1);
     let options = control.options();
     let shared = Arc::new(Shared {
@@ -84,7 +86,9 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         via: Via::new(&options.pseudonym),
         pseudonym: options.pseudonym.clone(),
         fills: Fills::new(),
-        windows: Arc::new(Windows::new(cache.as_ref().map_or(0, |cache| cache.options.memory / 8))),
+        missed: Missed::new(),
+        labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
+        windows: Arc::new(Windows::new(cache.memory() / 8)),
         running: AtomicUsize::new(workers),
     });
     if let Some(admin) = &admin {
@@ -95,14 +99,8 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     for listener in &listeners {
         listener.socket.set_nonblocking()?;
     }
-    let (devices, mut opening) = match cache {
-        Some(CacheSetup { devices, options: mut cache, opened }) => {
-            let tags = options.purging.tags.clone();
-            cache.labels = Some(Arc::new(ObjectLabels { tags }));
-            (Some(Arc::from(devices)), Some(Opening { options: cache, opened }))
-        }
-        None => (None, None),
-    };
+    let (setup, patience) = cache.split();
+    let (mut setup, mut accepting) = (Some(setup), Some(accepting));
     let share = watch::Sender::new(Sharing::Opening);
     let mut threads = Vec::with_capacity(workers);
     for (index, inbox) in inboxes.into_iter().enumerate() {
@@ -114,10 +112,11 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
             listeners,
             inbox,
             peers: peers.clone(),
-            devices: devices.clone(),
-            opening: opening.take(),
+            setup: setup.take(),
+            patience,
             share: share.clone(),
             admin: admin.take(),
+            accepting: accepting.take(),
         };
         let name = format!("worker-{index}");
         threads.push(thread::Builder::new().name(name).spawn(move || work(start))?);
@@ -135,20 +134,6 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     result
 }
 
-/// What the first worker does for all: it opens the store.
-struct Opening {
-    options: store::Options,
-    opened: Box<dyn FnOnce(&store::StoreShare) + Send>,
-}
-
-/// How far the opening has come, for the other workers.
-#[derive(Clone)]
-enum Sharing {
-    Opening,
-    /// `None`: there is no store.
-    Done(Option<store::StoreShare>),
-}
-
 struct Start {
     index: usize,
     shared: Arc<Shared>,
@@ -156,10 +141,13 @@ struct Start {
     listeners: Vec<Listener>,
     inbox: mpsc::UnboundedReceiver<Accepted>,
     peers: Vec<mpsc::UnboundedSender<Accepted>>,
-    devices: Option<Arc<Devices>>,
-    opening: Option<Opening>,
+    /// The first worker's.
+    setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
+    patience: Option<Duration>,
     share: watch::Sender<Sharing>,
+    /// The first worker's.
     admin: Option<AdminSetup>,
+    accepting: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// Counts a worker as ended, however it ends.
@@ -177,10 +165,19 @@ fn work(start: Start) -> io::Result<Ended> {
     LocalSet::new().block_on(&runtime, serve(start))
 }
 
-async fn serve(mut start: Start) -> io::Result<Ended> {
-    let store = store_of_worker(&mut start).await;
+async fn serve(start: Start) -> io::Result<Ended> {
     let Start { index, shared, control, listeners, inbox, peers, admin, .. } = start;
-    let worker = Worker::new(index, shared.clone(), control.options(), store.clone());
+    let tell = start.accepting;
+    let worker = Worker::new(index, shared.clone(), control.options());
+    let arrival = store_arrives(worker.clone(), start.setup, start.share);
+    let mut arrival = spawn_local(arrival);
+    let arrived = match start.patience {
+        None => (&mut arrival).await.is_ok(),
+        Some(patience) => timeout(patience, &mut arrival).await.is_ok(),
+    };
+    if !arrived {
+        log::warn!("serving without the cache until the process before has let go of it");
+    }
     let peers: Rc<[_]> = peers.into();
     let mut accepting = Vec::new();
     for listener in listeners {
@@ -191,13 +188,17 @@ async fn serve(mut start: Start) -> io::Result<Ended> {
     if let Some(admin) = admin {
         Operator::start(admin, worker.clone(), control.clone())?;
     }
+    if let Some(tell) = tell {
+        tell();
+    }
     worker.sweep(control.subscribe()).await;
     for task in accepting {
         task.abort();
     }
     worker.drain().await;
     inbox.abort();
-    let Some(store) = store.filter(|_| index == 0) else { return Ok(Ended::Saved) };
+    arrival.abort();
+    let Some(store) = worker.store().filter(|_| index == 0) else { return Ok(Ended::Saved) };
     // The others may still be writing: the store ends when they have.
     while shared.running.load(Ordering::Acquire) > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -205,47 +206,15 @@ async fn serve(mut start: Start) -> io::Result<Ended> {
     Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
 }
 
-/// Opens the store on the first worker, makes a handle on it on the others.
-async fn store_of_worker(start: &mut Start) -> Option<Store> {
-    let devices = start.devices.take()?;
-    let made = devices(start.index);
-    if let Some(Opening { options, opened }) = start.opening.take() {
-        let store = match made {
-            Ok(devices) => open(devices, options).await,
-            Err(error) => {
-                log::error!("SERVING WITHOUT A CACHE: a device cannot be used: {error}");
-                None
-            }
-        };
-        let share = store.as_ref().map(Store::share);
-        if let Some(share) = &share {
-            opened(share);
-        }
-        start.share.send_replace(Sharing::Done(share));
-        return store;
-    }
-    let mut share = start.share.subscribe();
-    let done = share.wait_for(|share| matches!(share, Sharing::Done(_))).await.ok()?.clone();
-    let Sharing::Done(Some(share)) = done else { return None };
-    let attached = made
-        .and_then(|devices| Store::attach(&share, devices, TokioClock).map_err(io::Error::other));
-    attached
-        .inspect_err(|error| {
-            log::error!("worker {} serves without the cache: {error}", start.index);
-        })
-        .ok()
-}
-
-async fn open(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Option<Store> {
-    match Store::open(devices, TokioClock, options).await {
-        Ok(store) => {
-            let background = store.clone();
-            spawn_local(async move { background.run_background().await });
-            Some(store)
-        }
-        Err((number, error)) => {
-            log::error!("SERVING WITHOUT A CACHE: device {number} cannot be opened: {error}");
-            None
-        }
-    }
+/// Gives the worker its handle on the store, when there is one.
+async fn store_arrives(
+    worker: Rc<Worker>,
+    setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
+    share: watch::Sender<Sharing>,
+) {
+    let store = match setup {
+        Some(setup) => arrival::open_first(setup, &worker.shared, &share).await,
+        None => arrival::attach(worker.index, share.subscribe()).await,
+    };
+    worker.set_store(store);
 }

@@ -18,7 +18,6 @@ use crate::access::{Query, Verdict};
 use crate::account::Account;
 use crate::answer;
 use crate::body::AnswerBody;
-use crate::cache::Store;
 use crate::cache_status::CacheStatus;
 use crate::caching;
 use crate::connection::{self, Connection, Tunnel};
@@ -173,10 +172,10 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
     let why = match visit.facts.class {
         MethodClass::Unsafe => {
             let status = past(Bypass::Method);
-            let Some(store) = store else {
+            if store.is_none() && !visit.worker().awaits_store() {
                 return forward::pass(visit, account, body, status, async |_| ()).await;
-            };
-            return write_through(visit, &store, account, body, status).await;
+            }
+            return write_through(visit, account, body, status).await;
         }
         MethodClass::Safe => Bypass::Method,
         MethodClass::Cacheable if visit.rule.as_ref().is_some_and(|rule| rule.bypass) => {
@@ -212,7 +211,6 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
 /// answer (RFC 9111, 4.4).
 async fn write_through(
     visit: &Visit<'_>,
-    store: &Store,
     mut account: Account,
     body: Incoming,
     status: CacheStatus,
@@ -229,17 +227,18 @@ async fn write_through(
     };
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
-    for key in targets.iter().flat_map(|url: &Url| visit.keys(url)) {
-        store.remove(&key).await;
-    }
+    let keys = targets.iter().flat_map(|url: &Url| visit.keys(url)).collect();
+    visit.worker().forget(keys).await;
     let settings = visit.settings();
     // Which rule a GET would have, and so the name to store it under, is not known where rules name
     // the object in several ways.
     let names_itself = visit.parts.method == Method::POST
         && visit.keys(&url).len() == 1
         && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
-    match visit.key(&url).filter(|_| names_itself) {
-        Some(key) => caching::keep_post(visit, store, &key, account, response, exchange).await,
+    match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {
+        Some((store, key)) => {
+            caching::keep_post(visit, &store, &key, account, response, exchange).await
+        }
         None => forward::hand_on(visit, account, response, status),
     }
 }

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::server::conn::{http1, http2};
+use store::Key;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::account::Observer;
+use crate::arrival::Missed;
 use crate::cache::Store;
 use crate::client_io::{ConnState, Cut, Phase};
 use crate::connection;
@@ -20,13 +22,14 @@ use crate::control::State;
 use crate::fills::Fills;
 use crate::headers::Via;
 use crate::http2::{OnWorker, builder};
+use crate::labels::ObjectLabels;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
 use crate::windows::Windows;
 
 /// Time that a connection on which nothing has come yet is given when the drain begins: its first
 /// request may be on its way, and nobody would send that again.
-const FRESH: Duration = Duration::from_secs(2);
+const FRESH: Duration = Duration::from_secs(1);
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -42,6 +45,8 @@ pub(crate) struct Shared {
     pub via: Via,
     pub pseudonym: Pseudonym,
     pub fills: Fills,
+    pub missed: Missed,
+    pub labels: Arc<ObjectLabels>,
     pub windows: Arc<Windows>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
@@ -68,7 +73,8 @@ pub(crate) struct Worker {
     pub shared: Arc<Shared>,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
-    store: Option<Store>,
+    /// `None` while it is awaited.
+    store: RefCell<Option<Option<Store>>>,
     context: RefCell<Rc<Context>>,
     connections: RefCell<HashMap<u64, Watched>>,
     next_id: Cell<u64>,
@@ -100,18 +106,13 @@ impl Drop for WatchGuard {
 }
 
 impl Worker {
-    pub fn new(
-        index: usize,
-        shared: Arc<Shared>,
-        options: Arc<Options>,
-        store: Option<Store>,
-    ) -> Rc<Worker> {
+    pub fn new(index: usize, shared: Arc<Shared>, options: Arc<Options>) -> Rc<Worker> {
         Rc::new(Worker {
             index,
             observer: shared.observer.clone(),
             upstream: Rc::new(Upstream::new(&options.upstream, shared.observer.clone())),
             shared,
-            store,
+            store: RefCell::default(),
             context: RefCell::new(Context::new(options)),
             connections: RefCell::default(),
             next_id: Cell::new(0),
@@ -125,7 +126,38 @@ impl Worker {
 
     /// The store, if there is one.
     pub fn store(&self) -> Option<Store> {
-        self.store.clone()
+        self.store.borrow().clone().flatten()
+    }
+
+    /// The store is not there yet, but may come.
+    pub fn awaits_store(&self) -> bool {
+        self.store.borrow().is_none()
+    }
+
+    /// The store has come, or turned out not to.
+    pub fn set_store(&self, store: Option<Store>) {
+        *self.store.borrow_mut() = Some(store);
+    }
+
+    /// Removes what is stored under these keys: now, or as soon as the store is there.
+    pub async fn forget(&self, mut keys: Vec<Key>) {
+        loop {
+            if let Some(store) = self.store() {
+                for key in &keys {
+                    store.remove(key).await;
+                }
+                return;
+            }
+            if !self.awaits_store() {
+                return;
+            }
+            keys = match self.shared.missed.remember(keys) {
+                Ok(()) => return,
+                Err(keys) => keys,
+            };
+            // It is just coming, or nothing more can be remembered.
+            sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// Registers a connection with the sweep. Its place in `loads` was taken at accept.

@@ -13,7 +13,9 @@ use proxy::metrics::{Event, Metrics};
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
 use proxy::upstream::{Group, Origin};
-use proxy::{CacheSetup, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup};
+use proxy::{
+    CacheSetup, CacheSource, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup,
+};
 
 use crate::client::Client;
 
@@ -147,7 +149,7 @@ impl Rig {
             }],
             workers: 2,
             observer: seen.clone(),
-            cache: Some(CacheSetup {
+            cache: CacheSource::Now(CacheSetup {
                 devices: {
                     let device = device.clone();
                     Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))]))
@@ -156,6 +158,7 @@ impl Rig {
                 opened: Box::new(|_| ()),
             }),
             admin: None,
+            accepting: Box::new(|| ()),
         };
         let thread = thread::spawn(move || proxy::run(setup).unwrap());
         Rig { address, control, seen, device, thread: Some(thread) }
