@@ -18,7 +18,7 @@ use crate::listen_addr::ListenAddr;
 use crate::rule::RequestRule;
 use crate::settings::{SETTINGS, find};
 use crate::storage;
-use crate::upstreams::Manner;
+use crate::upstreams::{Manner, wrong_servers};
 use crate::value::Value;
 
 pub mod clients;
@@ -28,7 +28,7 @@ pub mod clients;
 #[allow(missing_docs)]
 pub struct Config {
     pub listen: Vec<ListenAddr>,
-    pub reverse: Option<String>,
+    pub reverse: Option<Vec<String>>,
     pub reverse_host: HostHeader,
     pub cache: Vec<PathBuf>,
     pub cache_size: Option<u64>,
@@ -192,7 +192,7 @@ pub struct Fill {
 pub struct Site {
     pub name: Option<String>,
     pub hosts: Vec<String>,
-    pub upstream: String,
+    pub upstream: Vec<String>,
     pub host_header: HostHeader,
     pub manner: Manner,
 }
@@ -477,6 +477,7 @@ impl Checker<'_> {
         self.addresses();
         self.admin();
         self.sites();
+        self.servers();
         self.manners();
         self.rules();
         self.store();
@@ -573,6 +574,19 @@ impl Checker<'_> {
         if self.config.admin_token.is_some() && self.config.admin_token_file.is_some() {
             let text = "expected one of admin-token and admin-token-file, got both".to_owned();
             self.complain("admin-token", text);
+        }
+    }
+
+    fn servers(&mut self) {
+        if let Some(why) = self.config.reverse.as_deref().and_then(wrong_servers) {
+            self.complain("reverse", why);
+        }
+        for (site, line) in &self.file.sites {
+            // An empty list that was not given has been complained of.
+            if let Some(text) = wrong_servers(&site.upstream) {
+                let (place, key) = (Place::Line(*line), "site.upstream".to_owned());
+                self.list.push(Problem { place, key, text });
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 //! An origin server as it is written in the configuration: its URL, or a socket in the file
-//! system, and what is special about it.
+//! system, and behind it what is special about it (`http://10.0.0.1 weight=2 max-conns=100`).
 
 use std::path::PathBuf;
 
@@ -12,6 +12,12 @@ pub const EXPECTED: &str =
 pub struct Server {
     /// Where it is.
     pub place: Place,
+    /// Its share of the requests, against that of the others.
+    pub weight: u32,
+    /// It gets requests only while none of the others can.
+    pub backup: bool,
+    /// Requests that it gets at a time; `None`: any number.
+    pub max_conns: Option<u32>,
 }
 
 /// Where an origin server is.
@@ -37,7 +43,27 @@ impl Server {
     ///
     /// A sentence that follows the key in a message. It never repeats a password.
     pub fn parse(text: &str) -> Result<Server, String> {
-        Ok(Server { place: place(text)? })
+        let mut words = text.split_ascii_whitespace();
+        let place = place(words.next().unwrap_or_default())?;
+        let mut server = Server { place, weight: 1, backup: false, max_conns: None };
+        for word in words {
+            let number = |text: &str, max: u32| {
+                let digits = text.bytes().all(|b| b.is_ascii_digit());
+                let number = text.parse().ok().filter(|n| digits && (1..=max).contains(n));
+                number.ok_or_else(|| format!("expected a number from 1 to {max} in {word:?}"))
+            };
+            match word.split_once('=') {
+                Some(("weight", n)) => server.weight = number(n, 1000)?,
+                Some(("max-conns", n)) => server.max_conns = Some(number(n, 1_000_000)?),
+                None if word == "backup" => server.backup = true,
+                _ => {
+                    return Err(format!(
+                        "expected weight=N, max-conns=N or backup behind the URL, got {word:?}"
+                    ));
+                }
+            }
+        }
+        Ok(server)
     }
 }
 
@@ -87,6 +113,7 @@ fn place(text: &str) -> Result<Place, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -106,7 +133,8 @@ mod tests {
             ("unix:/run/app.sock", Place::Unix("/run/app.sock".into())),
         ];
         for (text, place) in good {
-            assert_eq!(Server::parse(text), Ok(Server { place }), "{text}");
+            let server = Server { place, weight: 1, backup: false, max_conns: None };
+            assert_eq!(Server::parse(text), Ok(server), "{text}");
         }
         let bad = [
             "",
@@ -126,10 +154,19 @@ mod tests {
             "https://a#b",
             "unix:",
             "unix:app.sock",
+            "http://a weight",
+            "http://a weight=0",
+            "http://a weight=1001",
+            "http://a backup=1",
+            "http://a max-conns=-1",
+            "http://a heavy",
+            "weight=1 http://a",
         ];
         for text in bad {
             assert!(Server::parse(text).is_err(), "{text}");
         }
+        let server = Server::parse("http://a weight=3  backup max-conns=20").unwrap();
+        assert_eq!((server.weight, server.backup, server.max_conns), (3, true, Some(20)));
         let secret = Server::parse("http://me:secret@example.com").unwrap_err();
         assert!(!secret.contains("secret"), "{secret}");
     }

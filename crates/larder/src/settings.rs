@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use proxy::upstream::{Balance, Http2};
+
 use crate::config::{Action, Config, HostHeader, LogFormat, ReadUnit, Rule, Site, WritePolicy};
 use crate::field::{Field, Take, misdeclared};
 use crate::value::{Kind, Value};
@@ -51,6 +53,16 @@ choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
 choice!(HOST_HEADER for HostHeader {
     "client" => HostHeader::Client,
     "upstream" => HostHeader::Upstream,
+});
+choice!(HTTP2 for Http2 {
+    "off" => Http2::Off,
+    "auto" => Http2::Negotiated,
+    "prior-knowledge" => Http2::PriorKnowledge,
+});
+choice!(BALANCE for Balance {
+    "round-robin" => Balance::RoundRobin,
+    "least-connections" => Balance::LeastConnections,
+    "url-hash" => Balance::UrlHash,
 });
 const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
 
@@ -124,11 +136,12 @@ const GENERAL: &[Setting] = &[
     .flag(),
     Setting::new(
         "reverse",
-        Kind::Origin,
+        Kind::List(&Kind::Origin),
         &["none"],
         |c, v| c.reverse = Take::take(v),
-        "Serve as a reverse proxy for this origin server, open to all clients, instead of as a \
-         forward proxy. Sites for single hosts are added in [[site]] tables.",
+        "Serve as a reverse proxy for this origin server, or for several of the same content \
+         (docs/upstreams.md), open to all clients, instead of as a forward proxy. Sites for single \
+         hosts are added in [[site]] tables.",
     )
     .word("none")
     .flag(),

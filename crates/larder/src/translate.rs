@@ -13,8 +13,8 @@ use proxy::keyring::{Keyring, TlsOptions};
 use proxy::options::{
     ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, UpstreamLimits,
 };
+use proxy::resolve::SystemLookup;
 use proxy::rules::Rules;
-use proxy::upstream::Http2;
 use semantics::forwarded::Field;
 use semantics::{Lifetimes, Seconds, Settings, TagFields};
 
@@ -55,17 +55,18 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
 }
 
 fn front(config: &Config) -> Result<Front, String> {
-    let general = &config.upstream.manner;
+    let general = Manner::default().over(&config.upstream.manner);
     let mut sites = Vec::new();
     for site in &config.sites {
         let name = site.called().unwrap_or_default().to_owned();
-        let upstream = group(&site.manner, general, &name, &site.upstream)?;
         let pass_host = site.host_header == HostHeader::Client;
+        let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
+        let upstream = group(&site.manner.over(&general), &name, &site.upstream, host)?;
         sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host });
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
-        let upstream = group(&Manner::default(), general, &name, upstream)?;
+        let upstream = group(&general, &name, upstream, None)?;
         let pass_host = config.reverse_host == HostHeader::Client;
         sites.push(Site { name, hosts: Vec::new(), upstream, pass_host });
     }
@@ -229,6 +230,7 @@ pub fn keyring_warnings(keyring: &Keyring) -> Vec<String> {
 
 fn upstream(config: &Config) -> UpstreamLimits {
     let upstream = &config.upstream;
+    let general = Manner::default().over(&upstream.manner);
     UpstreamLimits {
         connect_timeout: upstream.connect_timeout,
         stagger: upstream.stagger,
@@ -239,8 +241,9 @@ fn upstream(config: &Config) -> UpstreamLimits {
         idle_total: upstream.idle_total,
         idle_timeout: upstream.idle_timeout,
         dns_ttl: upstream.dns_ttl,
-        tls: Manner::default().over(&upstream.manner).tls(),
-        http2: Http2::Off,
+        lookup: Arc::new(SystemLookup),
+        tls: general.tls(),
+        http2: general.http2(),
     }
 }
 

@@ -15,7 +15,6 @@ use crate::connection::Connection;
 use crate::metrics::Event;
 use crate::outcome::{Error, Outcome};
 use crate::scheme::Scheme;
-use crate::upstream::Origin;
 use crate::welcome::{Link, TlsFacts};
 use crate::worker::Worker;
 
@@ -154,7 +153,7 @@ impl Account {
     }
 
     /// The upstream that was asked.
-    pub fn asked(&mut self, upstream: &Origin) {
+    pub fn asked(&mut self, upstream: &impl fmt::Display) {
         if self.texts.is_some() {
             self.upstream = Some(upstream.to_string());
         }

@@ -78,6 +78,9 @@ pub trait Backend: 'static {
     /// What would become of a request, and why.
     fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a>;
 
+    /// The servers of all sites, and how they are.
+    fn upstreams(&self) -> serde_json::Value;
+
     /// Purges what is asked for, under every front, durably.
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
 }
@@ -164,7 +167,7 @@ impl<B: Backend> Admin<B> {
     async fn route(&self, request: Request<Incoming>) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" => "GET, HEAD",
+            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" => "GET, HEAD",
             "/purge" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
@@ -193,6 +196,7 @@ impl<B: Backend> Admin<B> {
             }
             "/explain" => self.explain(request.uri().query()).await,
             "/purge" => self.purge(request).await,
+            "/upstreams" => json_answer(StatusCode::OK, &self.backend.upstreams()),
             _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
         }
     }
@@ -266,6 +270,7 @@ const ENDPOINTS: &str = "\
 GET  /healthz            200 while the process serves
 GET  /readyz             200 when ready for traffic, 503 while recovering or draining
 GET  /metrics            figures for Prometheus
+GET  /upstreams          the servers of all sites, and how they are (JSON)
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
                          status and answer (of an answer that the origin might give), ask=true
 POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:

@@ -69,7 +69,9 @@ impl Control {
     }
 
     /// Replaces the options: connections accepted and requests begun from now on use them.
-    pub fn reload(&self, options: Options) {
+    /// What is known of the health of servers stays.
+    pub fn reload(&self, mut options: Options) {
+        options.adopt(&self.options());
         self.state.send_modify(|state| state.options = Arc::new(options));
     }
 

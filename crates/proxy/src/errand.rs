@@ -24,17 +24,19 @@ use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
 use crate::rules::Rule;
 use crate::scheme::Scheme;
-use crate::upstream::{Failure, Origin, Outgoing, UpstreamBody};
+use crate::upstream::{Destination, Failure, Origin, Outgoing, UpstreamBody};
 use crate::worker::Worker;
 
 /// A request for an upstream.
 #[derive(Clone)]
 pub(crate) struct Errand {
-    pub origin: Arc<Origin>,
+    pub to: Destination,
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
     client: SocketAddr,
+    /// The `Host` is the server's own name.
+    own_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
     /// Where the 1xx answers go.
@@ -54,13 +56,13 @@ impl Errand {
     ) -> Errand {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
-        let origin = Errand::origin(options, target);
+        let to = Errand::destination(options, target);
         let own_host = match &options.front {
             Front::Forward => true,
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
         let host = match own_host {
-            true => Some(origin.authority()),
+            true => Some(to.first().authority()),
             // An HTTP/1.0 client may name the host in its URL alone. What it asks for is what we
             // ask for: the answer will be stored under that name.
             false if !fields.contains_key(header::HOST) => Some(target.authority()),
@@ -84,7 +86,8 @@ impl Errand {
         // An HTTP/1.0 client knows no 1xx.
         let interim = (parts.version == Version::HTTP_11).then(Arc::default);
         Errand {
-            origin,
+            to,
+            own_host,
             method: parts.method.clone(),
             headers: fields,
             uri: origin_form(target.path),
@@ -95,18 +98,18 @@ impl Errand {
         }
     }
 
-    /// The server that a request leads to.
-    pub fn origin(options: &Options, target: &Target<'_>) -> Arc<Origin> {
+    /// Where a request leads to.
+    pub fn destination(options: &Options, target: &Target<'_>) -> Destination {
         match &options.front {
             Front::Forward => {
                 let plain = Origin::plain(request::bare(target.host), target.port);
                 let UpstreamLimits { tls, http2, .. } = &options.upstream;
-                Arc::new(match target.scheme {
+                Destination::One(Arc::new(match target.scheme {
                     Scheme::Http => plain,
                     Scheme::Https => Origin { tls: Some(tls.clone()), http2: *http2, ..plain },
-                })
+                }))
             }
-            Front::Reverse(sites) => sites[target.site].upstream.first().clone(),
+            Front::Reverse(sites) => Destination::Group(sites[target.site].upstream.clone()),
         }
     }
 
@@ -121,7 +124,7 @@ impl Errand {
         let length = http_body::Body::size_hint(response.body()).exact();
         let status = response.status();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
-            let text = format!("The answer of {} cannot be passed on: {why}.", self.origin);
+            let text = format!("The answer of {} cannot be passed on: {why}.", self.to);
             return Err(Failure::Failed(Reason::BadAnswer, text));
         }
         if let Some(rule) = &self.rule {
@@ -142,8 +145,7 @@ impl Errand {
         max: u64,
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
-            let text =
-                format!("The answer of {} has more than the {max} bytes allowed.", self.origin);
+            let text = format!("The answer of {} has more than the {max} bytes allowed.", self.to);
             return Err(Failure::Failed(Reason::BadAnswer, text));
         }
         response.body_mut().limit(max);
@@ -172,11 +174,9 @@ impl Errand {
         let limits = &options.upstream;
         let Some(body) = body else {
             let again = || self.request(OutBody::Empty);
-            let again: Option<&dyn Fn() -> Request<OutBody>> =
-                if headers::is_idempotent(&self.method) { Some(&again) } else { None };
             let request = self.request(OutBody::Empty);
-            let outgoing = Outgoing { request, progress: None, again };
-            return upstream.send(&self.origin, limits, &check, outgoing).await;
+            let outgoing = Outgoing { again: Some(&again), ..self.outgoing(request) };
+            return upstream.send(&self.to, limits, &check, outgoing).await;
         };
         let expects = self.headers.contains_key(header::EXPECT);
         let chunked = http_body::Body::size_hint(&body).exact().is_none();
@@ -188,8 +188,25 @@ impl Errand {
             let value = HeaderValue::from_static("chunked");
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
-        let outgoing = Outgoing { request, progress, again: None };
-        upstream.send(&self.origin, limits, &check, outgoing).await
+        let outgoing = Outgoing { progress, ..self.outgoing(request) };
+        upstream.send(&self.to, limits, &check, outgoing).await
+    }
+
+    fn outgoing(&self, request: Request<OutBody>) -> Outgoing<'_> {
+        let several = match &self.to {
+            Destination::One(_) => None,
+            Destination::Group(group) => Some(group).filter(|group| group.servers().len() > 1),
+        };
+        Outgoing {
+            request: Some(request),
+            progress: None,
+            interim: self.interim.as_ref(),
+            again: None,
+            idempotent: headers::is_idempotent(&self.method),
+            // With one server it is there already.
+            own_host: self.own_host && several.is_some(),
+            hash: several.map_or(0, |group| group.hash(&self.named.0, &self.uri)),
+        }
     }
 
     fn request(&self, body: OutBody) -> Request<OutBody> {

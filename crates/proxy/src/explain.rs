@@ -167,7 +167,7 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     let mut told = json!({
         "request": format!("{} {url}", parts.method),
         "site": site,
-        "origin": Errand::origin(options, &case.target).to_string(),
+        "origin": Errand::destination(options, &case.target).to_string(),
         "rule": case.rule.as_ref().map(|rule| &rule.name),
         "key": { "front": site.unwrap_or("forward"), "url": name.as_str() },
         "past_the_cache": past,

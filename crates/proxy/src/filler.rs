@@ -156,7 +156,7 @@ impl Filler {
                 self.answer_condition(response, &mut ending);
             }
             Ok(response) => {
-                let (origin, status) = (&self.errand.origin, response.status().as_u16());
+                let (origin, status) = (&self.errand.to, response.status().as_u16());
                 let text = format!("{origin} answered {status}, which nobody asked for.");
                 self.fail(Failure::Failed(Error::BadAnswer, text), &mut ending);
             }
@@ -414,7 +414,7 @@ impl Filler {
                 Step::End => break,
                 Step::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
                 Step::Broken(error) => {
-                    log::debug!("{}: the body broke off: {error}", self.errand.origin);
+                    log::debug!("{}: the body broke off: {error}", self.errand.to);
                     return (End::Broken(error.reason()), Event::FillAborted);
                 }
             };

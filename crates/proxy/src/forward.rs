@@ -46,11 +46,11 @@ pub(crate) async fn ask(
     body: Option<Incoming>,
 ) -> Result<Response<UpstreamBody>, Failure> {
     let errand = visit.errand();
-    account.asked(&errand.origin);
+    account.asked(&errand.to);
     let asking = errand.run(visit.worker(), visit.options(), body);
     let response = relay(&visit.connection.state, errand.interim.as_deref(), asking).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let text = format!("{} changed the protocol, which nobody asked for.", errand.origin);
+        let text = format!("{} changed the protocol, which nobody asked for.", errand.to);
         return Err(Failure::Failed(Error::BadAnswer, text));
     }
     Ok(response)

@@ -271,7 +271,7 @@ impl GapFiller {
                         return (Window::Broken(Error::Upstream), Bytes::new());
                     }
                     Step::Broken(error) => {
-                        log::debug!("{}: a part broke off: {error}", self.parts.errand.origin);
+                        log::debug!("{}: a part broke off: {error}", self.parts.errand.to);
                         return (Window::Broken(error.reason()), Bytes::new());
                     }
                 }

@@ -36,7 +36,8 @@ impl Interim {
         on_informational(request, move |head| interim.receive(head.status(), head.headers()));
     }
 
-    fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
+    /// Takes a 1xx answer.
+    pub fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
         let mut state = self.lock();
         if status == StatusCode::CONTINUE {
             // This lets the client's body through, and hyper's server sends the 100 itself.

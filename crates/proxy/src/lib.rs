@@ -55,7 +55,7 @@ mod purger;
 mod reply;
 mod request;
 mod rescue;
-mod resolve;
+pub mod resolve;
 pub mod rules;
 mod run;
 mod scheme;

@@ -185,7 +185,7 @@ impl Filler {
         let layout = Layout { epoch: new_epoch(), length, window };
         let sparse = SparseHead { layout, head: head.clone() };
         if sink.commit_short(sparse.encode()).await {
-            log::debug!("{}: what has come of a body is kept", self.errand.origin);
+            log::debug!("{}: what has come of a body is kept", self.errand.to);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::control::Control;
 use crate::explain::{self, Question};
 use crate::metrics::Metrics;
 use crate::purger;
+use crate::upstream::figures;
 use crate::worker::Worker;
 
 /// The admin interface of a proxy.
@@ -69,6 +70,10 @@ impl Backend for Operator {
 
     fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
         Box::pin(explain::explain(&self.worker, question))
+    }
+
+    fn upstreams(&self) -> serde_json::Value {
+        figures::view(&self.control.options())
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {

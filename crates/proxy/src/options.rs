@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::access::Access;
 use crate::http2::Http2Options;
 use crate::keyring::Keyring;
+use crate::resolve::{Lookup, SystemLookup};
 use crate::rules::Rules;
 use crate::upstream::{Group, Http2, Tls, TlsOptions};
 
@@ -43,6 +44,20 @@ pub struct Options {
 }
 
 impl Options {
+    /// Takes over what is known of the servers of sites that were there before.
+    pub(crate) fn adopt(&mut self, before: &Options) {
+        let (Front::Reverse(sites), Front::Reverse(old)) = (&mut self.front, &before.front) else {
+            return;
+        };
+        for site in sites {
+            let same = old.iter().find(|old| old.name == site.name);
+            // What has just been made is ours alone.
+            if let (Some(group), Some(old)) = (Arc::get_mut(&mut site.upstream), same) {
+                group.adopt(&old.upstream);
+            }
+        }
+    }
+
     /// Options with their defaults.
     pub fn new(front: Front, access: Arc<Access>) -> Options {
         Options {
@@ -205,12 +220,15 @@ pub struct UpstreamLimits {
     /// Time an idle connection is kept. Default 30 s: less than the usual 60 s or more of servers,
     /// so that we seldom write into a connection that is being closed.
     pub idle_timeout: Duration,
-    /// Time the addresses of a name are remembered. Default 30 s.
+    /// Time the addresses of a name are remembered where their own lifetime is not known. Default
+    /// 30 s.
     pub dns_ttl: Duration,
+    /// Where names are looked up. Default: the system's resolver.
+    pub lookup: Arc<dyn Lookup>,
     /// How servers that a forward proxy's clients name by `https` URLs prove who they are. Default:
     /// by the system's authorities.
     pub tls: Tls,
-    /// Whether those servers are spoken to in HTTP/2. Default: never.
+    /// Whether those servers are spoken to in HTTP/2. Default: where both sides choose it.
     pub http2: Http2,
 }
 
@@ -226,8 +244,9 @@ impl Default for UpstreamLimits {
             idle_total: 512,
             idle_timeout: Duration::from_secs(30),
             dns_ttl: Duration::from_secs(30),
-            tls: Tls::new(TlsOptions::default(), Http2::Off),
-            http2: Http2::Off,
+            lookup: Arc::new(SystemLookup),
+            tls: Tls::new(TlsOptions::default(), Http2::default()),
+            http2: Http2::default(),
         }
     }
 }

@@ -21,6 +21,8 @@ use crate::headers::Via;
 use crate::labels::ObjectLabels;
 use crate::listener::{self, Accepted, Listener};
 use crate::operator::{AdminSetup, Operator};
+use crate::upstream::checks;
+use crate::upstream::figures::ServerFigures;
 use crate::windows::{WindowFigures, Windows};
 use crate::worker::{Shared, Worker};
 
@@ -93,6 +95,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     });
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(shared.windows.clone())));
+        admin.metrics.add_source(Box::new(ServerFigures(control.clone())));
     }
     let (peers, inboxes): (Vec<_>, Vec<_>) =
         (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
@@ -187,6 +190,9 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let inbox = spawn_local(listener::take_over(worker.clone(), inbox));
     if let Some(admin) = admin {
         Operator::start(admin, worker.clone(), control.clone())?;
+    }
+    if index == 0 {
+        spawn_local(checks::run(control.subscribe(), shared.observer.clone()));
     }
     if let Some(tell) = tell {
         tell();

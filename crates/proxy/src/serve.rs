@@ -137,9 +137,9 @@ async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
         Verdict::Allow => Ok(()),
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
         Verdict::ByAddress => {
-            let (origin, limits) = (visit.origin(), &visit.options().upstream);
+            let (to, limits) = (visit.destination(), &visit.options().upstream);
             let check = |address: SocketAddr| visit.check(address);
-            visit.worker().upstream.permitted(&origin, limits, &check).await
+            visit.worker().upstream.permitted(&to, limits, &check).await
         }
     }
 }

@@ -1,17 +1,20 @@
-//! The way to the origins: connections per worker over `hyper::client::conn`.
+//! The way to the origins: connections per worker, in HTTP/1.1 over `hyper::client::conn` and in
+//! HTTP/2 over `h2`, to one server or to whichever of a site's servers is to be asked.
 //!
 //! It promises: no connection, fresh or pooled, is used for an address that the caller's check
 //! does not permit for this very request; a request is sent twice only when the first sending
-//! cannot have had an effect (it never left, or it is idempotent, has no body, and the pooled
-//! connection turned out dead before any answer); every wait has a bound.
+//! cannot have had an effect (it never left, the origin says that it did nothing with it, or it is
+//! idempotent and has no body); every wait has a bound.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use http::header::{self, HeaderValue};
 use http::{Request, Response};
 use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
@@ -19,32 +22,71 @@ use tokio::time::timeout;
 
 use crate::access::Denial;
 use crate::account::Observer;
+use crate::interim::Interim;
 use crate::metrics::Event;
 use crate::options::UpstreamLimits;
 use crate::out_body::{OutBody, Progress};
 use crate::outcome::Error as Reason;
 use crate::resolve::Resolver;
 
+mod balance;
 mod body;
+pub(crate) mod checks;
 mod dial;
 mod failure;
+pub(crate) mod figures;
 mod group;
+mod health;
+mod http2;
 mod origin;
 mod pool;
+mod several;
 mod stream;
 mod tls;
 
+pub use balance::Balance;
 pub(crate) use body::{BodyError, UpstreamBody};
+pub use checks::HealthCheck;
 pub(crate) use failure::Failure;
-pub use group::{Group, Server};
+pub use group::{Group, GroupOptions, Next, Server};
 pub use origin::{At, Http2, Origin};
 pub use tls::{Identity, Tls, TlsOptions};
 
 use body::Lease;
-use pool::{Connection, Pool, PoolLimits};
+use dial::{Stage, in_time};
+use group::Serving;
+use pool::{Connection, Http1, Pool, PoolLimits};
 
 /// Says whether an address may be connected to for the request at hand.
 pub(crate) type Check<'a> = &'a dyn Fn(SocketAddr) -> Result<(), Denial>;
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    /// To this server.
+    One(Arc<Origin>),
+    /// To one of a site's servers.
+    Group(Arc<Group>),
+}
+
+impl Destination {
+    /// The server that stands for all.
+    pub fn first(&self) -> &Arc<Origin> {
+        match self {
+            Destination::One(origin) => origin,
+            Destination::Group(group) => group.first(),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::One(origin) => origin.fmt(f),
+            Destination::Group(group) => group.fmt(f),
+        }
+    }
+}
 
 /// The upstream connections of one worker.
 pub(crate) struct Upstream {
@@ -56,90 +98,285 @@ pub(crate) struct Upstream {
 
 /// A request, and how to make it again when that is allowed.
 pub(crate) struct Outgoing<'a> {
-    pub request: Request<OutBody>,
+    /// `None` once it has been sent.
+    pub request: Option<Request<OutBody>>,
     /// Of a request with a body.
     pub progress: Option<Rc<Progress>>,
-    /// Makes an equal request: given only for idempotent ones without body.
+    /// Where its 1xx answers go.
+    pub interim: Option<&'a Arc<Interim>>,
+    /// Makes an equal request, unless it has a body.
     pub again: Option<&'a dyn Fn() -> Request<OutBody>>,
+    /// Sent twice it does what it does once (RFC 9110 section 9.2.2).
+    pub idempotent: bool,
+    /// Its `Host` is the name of whichever server gets it.
+    pub own_host: bool,
+    /// Of its URL, for whoever balances by that.
+    pub hash: u64,
 }
+
+impl Outgoing<'_> {
+    fn next(&mut self) -> Option<Request<OutBody>> {
+        self.request.take().or_else(|| self.again.map(|again| again()))
+    }
+
+    /// It may be sent once more, though it may have had its effect.
+    fn may_repeat(&self) -> bool {
+        self.idempotent && self.again.is_some()
+    }
+}
+
+/// Why a server gave no answer.
+struct Unanswered {
+    failure: Failure,
+    /// The request had no effect there: another server may get it, whatever it does.
+    untouched: bool,
+    /// Tells of the server's health: not a connection that had been idle for too long.
+    counts: bool,
+}
+
+/// Why a connection gave no answer.
+struct Broke {
+    /// The request, when it never left.
+    unsent: Option<Request<OutBody>>,
+    /// The origin says that it did nothing with it.
+    untouched: bool,
+    /// The connection was dead.
+    dead: bool,
+    failure: Failure,
+}
+
+/// A request is sent to one server so many times at most.
+const ATTEMPTS: u32 = 3;
 
 impl Upstream {
     pub fn new(limits: &UpstreamLimits, observer: Arc<dyn Observer>) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
-        Upstream { pool: Pool::default(), resolver: Resolver::default(), builder, observer }
+        let resolver = Resolver::new(limits.lookup.clone());
+        Upstream { pool: Pool::default(), resolver, builder, observer }
     }
 
     /// Sends a request and waits for the head of the answer.
     pub async fn send(
         self: &Rc<Self>,
+        to: &Destination,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        match to {
+            Destination::One(origin) => {
+                let asked = self.ask(origin, limits, check, &mut outgoing, None).await;
+                asked.map_err(|unanswered| unanswered.failure)
+            }
+            Destination::Group(group) => self.ask_any(group, limits, check, outgoing).await,
+        }
+    }
+
+    /// Asks one server: over a connection that is there, or a new one.
+    async fn ask(
+        self: &Rc<Self>,
         origin: &Arc<Origin>,
         limits: &UpstreamLimits,
         check: Check<'_>,
-        outgoing: Outgoing<'_>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
-        let Outgoing { mut request, progress, again } = outgoing;
+        outgoing: &mut Outgoing<'_>,
+        serving: Option<&Serving>,
+    ) -> Result<Response<UpstreamBody>, Unanswered> {
         let mut may_pool = true;
-        loop {
-            let pooled = if may_pool { self.pool.take(origin, limits, check) } else { None };
-            let fresh = pooled.is_none();
-            let mut connection = match pooled {
-                Some(connection) => {
-                    self.observer.count(Event::UpstreamReused, 1);
-                    connection
+        for attempt in 1.. {
+            let had = self.connection(origin, limits, check, may_pool, serving).await;
+            let (connection, fresh) = had.map_err(|failure| {
+                // It has not left, or left for a connection that proved dead.
+                let untouched = outgoing.request.is_some();
+                Unanswered { failure, untouched, counts: true }
+            })?;
+            let Some(mut request) = outgoing.next() else { break };
+            if outgoing.own_host
+                && let Ok(host) = HeaderValue::try_from(origin.authority())
+            {
+                request.headers_mut().insert(header::HOST, host);
+            }
+            let asked = match connection {
+                Connection::Http1(connection) => {
+                    may_pool = false;
+                    self.ask_http1(origin, connection, limits, request, outgoing).await
                 }
-                None => self.connect(origin, limits, check).await?,
-            };
-            let sending = connection.sender.try_send_request(request);
-            let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
-            let Some(sent) = sent else { return Err(no_head(origin, limits)) };
-            let mut error = match sent {
-                Ok(response) => {
-                    let (upstream, origin) = (self.clone(), origin.clone());
-                    let limits_of_pool = PoolLimits::of(limits);
-                    return Ok(response.map(|incoming| {
-                        let lease = Lease {
-                            upstream,
-                            origin,
-                            connection,
-                            progress,
-                            limits: limits_of_pool,
-                        };
-                        UpstreamBody::new(incoming, lease, limits.body_timeout)
-                    }));
+                Connection::Http2(connection) => {
+                    ask_http2(origin, connection, limits, request, outgoing).await
                 }
-                Err(error) => error,
             };
-            may_pool = false;
-            match (error.take_message(), again) {
-                (Some(unsent), _) if !fresh => request = unsent,
-                (None, Some(again)) if !fresh && is_dead(error.error()) => request = again(),
-                _ => return Err(no_answer(origin, error.error())),
+            let broke = match asked {
+                Ok(response) => return Ok(response),
+                Err(broke) => broke,
+            };
+            let unsent = broke.unsent.is_some();
+            outgoing.request = broke.unsent;
+            let again = attempt < ATTEMPTS
+                && match () {
+                    () if unsent => !fresh,
+                    () if broke.untouched => outgoing.again.is_some(),
+                    () => broke.dead && !fresh && outgoing.may_repeat(),
+                };
+            if !again {
+                let untouched = unsent || (broke.untouched && outgoing.again.is_some());
+                let counts = fresh || !broke.dead;
+                return Err(Unanswered { failure: broke.failure, untouched, counts });
             }
             self.observer.count(Event::UpstreamRetried, 1);
         }
+        let text = format!("The request for {origin} cannot be sent once more.");
+        let failure = Failure::Failed(Reason::Internal, text);
+        Err(Unanswered { failure, untouched: false, counts: false })
+    }
+
+    /// A connection, and whether it was made for this request.
+    async fn connection(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        may_pool: bool,
+        serving: Option<&Serving>,
+    ) -> Result<(Connection, bool), Failure> {
+        let current = may_pool.then(|| self.resolver.current(origin, limits.dns_ttl)).flatten();
+        let take = || {
+            let taken = self.pool.take(origin, limits, check, current.as_deref())?;
+            self.observer.count(Event::UpstreamReused, 1);
+            Some((taken, false))
+        };
+        if may_pool {
+            if let Some(taken) = take() {
+                return Ok(taken);
+            }
+            if origin.may_be_http2()
+                && self.pool.wait(origin).await
+                && let Some(taken) = take()
+            {
+                return Ok(taken);
+            }
+        }
+        let began = Instant::now();
+        let made = match origin.may_be_http2() {
+            true => {
+                let _opening = self.pool.open(origin);
+                self.connect(origin, limits, check).await
+            }
+            false => self.connect(origin, limits, check).await,
+        };
+        if let (Some(serving), Ok(_)) = (serving, &made) {
+            serving.connected(began.elapsed());
+        }
+        made.map(|made| (made, true))
+    }
+
+    async fn connect(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<Connection, Failure> {
+        let stage = Cell::new(Stage::Resolving);
+        let (stream, address) =
+            in_time(origin, limits, &stage, self.open(origin, limits, check, &stage)).await?;
+        let broken = |e: &dyn fmt::Display| {
+            Failure::Failed(Reason::Connect, format!("The connection to {origin} broke: {e}."))
+        };
+        if origin.http2 == Http2::PriorKnowledge || stream.chose_http2() {
+            let shared = http2::Http2::handshake(stream, address, limits.head_bytes)
+                .await
+                .map_err(|e| broken(&e))?;
+            self.pool.share(origin, shared.clone());
+            return Ok(Connection::Http2(shared));
+        }
+        if origin.may_be_http2() {
+            self.pool.is_http1(origin);
+        }
+        let (sender, connection) =
+            self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
+        // An error of the connection reaches whoever waits for its answer.
+        let task = tokio::task::spawn_local(async move { drop(connection.await) }).abort_handle();
+        Ok(Connection::Http1(Http1 { sender, address, task }))
+    }
+
+    async fn ask_http1(
+        self: &Rc<Self>,
+        origin: &Arc<Origin>,
+        mut connection: Http1,
+        limits: &UpstreamLimits,
+        request: Request<OutBody>,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, Broke> {
+        let sending = connection.sender.try_send_request(request);
+        let progress = &outgoing.progress;
+        let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
+        let mut error = match sent {
+            None => return Err(Broke::late(origin, limits)),
+            Some(Err(error)) => error,
+            Some(Ok(response)) => {
+                return Ok(response.map(|incoming| {
+                    let lease = Lease {
+                        upstream: self.clone(),
+                        origin: origin.clone(),
+                        connection,
+                        progress: progress.clone(),
+                        limits: PoolLimits::of(limits),
+                    };
+                    UpstreamBody::http1(incoming, lease, limits.body_timeout)
+                }));
+            }
+        };
+        Err(Broke {
+            unsent: error.take_message(),
+            untouched: false,
+            dead: is_dead(error.error()),
+            failure: no_answer(origin, error.error(), error.error().is_parse()),
+        })
     }
 
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
     }
+}
 
-    async fn connect(
-        &self,
-        origin: &Origin,
-        limits: &UpstreamLimits,
-        check: Check<'_>,
-    ) -> Result<Connection, Failure> {
-        let (stream, address) = self.open(origin, limits, check).await?;
-        let broken = |e: &dyn fmt::Display| {
-            Failure::Failed(Reason::Connect, format!("The connection to {origin} broke: {e}."))
-        };
-        let (sender, connection) =
-            self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
-        // An error of the connection reaches whoever waits for its answer.
-        let task = tokio::task::spawn_local(async move { drop(connection.await) });
-        Ok(Connection { sender, address, task: task.abort_handle() })
+async fn ask_http2(
+    origin: &Origin,
+    connection: Rc<http2::Http2>,
+    limits: &UpstreamLimits,
+    request: Request<OutBody>,
+    outgoing: &Outgoing<'_>,
+) -> Result<Response<UpstreamBody>, Broke> {
+    let sending = connection.send(request, origin.scheme(), outgoing.interim);
+    let progress = outgoing.progress.as_deref();
+    match wait_for_head(limits.head_timeout, progress, sending).await {
+        None => {
+            // Whether it is this answer that hangs or the connection, nobody knows.
+            connection.retire();
+            Err(Broke::late(origin, limits))
+        }
+        Some(Ok(response)) => {
+            let (parts, (body, stream)) = response.into_parts();
+            let incoming = http2::Incoming::new(body, &parts.headers);
+            let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
+            Ok(Response::from_parts(parts, body))
+        }
+        Some(Err(http2::Broke { unsent, untouched, dead, error })) => {
+            if dead {
+                connection.retire();
+            }
+            let failure = no_answer(origin, &error, error.is_library());
+            Err(Broke { unsent, untouched, dead, failure })
+        }
+    }
+}
+
+impl Broke {
+    /// The answer did not come in time.
+    fn late(origin: &Origin, limits: &UpstreamLimits) -> Broke {
+        let seconds = limits.head_timeout.as_secs_f32();
+        let text = format!("{origin} was asked but sent no answer within {seconds} s.");
+        let failure = Failure::Failed(Reason::UpstreamTimeout, text);
+        Broke { unsent: None, untouched: false, dead: false, failure }
     }
 }
 
@@ -159,12 +396,6 @@ async fn wait_for_head<T>(
             return None;
         }
     }
-}
-
-fn no_head(origin: &Origin, limits: &UpstreamLimits) -> Failure {
-    let seconds = limits.head_timeout.as_secs_f32();
-    let text = format!("{origin} was asked but sent no answer within {seconds} s.");
-    Failure::Failed(Reason::UpstreamTimeout, text)
 }
 
 /// True when a pooled connection was closed by the peer before it sent anything.
@@ -190,8 +421,13 @@ fn is_dead(error: &hyper::Error) -> bool {
     false
 }
 
-fn no_answer(origin: &Origin, error: &hyper::Error) -> Failure {
-    if error.is_parse() {
+/// `is_wrong`: what came is no HTTP.
+fn no_answer<E: std::error::Error + 'static>(
+    origin: &Origin,
+    error: &E,
+    is_wrong: bool,
+) -> Failure {
+    if is_wrong {
         let text = format!("The answer of {origin} is not valid HTTP: {error}.");
         Failure::Failed(Reason::BadAnswer, text)
     } else {

@@ -15,7 +15,7 @@ use crate::errand::Errand;
 use crate::options::{Front, Options};
 use crate::request::Target;
 use crate::rules::Rule;
-use crate::upstream::Origin;
+use crate::upstream::Destination;
 use crate::worker::{Context, Worker};
 
 /// See the module.
@@ -72,9 +72,9 @@ impl<'a> Visit<'a> {
         names.iter().filter_map(|name| cache::primary_key(self.site(), name)).collect()
     }
 
-    /// The server that this request leads to.
-    pub fn origin(&self) -> Arc<Origin> {
-        Errand::origin(self.options(), &self.target)
+    /// Where this request leads to.
+    pub fn destination(&self) -> Destination {
+        Errand::destination(self.options(), &self.target)
     }
 
     /// The request for the origin.
@@ -118,8 +118,8 @@ pub(crate) fn site<'a>(options: &'a Options, target: &Target<'_>) -> Option<&'a 
 pub(crate) fn url(options: &Options, target: &Target<'_>) -> Option<Url> {
     let Target { scheme, host, path, .. } = target;
     if host.is_empty() {
-        let origin = Errand::origin(options, target);
-        return Url::new(scheme.name(), &origin.to_string(), path).ok();
+        let to = Errand::destination(options, target);
+        return Url::new(scheme.name(), &to.first().to_string(), path).ok();
     }
     Url::new(scheme.name(), &target.authority(), path).ok()
 }

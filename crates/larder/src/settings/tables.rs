@@ -23,10 +23,11 @@ const SITE_ITSELF: &[SiteField] = &[
     .required(),
     SiteField::new(
         "upstream",
-        Kind::Origin,
+        Kind::List(&Kind::Origin),
         &[],
         |s, v| s.upstream = Take::take(v),
-        "The site's origin server.",
+        "The site's origin server, or several of the same content: each a URL, and behind it \
+         weight=N, max-conns=N or backup where wanted (docs/upstreams.md).",
     )
     .required(),
     SiteField::new(

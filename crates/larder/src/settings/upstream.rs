@@ -1,8 +1,9 @@
 //! The keys about origin servers: those of `[upstream]`, and those that a `[[site]]` may have
 //! otherwise for its own.
 
-use super::{K, M, Setting, SiteField, TIMEOUT, hours, ms};
+use super::{BALANCE, HTTP2, K, M, Setting, SiteField, TIMEOUT, hours, ms};
 use crate::field::Take;
+use crate::upstreams::NEXT;
 use crate::value::Kind;
 
 /// The connections to origin servers, of one pool for all sites.
@@ -83,14 +84,17 @@ pub(super) const POOL: &[Setting] = &[
 
 /// Declares keys that `[upstream]` has for all origin servers and a site for its own.
 macro_rules! manner {
-    ($($field:ident $key:literal $kind:expr, $default:literal $(or $word:literal)?, $text:expr;)*)
-    => {
+    ($(
+        $field:ident $key:literal $kind:expr,
+            $($default:literal)|* $(or $word:literal)?,
+            $text:expr;
+    )*) => {
         /// What holds for all origin servers.
         pub(super) const FOR_ALL: &[Setting] = &[$(
             Setting::new(
                 concat!("upstream.", $key),
                 $kind,
-                &[$default],
+                &[$($default),*],
                 |c, v| c.upstream.manner.$field = Take::take(v),
                 $text,
             )
@@ -113,6 +117,9 @@ macro_rules! manner {
 }
 
 manner! {
+    http2 "http2" HTTP2, "auto",
+        "Whether origin servers are spoken to in HTTP/2: never (\"off\"), where both sides choose \
+         it within TLS (\"auto\"), or always, without TLS, too (\"prior-knowledge\").";
     tls_ca "tls-ca" Kind::Path, "system" or "system",
         "PEM file with the authorities that may vouch for origin servers; \"system\": those that \
          the system believes.";
@@ -127,4 +134,31 @@ manner! {
     tls_verify "tls-verify" Kind::Bool, "true",
         "Whether an origin server must prove by its certificate that it is who it should be. \
          Without, anybody on the way can answer in its place, and the answer is stored.";
+    balance "balance" BALANCE, "round-robin",
+        "How requests are spread over several origin servers: one after another, to the one with \
+         the fewest requests under way, or by the URL.";
+    max_fails "max-fails" Kind::Int(0, 1_000_000), "3",
+        "So many failures in a row take one of several origin servers out of use; 0: none does.";
+    fail_timeout "fail-timeout" TIMEOUT, "10s",
+        "How long a server that failed is out of use; then one request tries it out.";
+    next_upstream "next-upstream" Kind::List(&Kind::OneOf(NEXT)), "error" | "timeout",
+        "What makes a request go to the next origin server, while its client has got nothing. What \
+         may have had an effect goes on only when it is idempotent and has no body. The statuses \
+         count as failures of the server, too.";
+    next_upstream_tries "next-upstream-tries" Kind::Int(1, 64), "3",
+        "Origin servers that one request is sent to at most.";
+    check_path "check-path" Kind::Text("a path"), "none" or "none",
+        "What origin servers are asked for from time to time, to take those out of use that do not \
+         answer well; \"none\": they are not.";
+    check_interval "check-interval" TIMEOUT, "5s",
+        "Time between two such checks of one server.";
+    check_timeout "check-timeout" TIMEOUT, "2s",
+        "Time that the answer to a check may take, and the connection before it.";
+    check_status "check-status" Kind::List(&Kind::Text("a status such as 200, 200-299 or 2xx")),
+        "2xx" | "3xx",
+        "Statuses that say that a server is well.";
+    check_rise "check-rise" Kind::Int(1, 1000), "2",
+        "So many good checks in a row bring a server back.";
+    check_fall "check-fall" Kind::Int(1, 1000), "3",
+        "So many bad checks in a row take a server out of use.";
 }

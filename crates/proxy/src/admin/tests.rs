@@ -40,6 +40,10 @@ impl Backend for Rc<Shelf> {
         })
     }
 
+    fn upstreams(&self) -> serde_json::Value {
+        serde_json::json!({ "sites": [] })
+    }
+
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
         Box::pin(async move {
             tokio::task::yield_now().await;

@@ -12,9 +12,10 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
-use super::Upstream;
+use super::group::Serving;
 use super::origin::Origin;
-use super::pool::{Connection, PoolLimits};
+use super::pool::{Http1, PoolLimits};
+use super::{Upstream, http2};
 use crate::out_body::Progress;
 use crate::outcome::Error as Reason;
 
@@ -22,16 +23,24 @@ use crate::outcome::Error as Reason;
 pub(super) struct Lease {
     pub upstream: Rc<Upstream>,
     pub origin: Arc<Origin>,
-    pub connection: Connection,
+    pub connection: Http1,
     pub progress: Option<Rc<Progress>>,
     pub limits: PoolLimits,
 }
 
-/// The body of an upstream's answer. Read to its clean end it gives its connection back to the
-/// pool; dropped before, it closes it.
+/// What is read, and what it holds on to meanwhile.
+enum Source {
+    Http1(Incoming, Option<Lease>),
+    Http2(Box<http2::Incoming>, Option<http2::Stream>),
+}
+
+/// The body of an upstream's answer. In HTTP/1.1: read to its clean end it gives its connection
+/// back to the pool; dropped before, it closes it. In HTTP/2: dropped before its end it takes the
+/// request back.
 pub(crate) struct UpstreamBody {
-    incoming: Incoming,
-    lease: Option<Lease>,
+    source: Source,
+    /// The server's request in its books, if it is one of several.
+    serving: Option<Serving>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
@@ -40,15 +49,8 @@ pub(crate) struct UpstreamBody {
 }
 
 impl UpstreamBody {
-    pub(super) fn new(incoming: Incoming, lease: Lease, silence: Duration) -> UpstreamBody {
-        let mut body = UpstreamBody {
-            incoming,
-            lease: Some(lease),
-            silence,
-            timer: None,
-            armed: false,
-            allowance: None,
-        };
+    pub(super) fn http1(incoming: Incoming, lease: Lease, silence: Duration) -> UpstreamBody {
+        let mut body = UpstreamBody::of(Source::Http1(incoming, Some(lease)), silence);
         body.give_back_at_end();
         body
     }
@@ -67,17 +69,65 @@ impl UpstreamBody {
         left.is_some()
     }
 
+    pub(super) fn http2(
+        incoming: http2::Incoming,
+        stream: http2::Stream,
+        silence: Duration,
+    ) -> UpstreamBody {
+        UpstreamBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
+    }
+
+    fn of(source: Source, silence: Duration) -> UpstreamBody {
+        UpstreamBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
+    }
+
+    /// The answer is one of a server whose requests are counted until they end.
+    pub(super) fn served_by(mut self, serving: Serving) -> UpstreamBody {
+        if !self.is_end_stream() {
+            self.serving = Some(serving);
+        }
+        self
+    }
+
     fn give_back_at_end(&mut self) {
-        if self.incoming.is_end_stream() {
+        if self.is_end_stream() {
             self.give_back();
         }
     }
 
+    /// The body has come to its clean end.
     fn give_back(&mut self) {
-        if let Some(Lease { upstream, origin, connection, progress, limits }) = self.lease.take()
-            && progress.is_none_or(|progress| progress.ended())
-        {
-            upstream.pool.put(origin, connection, limits);
+        self.serving = None;
+        match &mut self.source {
+            Source::Http1(_, lease) => {
+                if let Some(Lease { upstream, origin, connection, progress, limits }) = lease.take()
+                    && progress.is_none_or(|progress| progress.ended())
+                {
+                    upstream.pool.put(origin, connection, limits);
+                }
+            }
+            Source::Http2(_, stream) => *stream = None,
+        }
+    }
+
+    /// The body broke off.
+    fn give_up(&mut self) {
+        self.serving = None;
+        match &mut self.source {
+            Source::Http1(_, lease) => *lease = None,
+            Source::Http2(_, stream) => *stream = None,
+        }
+    }
+
+    fn poll_source(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.source {
+            Source::Http1(incoming, _) => {
+                Pin::new(incoming).poll_frame(cx).map_err(BodyError::Broken)
+            }
+            Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
         }
     }
 
@@ -97,6 +147,8 @@ impl UpstreamBody {
 pub(crate) enum BodyError {
     /// Closed, reset, or not what the framing promised.
     Broken(hyper::Error),
+    /// The same in HTTP/2.
+    Reset(h2::Error),
     /// Silent for longer than [`UpstreamLimits::body_timeout`].
     ///
     /// [`UpstreamLimits::body_timeout`]: crate::options::UpstreamLimits::body_timeout
@@ -109,6 +161,7 @@ impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BodyError::Broken(error) => error.fmt(f),
+            BodyError::Reset(error) => error.fmt(f),
             BodyError::Silent => f.write_str("no byte within the time allowed"),
             BodyError::TooLong => f.write_str("more bytes than a rule permits"),
         }
@@ -121,7 +174,7 @@ impl BodyError {
     /// The reason for the outcome.
     pub fn reason(&self) -> Reason {
         match self {
-            BodyError::Broken(_) => Reason::Upstream,
+            BodyError::Broken(_) | BodyError::Reset(_) => Reason::Upstream,
             BodyError::Silent => Reason::UpstreamTimeout,
             BodyError::TooLong => Reason::BadAnswer,
         }
@@ -137,19 +190,19 @@ impl Body for UpstreamBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        match Pin::new(&mut this.incoming).poll_frame(cx) {
+        match this.poll_source(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 this.armed = false;
                 if !this.spend(&frame) {
-                    this.lease = None;
+                    this.give_up();
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
                 }
                 this.give_back_at_end();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                this.lease = None;
-                Poll::Ready(Some(Err(BodyError::Broken(error))))
+                this.give_up();
+                Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
                 this.give_back();
@@ -157,7 +210,7 @@ impl Body for UpstreamBody {
             }
             Poll::Pending => match this.poll_silence(cx) {
                 Poll::Ready(()) => {
-                    this.lease = None;
+                    this.give_up();
                     Poll::Ready(Some(Err(BodyError::Silent)))
                 }
                 Poll::Pending => Poll::Pending,
@@ -166,10 +219,18 @@ impl Body for UpstreamBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.source {
+            Source::Http1(incoming, _) => incoming.is_end_stream(),
+            Source::Http2(incoming, _) => incoming.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match &self.source {
+            Source::Http1(incoming, _) => incoming.size_hint(),
+            Source::Http2(incoming, _) => {
+                incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+        }
     }
 }

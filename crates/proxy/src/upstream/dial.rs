@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::origin::{At, Origin};
 use super::stream::Stream;
 use super::tls::{self, Tls};
-use super::{Check, Upstream};
+use super::{Check, Destination, Upstream};
 use crate::metrics::Event;
 use crate::options::UpstreamLimits;
 use crate::outcome::Error as Reason;
@@ -52,24 +52,21 @@ impl Upstream {
         origin: &Origin,
         limits: &UpstreamLimits,
         check: Check<'_>,
+        stage: &Cell<Stage>,
     ) -> Result<(Stream, Option<IpAddr>), Failure> {
-        let stage = Cell::new(Stage::Resolving);
-        let opening = async {
-            let (host, port) = match &origin.at {
-                At::Tcp(host, port) => (host, *port),
-                At::Unix(path) => return self.open_socket(origin, path).await,
-            };
-            let (stream, ip) = self.dial_any(origin, (host, port), limits, check, &stage).await?;
-            let stream = match &origin.tls {
-                None => Stream::Tcp(stream),
-                Some(settings) => {
-                    stage.set(Stage::Handshake);
-                    secure(origin, host, settings, stream).await?
-                }
-            };
-            Ok((stream, Some(ip)))
+        let (host, port) = match &origin.at {
+            At::Tcp(host, port) => (host, *port),
+            At::Unix(path) => return self.open_socket(origin, path).await,
         };
-        in_time(origin, limits, &stage, opening).await
+        let (stream, ip) = self.dial_any(origin, (host, port), limits, check, stage).await?;
+        let stream = match &origin.tls {
+            None => Stream::Tcp(stream),
+            Some(settings) => {
+                stage.set(Stage::Handshake);
+                secure(origin, host, settings, stream).await?
+            }
+        };
+        Ok((stream, Some(ip)))
     }
 
     async fn open_socket(
@@ -90,6 +87,7 @@ impl Upstream {
         check: Check<'_>,
         stage: &Cell<Stage>,
     ) -> Result<(TcpStream, IpAddr), Failure> {
+        stage.set(Stage::Resolving);
         let permitted = self.addresses(host, port, limits, check).await?;
         stage.set(Stage::Connecting);
         let connected = race(&permitted, limits.stagger).await;
@@ -101,8 +99,28 @@ impl Upstream {
         Ok((stream, address))
     }
 
-    /// Whether the check permits any address of the origin.
+    /// Whether the check permits any address of any server that may be asked.
     pub async fn permitted(
+        &self,
+        to: &Destination,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<(), Failure> {
+        let group = match to {
+            Destination::One(origin) => return self.permitted_at(origin, limits, check).await,
+            Destination::Group(group) => group,
+        };
+        let mut last = Ok(());
+        for server in group.servers() {
+            last = self.permitted_at(&server.origin, limits, check).await;
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    async fn permitted_at(
         &self,
         origin: &Origin,
         limits: &UpstreamLimits,

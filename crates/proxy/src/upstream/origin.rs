@@ -60,6 +60,15 @@ impl Origin {
             _ => text,
         }
     }
+
+    /// May be in HTTP/2, so that requests may share one connection.
+    pub(crate) fn may_be_http2(&self) -> bool {
+        match self.http2 {
+            Http2::Off => false,
+            Http2::Negotiated => self.tls.is_some(),
+            Http2::PriorKnowledge => true,
+        }
+    }
 }
 
 impl fmt::Display for Origin {

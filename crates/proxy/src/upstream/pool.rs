@@ -1,4 +1,5 @@
-//! The connections to origins that wait for their next request, per worker.
+//! The connections to origins that further requests may use, per worker: idle ones in HTTP/1.1,
+//! each for one request at a time, and those in HTTP/2, which requests share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -8,9 +9,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::client::conn::http1::SendRequest;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::Check;
+use super::http2::Http2;
 use super::origin::{At, Origin};
 use crate::options::UpstreamLimits;
 use crate::out_body::OutBody;
@@ -18,12 +21,23 @@ use crate::out_body::OutBody;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Pool {
-    idle: RefCell<HashMap<Arc<Origin>, Vec<Idle>>>,
+    slots: RefCell<HashMap<Arc<Origin>, Slot>>,
     count: Rc<Cell<usize>>,
 }
 
+/// The connections to one origin.
+#[derive(Default)]
+struct Slot {
+    idle: Vec<Idle>,
+    shared: Vec<Rc<Http2>>,
+    /// A connection that requests may share is being opened: others wait for it.
+    opening: Option<Rc<Notify>>,
+    /// It chose HTTP/1.1: nobody need wait for a connection to share.
+    is_http1: bool,
+}
+
 struct Idle {
-    connection: Connection,
+    connection: Http1,
     since: Instant,
     _counted: Counted,
 }
@@ -44,15 +58,21 @@ impl Drop for Counted {
     }
 }
 
-/// One connection: dropped, it is closed.
-pub(super) struct Connection {
+/// A connection that is ready for a request.
+pub(super) enum Connection {
+    Http1(Http1),
+    Http2(Rc<Http2>),
+}
+
+/// One connection in HTTP/1.1: dropped, it is closed.
+pub(super) struct Http1 {
     pub sender: SendRequest<OutBody>,
     /// The other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     pub task: AbortHandle,
 }
 
-impl Drop for Connection {
+impl Drop for Http1 {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -72,7 +92,7 @@ impl PoolLimits {
 }
 
 /// Whether a connection to `address` may be used for the request that `check` is about.
-pub(super) fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>) -> bool {
+fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>) -> bool {
     match (&origin.at, address) {
         (At::Tcp(_, port), Some(ip)) => check(SocketAddr::new(ip, *port)).is_ok(),
         (At::Unix(_), _) => true,
@@ -80,55 +100,119 @@ pub(super) fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>
     }
 }
 
+/// Lets the others go on when a connection was opened, or could not be.
+pub(super) struct Opening<'a> {
+    pool: &'a Pool,
+    origin: &'a Origin,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut slots = self.pool.slots.borrow_mut();
+        let waiting = slots.get_mut(self.origin).and_then(|slot| slot.opening.take());
+        if let Some(waiting) = waiting {
+            waiting.notify_waiters();
+        }
+    }
+}
+
 impl Pool {
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
-        let mut idle = self.idle.borrow_mut();
+        let mut slots = self.slots.borrow_mut();
         let now = Instant::now();
-        idle.retain(|_, list| {
-            list.retain(|idle| {
-                !idle.connection.sender.is_closed()
-                    && now.duration_since(idle.since) < limits.idle_timeout
-            });
-            !list.is_empty()
+        let young = |since: Instant| now.duration_since(since) < limits.idle_timeout;
+        slots.retain(|_, slot| {
+            slot.idle.retain(|idle| !idle.connection.sender.is_closed() && young(idle.since));
+            slot.shared.retain(|shared| shared.is_open() && shared.idle_since().is_none_or(young));
+            !slot.idle.is_empty() || !slot.shared.is_empty() || slot.opening.is_some()
         });
     }
 
-    /// A connection that can be used at once.
+    /// A connection that can be used at once. `current`: the addresses that the origin's name has
+    /// now; connections to others are given up.
     pub fn take(
         &self,
         origin: &Origin,
         limits: &UpstreamLimits,
         check: Check<'_>,
+        current: Option<&[IpAddr]>,
     ) -> Option<Connection> {
-        let mut idle = self.idle.borrow_mut();
-        let list = idle.get_mut(origin)?;
+        let leads_there = |address: Option<IpAddr>| match (current, address) {
+            (Some(current), Some(address)) => current.contains(&address.to_canonical()),
+            _ => true,
+        };
+        let mut slots = self.slots.borrow_mut();
+        let Slot { idle, shared, .. } = slots.get_mut(origin)?;
+        shared.retain(|shared| {
+            if !leads_there(shared.address) {
+                shared.retire();
+            }
+            shared.is_open()
+        });
+        let fits =
+            |shared: &&Rc<Http2>| shared.has_room() && may_use(origin, shared.address, check);
+        if let Some(shared) = shared.iter().find(fits) {
+            return Some(Connection::Http2(shared.clone()));
+        }
         let now = Instant::now();
-        let mut i = list.len();
+        let mut i = idle.len();
         while i > 0 {
             i -= 1;
-            let connection = &list[i].connection;
+            let connection = &idle[i].connection;
             if connection.sender.is_closed()
-                || now.duration_since(list[i].since) >= limits.idle_timeout
+                || now.duration_since(idle[i].since) >= limits.idle_timeout
+                || !leads_there(connection.address)
             {
-                list.swap_remove(i);
+                idle.swap_remove(i);
             } else if connection.sender.is_ready() && may_use(origin, connection.address, check) {
-                return Some(list.swap_remove(i).connection);
+                return Some(Connection::Http1(idle.swap_remove(i).connection));
             }
         }
         None
     }
 
     /// Keeps a connection, if there is room.
-    pub fn put(&self, origin: Arc<Origin>, connection: Connection, limits: PoolLimits) {
+    pub fn put(&self, origin: Arc<Origin>, connection: Http1, limits: PoolLimits) {
         if connection.sender.is_closed() {
             return;
         }
-        let mut idle = self.idle.borrow_mut();
-        let list = idle.entry(origin).or_default();
+        let mut slots = self.slots.borrow_mut();
+        let list = &mut slots.entry(origin).or_default().idle;
         if list.len() < limits.per_origin && self.count.get() < limits.total {
             let counted = Counted::new(&self.count);
             list.push(Idle { connection, since: Instant::now(), _counted: counted });
         }
+    }
+
+    /// Keeps a connection that further requests share from now on.
+    pub fn share(&self, origin: &Arc<Origin>, connection: Rc<Http2>) {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.entry(origin.clone()).or_default();
+        slot.is_http1 = false;
+        slot.shared.push(connection);
+    }
+
+    /// The origin chose HTTP/1.1.
+    pub fn is_http1(&self, origin: &Arc<Origin>) {
+        self.slots.borrow_mut().entry(origin.clone()).or_default().is_http1 = true;
+    }
+
+    /// Waits while another request opens a connection that may be shared. False when none does.
+    pub async fn wait(&self, origin: &Origin) -> bool {
+        let opening = {
+            let slots = self.slots.borrow();
+            slots.get(origin).filter(|slot| !slot.is_http1).and_then(|slot| slot.opening.clone())
+        };
+        let Some(opening) = opening else { return false };
+        opening.notified().await;
+        true
+    }
+
+    /// Says to others that a connection is being opened, until the return value is dropped.
+    pub fn open<'a>(&'a self, origin: &'a Arc<Origin>) -> Opening<'a> {
+        let mut slots = self.slots.borrow_mut();
+        slots.entry(origin.clone()).or_default().opening.get_or_insert_default();
+        Opening { pool: self, origin }
     }
 }

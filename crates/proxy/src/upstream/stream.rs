@@ -15,6 +15,17 @@ pub(super) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// True when both sides chose HTTP/2 within TLS.
+    pub fn chose_http2(&self) -> bool {
+        let chosen = match self {
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+        };
+        chosen == Some(b"h2")
+    }
+}
+
 /// Calls the same method of whichever stream it is.
 macro_rules! each {
     ($self:ident, $stream:ident => $call:expr) => {

@@ -123,6 +123,11 @@ impl Rig {
         Rig::start(options, empty_cache(), MEMORY)
     }
 
+    /// The same, which sends the client's `Host` or the server's own.
+    pub fn reverse_as(group: Group, pass_host: bool) -> Rig {
+        Rig::start(options_to(group, pass_host), empty_cache(), MEMORY)
+    }
+
     /// The same on a cache that is already there.
     pub fn reverse_on(upstream: SocketAddr, device: MemoryDevice) -> Rig {
         Rig::start(reverse_options(upstream, true), device, MEMORY)

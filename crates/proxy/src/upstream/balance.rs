@@ -1,0 +1,167 @@
+//! Which of several servers gets the next request.
+//!
+//! Servers are numbered below 64, and sets of them are bits. Everything here is arithmetic: who is
+//! in use and who has room is decided before.
+
+use std::sync::{Mutex, PoisonError};
+
+/// How requests are spread over the servers of a site, each in proportion to its weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// One after another, those of a server not in a row (nginx's smooth weighted round-robin).
+    #[default]
+    RoundRobin,
+    /// To the server with the fewest requests under way, for its weight.
+    LeastConnections,
+    /// By the URL, so that each server gets its own share of the objects and a server that comes or
+    /// goes moves no others (rendezvous hashing): for servers that are caches themselves.
+    UrlHash,
+}
+
+/// The numbers of a set.
+pub(super) fn members(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(first)
+    })
+}
+
+/// Whose turn it is.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<Vec<i64>>);
+
+impl Turns {
+    /// The next one of `set`, which is not empty.
+    pub fn next(&self, set: u64, weight: impl Fn(usize) -> u32) -> usize {
+        let mut credit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = 64 - set.leading_zeros() as usize;
+        if credit.len() < last {
+            credit.resize(last, 0);
+        }
+        let mut sum = 0;
+        let mut best = set.trailing_zeros() as usize;
+        for at in members(set) {
+            let weight = i64::from(weight(at));
+            sum += weight;
+            credit[at] += weight;
+            if credit[at] > credit[best] {
+                best = at;
+            }
+        }
+        credit[best] -= sum;
+        best
+    }
+}
+
+/// Those of `set` with the least load for their weight.
+pub(super) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize) -> u32) -> u64 {
+    let mut chosen: Option<(usize, u64)> = None;
+    for at in members(set) {
+        let against = |other: usize| {
+            let ours = u64::from(load(at)) * u64::from(weight(other));
+            ours.cmp(&(u64::from(load(other)) * u64::from(weight(at))))
+        };
+        chosen = Some(match chosen {
+            None => (at, 1 << at),
+            Some((best, all)) => match against(best) {
+                std::cmp::Ordering::Less => (at, 1 << at),
+                std::cmp::Ordering::Equal => (best, all | 1 << at),
+                std::cmp::Ordering::Greater => (best, all),
+            },
+        });
+    }
+    chosen.map_or(0, |(_, all)| all)
+}
+
+/// The one of `set` that a hash belongs to: each server draws a lot from the hash and its own seed,
+/// and the lots of a heavier one are better in proportion.
+pub(super) fn rendezvous(
+    set: u64,
+    hash: u64,
+    seed: impl Fn(usize) -> u64,
+    weight: impl Fn(usize) -> u32,
+) -> usize {
+    let lot = |at: usize| {
+        // In (0, 1): an exponential variable with the weight as its rate, the least one wins.
+        let uniform = ((mix(hash ^ seed(at)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        -uniform.ln() / f64::from(weight(at))
+    };
+    let first = set.trailing_zeros() as usize;
+    let better = |best: (usize, f64), at: usize| {
+        let lot = lot(at);
+        if lot < best.1 { (at, lot) } else { best }
+    };
+    members(set).fold((first, f64::INFINITY), better).0
+}
+
+/// A hash of bytes that is the same on every machine and in every version: FNV-1a, well mixed.
+pub(crate) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for part in parts {
+        for &byte in part {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        // Parts do not run into each other.
+        hash = (hash ^ 0xff).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    mix(hash)
+}
+
+/// The finaliser of SplitMix64: each bit of the input moves half of the output.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_smooth_and_in_proportion() {
+        let (turns, weights) = (Turns::default(), [5, 1, 1]);
+        let order: Vec<_> = (0..7).map(|_| turns.next(0b111, |at| weights[at])).collect();
+        assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
+        // One is missing: the others share its turns.
+        let order: Vec<_> = (0..4).map(|_| turns.next(0b110, |at| weights[at])).collect();
+        assert_eq!(order, [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn the_least_loaded_for_its_weight() {
+        let (loads, weights) = ([4, 1, 2, 9], [2, 1, 1, 4]);
+        let of = |set| least(set, |at| loads[at], |at| weights[at]);
+        assert_eq!(of(0b1111), 0b0010);
+        assert_eq!(of(0b0101), 0b0101);
+        assert_eq!(of(0b1001), 0b0001);
+    }
+
+    #[test]
+    fn urls_are_spread_by_weight_and_stay_when_a_server_goes() {
+        let (weights, seeds) = ([1, 1, 2], [b"a", b"b", b"c"].map(|name| hash([&name[..]])));
+        let of = |set, url: u32| {
+            let hash = hash([&url.to_le_bytes()[..]]);
+            rendezvous(set, hash, |at| seeds[at], |at| weights[at])
+        };
+        let mut counts = [0u32; 3];
+        let mut moved = 0;
+        for url in 0..4000 {
+            let at = of(0b111, url);
+            counts[at] += 1;
+            let without = of(0b101, url);
+            if at == 1 {
+                moved += 1;
+                assert_ne!(without, 1);
+            } else {
+                assert_eq!(without, at, "{url}");
+            }
+        }
+        assert_eq!(moved, counts[1]);
+        // Four shares of 1,000; the deviation of a share of a quarter is 27.
+        for (count, expected) in counts.into_iter().zip([1000, 1000, 2000]) {
+            assert!(count.abs_diff(expected) < 150, "{counts:?}");
+        }
+    }
+}

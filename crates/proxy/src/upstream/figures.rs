@@ -1,0 +1,80 @@
+//! What the metrics and the admin interface show of the servers of all sites.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde_json::{Value, json};
+
+use super::health::{self, Use};
+use crate::control::Control;
+use crate::metrics::{Samples, Source};
+use crate::options::{Front, Options, Site};
+
+/// The figures of a proxy's servers, as they are at each scrape.
+pub(crate) struct ServerFigures(pub Control);
+
+impl Source for ServerFigures {
+    fn samples(&self, out: &mut Samples) {
+        let options = self.0.options();
+        for site in sites(&options) {
+            for server in site.upstream.servers() {
+                let (health, name) = (&server.health, server.origin.to_string());
+                let labels = [("site", site.name.as_str()), ("server", name.as_str())];
+                let up = u64::from(health.usage(health::now()) == Use::Up);
+                let help = "Whether a server of a site is in use.";
+                out.gauge("larder_upstream_server_up", help, &labels, up);
+                let help = "Requests under way at a server.";
+                let active = u64::from(health.active.load(Relaxed));
+                out.gauge("larder_upstream_server_active", help, &labels, active);
+                let figures = &health.figures;
+                let help = "Requests sent to a server.";
+                let n = figures.requests.load(Relaxed);
+                out.counter("larder_upstream_server_requests", help, &labels, n);
+                let help = "Requests that failed at a server.";
+                let n = figures.failures.load(Relaxed);
+                out.counter("larder_upstream_server_failures", help, &labels, n);
+                let help = "Times that a server went out of use.";
+                let n = figures.outages.load(Relaxed);
+                out.counter("larder_upstream_server_outages", help, &labels, n);
+                let help = "Connections opened to a server.";
+                let n = figures.connects.load(Relaxed);
+                out.counter("larder_upstream_server_connects", help, &labels, n);
+                let help = "Time spent on opening them, TLS included.";
+                let us = figures.connect_us.load(Relaxed);
+                out.counter("larder_upstream_server_connect_microseconds", help, &labels, us);
+            }
+        }
+    }
+}
+
+/// All servers of all sites, for operators.
+pub(crate) fn view(options: &Options) -> Value {
+    let now = health::now();
+    let site = |site: &Site| {
+        let group = &site.upstream;
+        let servers = group.servers().iter().map(|server| {
+            let (health, figures) = (&server.health, &server.health.figures);
+            json!({
+                "server": server.origin.to_string(),
+                "scheme": server.origin.scheme(),
+                "state": health.usage(now).name(),
+                "weight": server.weight,
+                "backup": server.backup,
+                "active": health.active.load(Relaxed),
+                "requests": figures.requests.load(Relaxed),
+                "failures": figures.failures.load(Relaxed),
+                "outages": figures.outages.load(Relaxed),
+                "connects": figures.connects.load(Relaxed),
+                "connect_microseconds": figures.connect_us.load(Relaxed),
+            })
+        });
+        json!({ "site": site.name, "servers": servers.collect::<Vec<_>>() })
+    };
+    json!({ "sites": sites(options).iter().map(site).collect::<Vec<_>>() })
+}
+
+fn sites(options: &Options) -> &[Site] {
+    match &options.front {
+        Front::Forward => &[],
+        Front::Reverse(sites) => sites,
+    }
+}

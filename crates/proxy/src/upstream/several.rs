@@ -1,0 +1,85 @@
+//! A request to a site with several servers: one after another until one answers, as long as that
+//! is safe.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Response;
+
+use super::body::UpstreamBody;
+use super::failure::Failure;
+use super::group::{Group, Next};
+use super::{Check, Outgoing, Upstream};
+use crate::metrics::Event;
+use crate::options::UpstreamLimits;
+use crate::outcome::Error as Reason;
+
+impl Upstream {
+    /// Asks one server after another, each once.
+    pub(super) async fn ask_any(
+        self: &Rc<Self>,
+        group: &Arc<Group>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let options = group.options();
+        let (mut tried, mut tries, mut last) = (0u64, 0, None);
+        loop {
+            let serving = match group.choose(tried, outgoing.hash) {
+                Ok(serving) => serving,
+                Err(nobody) => return Err(last.unwrap_or(nobody)),
+            };
+            tried |= 1 << serving.at;
+            tries += 1;
+            if tries > 1 {
+                self.observer.count(Event::UpstreamRetried, 1);
+            }
+            let more = tries < options.tries.max(1) && group.has_other(tried);
+            let origin = serving.origin();
+            match self.ask(origin, limits, check, &mut outgoing, Some(&serving)).await {
+                Ok(response) => {
+                    let status = response.status();
+                    if !options.next.statuses.contains(&status) {
+                        serving.succeeded();
+                    } else {
+                        serving.failed(&format!("it answered {}.", status.as_u16()));
+                        if more && outgoing.may_repeat() {
+                            continue;
+                        }
+                    }
+                    return Ok(response.map(|body| body.served_by(serving)));
+                }
+                // It is this client that may not: another server would be no better.
+                Err(unanswered) if matches!(unanswered.failure, Failure::Denied(_)) => {
+                    return Err(unanswered.failure);
+                }
+                Err(unanswered) => {
+                    if let (true, Failure::Failed(_, why)) =
+                        (unanswered.counts, &unanswered.failure)
+                    {
+                        serving.failed(why);
+                    }
+                    let safe = unanswered.untouched || outgoing.may_repeat();
+                    if !more || !safe || !options.next.covers(&unanswered.failure) {
+                        return Err(unanswered.failure);
+                    }
+                    last = Some(unanswered.failure);
+                }
+            }
+        }
+    }
+}
+
+impl Next {
+    /// Whether a request that ended so goes to another server.
+    fn covers(&self, failure: &Failure) -> bool {
+        match failure {
+            Failure::Failed(
+                Reason::DnsTimeout | Reason::ConnectTimeout | Reason::UpstreamTimeout,
+                _,
+            ) => self.timeout,
+            _ => self.error,
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Several servers for one site: who gets what, what goes to the next one, who is left out, and
+//! when nobody is left. And several addresses for one server.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proxy::resolve::{Found, Looking, Lookup};
+use proxy::upstream::{Balance, Group, GroupOptions, HealthCheck, Next, Origin as To, Server};
+
+use crate::client::{Answer, Client};
+use crate::origin::{Origin, Then, ok};
+use crate::rig::{Rig, wait_until};
+
+const UNCACHED: &str = "Cache-Control: no-store\r\n";
+
+fn to(address: SocketAddr) -> Server {
+    Server::new(To::plain(&address.ip().to_string(), address.port()))
+}
+
+fn rig(servers: Vec<Server>, options: GroupOptions) -> Rig {
+    Rig::reverse_to(Group::new("main", servers, options), |_| ())
+}
+
+/// Origins that answer with their number.
+fn numbered(n: usize) -> Vec<Origin> {
+    (0..n).map(|n| Origin::always(ok(UNCACHED, &n.to_string()))).collect()
+}
+
+fn ask(client: &mut Client, method: &str, path: &str) -> Answer {
+    client.send(format!("{method} {path} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
+    client.answer_to(method)
+}
+
+/// An address where nothing listens.
+fn nowhere() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// An origin that closes every connection after it has read the request.
+fn silent() -> Origin {
+    Origin::start(|_, _| Then::Close)
+}
+
+#[test]
+fn requests_are_spread_by_weight() {
+    let origins = numbered(3);
+    let mut servers: Vec<_> = origins.iter().map(|origin| to(origin.address)).collect();
+    servers[1].weight = 3;
+    servers[2].backup = true;
+    let rig = rig(servers, GroupOptions::default());
+    let mut client = rig.client();
+    for n in 0..8 {
+        assert_eq!(ask(&mut client, "GET", &format!("/{n}")).status, 200);
+    }
+    let counts: Vec<_> = origins.iter().map(Origin::count).collect();
+    assert_eq!(counts, [2, 6, 0]);
+}
+
+#[test]
+fn a_url_has_its_server() {
+    let origins = numbered(4);
+    let servers: Vec<_> = origins.iter().map(|origin| to(origin.address)).collect();
+    let balance = Balance::UrlHash;
+    let rig = rig(servers, GroupOptions { balance, ..GroupOptions::default() });
+    let mut client = rig.client();
+    let mut used = [0; 4];
+    for n in 0..40 {
+        let path = format!("/{n}");
+        let first = ask(&mut client, "GET", &path).text();
+        assert_eq!(ask(&mut rig.client(), "GET", &path).text(), first);
+        used[first.parse::<usize>().unwrap()] += 1;
+    }
+    // That a server gets none of 40 URLs has a chance of one in 100,000; the hash is fixed.
+    assert!(used.iter().all(|&n| n > 0), "{used:?}");
+}
+
+#[test]
+fn what_cannot_be_connected_to_is_passed_by_and_left_out() {
+    let origins = numbered(1);
+    let rig = rig(vec![to(nowhere()), to(origins[0].address)], GroupOptions::default());
+    let mut client = rig.client();
+    for method in ["GET", "POST", "GET", "POST", "GET", "POST", "GET"] {
+        // Not even a POST has left for a server that cannot be reached.
+        assert_eq!(ask(&mut client, method, "/x").text(), "0", "{method}");
+    }
+    assert_eq!(origins[0].count(), 7);
+}
+
+#[test]
+fn only_what_may_be_repeated_goes_to_the_next_server() {
+    let (broken, good) = (silent(), Origin::always(ok(UNCACHED, "good")));
+    let max_fails = 0;
+    let options = GroupOptions { max_fails, ..GroupOptions::default() };
+    let rig = rig(vec![to(broken.address), to(good.address)], options.clone());
+    let mut client = rig.client();
+    let statuses = |client: &mut Client, method: &str| {
+        let mut all = [0, 1].map(|_| ask(client, method, "/x").status);
+        all.sort();
+        all
+    };
+    assert_eq!(statuses(&mut client, "GET"), [200, 200]);
+    assert_eq!(statuses(&mut client, "DELETE"), [200, 200]);
+    // It may have had its effect where it broke off.
+    let before = (broken.count(), good.count());
+    assert_eq!(statuses(&mut client, "POST"), [200, 502]);
+    assert_eq!((broken.count(), good.count()), (before.0 + 1, before.1 + 1));
+    // Nor does it when that is switched off.
+    let next = Next { error: false, timeout: false, statuses: Vec::new() };
+    let servers = vec![to(broken.address), to(good.address)];
+    let rig =
+        Rig::reverse_to(Group::new("main", servers, GroupOptions { next, ..options }), |_| ());
+    assert_eq!(statuses(&mut rig.client(), "GET"), [200, 502]);
+}
+
+#[test]
+fn an_answer_that_is_a_failure_goes_to_the_next_server() {
+    let failing = Origin::always("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno");
+    let good = Origin::always(ok(UNCACHED, "good"));
+    let next = Next { statuses: vec![http::StatusCode::SERVICE_UNAVAILABLE], ..Next::default() };
+    let options = GroupOptions { next, max_fails: 0, ..GroupOptions::default() };
+    let rig = rig(vec![to(failing.address), to(good.address)], options);
+    let mut client = rig.client();
+    for _ in 0..4 {
+        assert_eq!(ask(&mut client, "GET", "/x").text(), "good");
+    }
+    assert_eq!((failing.count(), good.count()), (2, 4));
+    // The last one's answer is the client's, whatever it is; so is that to a POST.
+    let mut statuses = [0, 1].map(|_| ask(&mut client, "POST", "/x").status);
+    statuses.sort();
+    assert_eq!(statuses, [200, 503]);
+}
+
+#[test]
+fn when_nobody_is_left_a_stale_answer_is_given_or_503() {
+    let down = Arc::new(AtomicBool::new(false));
+    let origin = |down: &Arc<AtomicBool>| {
+        let down = down.clone();
+        Origin::start(move |_, stream| {
+            if down.load(SeqCst) {
+                return Then::Close;
+            }
+            let fields = "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 1\r\n";
+            let _ = stream.write_all(ok(fields, "kept").as_bytes());
+            Then::Stay
+        })
+    };
+    let origins = [origin(&down), origin(&down)];
+    let servers = origins.iter().map(|origin| to(origin.address)).collect();
+    let fail_timeout = Duration::from_secs(600);
+    let options = GroupOptions { max_fails: 1, fail_timeout, ..GroupOptions::default() };
+    let rig = rig(servers, options);
+    let mut client = rig.client();
+    assert_eq!(ask(&mut client, "GET", "/kept").text(), "kept");
+    down.store(true, SeqCst);
+    assert_eq!(ask(&mut client, "GET", "/new").status, 502);
+    let asked: usize = origins.iter().map(Origin::count).sum();
+    let answer = ask(&mut client, "GET", "/new");
+    assert_eq!((answer.status, answer.detail().as_str()), (503, "ERROR(no-upstream)"));
+    let error = answer.field("proxy-status").unwrap();
+    assert!(error.ends_with("error=destination_unavailable"), "{error}");
+    let answer = ask(&mut client, "GET", "/kept");
+    assert_eq!(answer.text(), "kept");
+    assert!(answer.detail().starts_with("STALE"), "{}", answer.detail());
+    // Nobody was asked for either.
+    assert_eq!(origins.iter().map(Origin::count).sum::<usize>(), asked);
+}
+
+#[test]
+fn one_request_tries_a_server_out_that_had_failed() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let state = ill.clone();
+    let first = Origin::start(move |_, stream| {
+        if state.load(SeqCst) {
+            return Then::Close;
+        }
+        let _ = stream.write_all(ok(UNCACHED, "first").as_bytes());
+        Then::Stay
+    });
+    let second = Origin::always(ok(UNCACHED, "second"));
+    let fail_timeout = Duration::from_millis(50);
+    let options = GroupOptions { max_fails: 1, fail_timeout, ..GroupOptions::default() };
+    let rig = rig(vec![to(first.address), to(second.address)], options);
+    let mut client = rig.client();
+    for _ in 0..4 {
+        assert_eq!(ask(&mut client, "GET", "/x").text(), "second");
+    }
+    ill.store(false, SeqCst);
+    let asked = Mutex::new(rig.client());
+    wait_until("the first server is back", || {
+        ask(&mut asked.lock().unwrap(), "GET", "/x").text() == "first"
+    });
+    let texts: Vec<_> = (0..4).map(|_| ask(&mut client, "GET", "/x").text()).collect();
+    assert_eq!(texts.iter().filter(|text| *text == "first").count(), 2, "{texts:?}");
+}
+
+#[test]
+fn checks_take_a_server_out_and_bring_it_back() {
+    let ill = Arc::new(AtomicBool::new(false));
+    let state = ill.clone();
+    let first = Origin::start(move |asked, stream| {
+        let status = if state.load(SeqCst) { "500 Ill" } else { "200 OK" };
+        let text = if asked.path == "/health" { "checked" } else { "first" };
+        let length = text.len();
+        let answer =
+            format!("HTTP/1.1 {status}\r\n{UNCACHED}Content-Length: {length}\r\n\r\n{text}");
+        let _ = stream.write_all(answer.as_bytes());
+        Then::Stay
+    });
+    let second = Origin::always(ok(UNCACHED, "second"));
+    let check = HealthCheck {
+        interval: Duration::from_millis(20),
+        rise: 1,
+        fall: 2,
+        ..HealthCheck::new("/health".parse().unwrap())
+    };
+    let options = GroupOptions { check: Some(check), ..GroupOptions::default() };
+    let rig = rig(vec![to(first.address), to(second.address)], options);
+    let client = Mutex::new(rig.client());
+    let texts = || {
+        let mut client = client.lock().unwrap();
+        let mut both = [0, 1].map(|_| ask(&mut client, "GET", "/x").text());
+        both.sort();
+        both
+    };
+    assert_eq!(texts(), ["first", "second"]);
+    ill.store(true, SeqCst);
+    wait_until("the first server is out of use", || texts() == ["second", "second"]);
+    ill.store(false, SeqCst);
+    wait_until("the first server is in use", || texts() == ["first", "second"]);
+    let check = first.asked().into_iter().find(|asked| asked.path == "/health").unwrap();
+    assert_eq!(check.field("host").unwrap(), first.address.to_string());
+    assert!(check.field("user-agent").unwrap().contains("health check"));
+}
+
+#[test]
+fn the_servers_own_name_is_that_of_whoever_is_asked() {
+    let origins = numbered(2);
+    let servers = origins.iter().map(|origin| to(origin.address)).collect();
+    let group = Group::new("main", servers, GroupOptions::default());
+    let rig = Rig::reverse_as(group, false);
+    let mut client = rig.client();
+    for _ in 0..2 {
+        ask(&mut client, "GET", "/x");
+    }
+    for origin in &origins {
+        assert_eq!(origin.asked()[0].field("host").unwrap(), origin.address.to_string());
+    }
+}
+
+/// Every name leads to these addresses.
+#[derive(Debug)]
+struct Fixed {
+    addresses: Mutex<Vec<IpAddr>>,
+    ttl: Duration,
+    asked: AtomicUsize,
+}
+
+impl Fixed {
+    fn new(addresses: &[&str], ttl: Duration) -> Arc<Fixed> {
+        let fixed = Fixed { addresses: Mutex::default(), ttl, asked: AtomicUsize::new(0) };
+        fixed.set(addresses);
+        Arc::new(fixed)
+    }
+
+    fn set(&self, addresses: &[&str]) {
+        *self.addresses.lock().unwrap() = addresses.iter().map(|a| a.parse().unwrap()).collect();
+    }
+}
+
+impl Lookup for Fixed {
+    fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+        self.asked.fetch_add(1, SeqCst);
+        let found =
+            Found { addresses: self.addresses.lock().unwrap().clone(), ttl: Some(self.ttl) };
+        Box::pin(async move { Ok(found) })
+    }
+}
+
+/// A listener on `host` whose queue is full: connecting there takes for ever.
+fn black_hole(host: &str, port: u16) -> (socket2::Socket, Vec<TcpStream>) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let address: SocketAddr = format!("{host}:{port}").parse().unwrap();
+    socket.bind(&address.into()).unwrap();
+    socket.listen(0).unwrap();
+    let mut held = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        held.push(stream);
+        assert!(held.len() < 100, "the queue never fills");
+    }
+    (socket, held)
+}
+
+#[test]
+fn an_address_that_does_not_answer_keeps_nobody_from_the_next() {
+    let origin = Origin::always(ok(UNCACHED, "there"));
+    let port = origin.address.port();
+    let _hole = black_hole("127.0.0.2", port);
+    let lookup = Fixed::new(&["127.0.0.2", "127.0.0.1"], Duration::from_secs(60));
+    let group = Group::one(To::plain("two.example", port));
+    let rig = Rig::reverse_to(group, |options| {
+        options.upstream.lookup = lookup;
+        options.upstream.stagger = Duration::from_millis(20);
+    });
+    assert_eq!(ask(&mut rig.client(), "GET", "/x").text(), "there");
+    // With nothing to fall back to, the time runs out.
+    let lookup = Fixed::new(&["127.0.0.2"], Duration::from_secs(60));
+    let group = Group::one(To::plain("one.example", port));
+    let rig = Rig::reverse_to(group, |options| {
+        options.upstream.lookup = lookup;
+        options.upstream.connect_timeout = Duration::from_millis(100);
+    });
+    let answer = ask(&mut rig.client(), "GET", "/x");
+    assert_eq!((answer.status, answer.detail().as_str()), (504, "ERROR(connect-timeout)"));
+}
+
+#[test]
+fn a_name_that_moves_is_followed() {
+    let first = Origin::always(ok(UNCACHED, "first"));
+    let port = first.address.port();
+    let moved = TcpListener::bind(("127.0.0.3", port)).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in moved.incoming().flatten() {
+            let mut head = [0; 1024];
+            let _ = std::io::Read::read(&mut stream, &mut head);
+            let _ = stream.write_all(ok(UNCACHED, "second").as_bytes());
+        }
+    });
+    // It holds for the shortest time that is believed, a second.
+    let lookup = Fixed::new(&["127.0.0.1"], Duration::ZERO);
+    let seen = lookup.clone();
+    let group = Group::one(To::plain("moving.example", port));
+    let rig = Rig::reverse_to(group, |options| options.upstream.lookup = seen);
+    let client = Mutex::new(rig.client());
+    let text = || ask(&mut client.lock().unwrap(), "GET", "/x").text();
+    assert_eq!((text(), text()), ("first".to_owned(), "first".to_owned()));
+    assert_eq!(lookup.asked.load(SeqCst), 1);
+    lookup.set(&["127.0.0.3"]);
+    // The connection to where it was is open, and yet it is left.
+    wait_until("the name is followed", || text() == "second");
+}
+
+#[test]
+fn every_address_of_a_name_is_checked_for_the_client() {
+    use proxy::access::{self, Access, Action, Rule};
+    use proxy::address::Locals;
+    let origin = Origin::always(ok(UNCACHED, "there"));
+    let port = origin.address.port();
+    let _hole = black_hole("127.0.0.2", port);
+    // The only address that answers is forbidden: that it is behind one that is not must not help.
+    let lookup = Fixed::new(&["127.0.0.2", "127.0.0.1"], Duration::from_secs(60));
+    let mut forbidden = Rule::new(Action::Deny);
+    forbidden.destinations = vec!["127.0.0.1/32".parse().unwrap()];
+    let rig = Rig::forward_with(|options| {
+        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        options.access = Arc::new(access.rules(vec![forbidden]));
+        options.upstream.lookup = lookup;
+        options.upstream.stagger = Duration::from_millis(10);
+        options.upstream.connect_timeout = Duration::from_millis(200);
+    });
+    let answer = rig.client().get(&format!("http://rebound.example:{port}/x"));
+    assert_eq!((answer.status, answer.detail().as_str()), (504, "ERROR(connect-timeout)"));
+    assert_eq!(origin.count(), 0);
+}
