@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use store::{FormatOptions, LayoutName};
 
 use crate::config::{Layer, Problem, add_flag};
+use crate::explain;
 use crate::lab;
 use crate::purge;
 use crate::settings::{SETTINGS, Setting};
@@ -51,6 +52,8 @@ pub enum Invocation {
         /// Print JSON instead of text.
         json: bool,
     },
+    /// Why a running proxy treats a request as it does, see [`crate::explain`].
+    Explain(ArgMatches),
     /// Make a running proxy forget, see [`crate::purge`].
     Purge(ArgMatches),
     /// Work of the lab, see [`crate::lab`].
@@ -106,6 +109,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
             what: inspection(matches),
             json: matches.get_flag("json"),
         }),
+        Some(("explain", matches)) => Ok(Invocation::Explain(matches.clone())),
         Some(("purge", matches)) => Ok(Invocation::Purge(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         // clap requires a subcommand and knows no other.
@@ -164,6 +168,7 @@ pub fn command() -> Command {
         .max_term_width(100)
         .subcommand(serve())
         .subcommand(purge::command())
+        .subcommand(explain::command())
         .subcommand(inspect())
         .subcommand(format())
         .subcommand(lab::command())

@@ -2,12 +2,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod admin_client;
 mod caches;
 mod check;
 mod cli;
 mod config;
 mod document;
 mod executor;
+mod explain;
 mod field;
 mod figures;
 mod format;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::Inspect { path, what, json }) => inspect::run(&path, &what, json),
         Ok(Invocation::Purge(matches)) => purge::run(&matches),
+        Ok(Invocation::Explain(matches)) => explain::run(&matches),
         Ok(Invocation::Lab(matches)) => lab::run(&matches),
         Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
     };

@@ -1,24 +1,12 @@
 //! `larder purge`: asks a running proxy, through its admin interface, to forget what is stored.
 //!
-//! Where that interface is and what token it wants comes from the configuration that the proxy
-//! runs with, or from flags. Every purge is durable when its line is printed.
+//! Every purge is durable when its line is printed.
 
-use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 
-use crate::check;
-use crate::config::{Config, Layer};
+use crate::admin_client::{AdminClient, Answer, flags};
 use crate::messages::{Failure, answer};
-
-/// Time to connect, and for the answer: a device flush, and what the device is busy with.
-const CONNECT: Duration = Duration::from_secs(5);
-const ANSWER: Duration = Duration::from_secs(60);
 
 /// The command line.
 pub fn command() -> Command {
@@ -63,48 +51,22 @@ pub fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("It stays and counts as stale: the next request validates it."),
         )
-        .arg(
-            text("config", "FILE", "The configuration that the proxy runs with.")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            text("admin", "ADDR", "Address and port of the admin interface, instead of its own.")
-                .value_parser(value_parser!(SocketAddr)),
-        )
-        .arg(
-            text(
-                "token",
-                "TOKEN",
-                "The token that it asks for; others see it in the list of \
-                 processes, so rather give it in a file.",
-            )
-            .conflicts_with("token-file"),
-        )
-        .arg(
-            text("token-file", "FILE", "A file with the token.")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .args(flags())
 }
 
 /// Sends the purges, and says what came of each.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let path = matches.get_one::<PathBuf>("config");
-    let config = check::load(path.map(PathBuf::as_path), &Layer::new())?.config;
-    let admin = Interface { address: address(matches, &config)?, token: token(matches, &config)? };
+    let admin = AdminClient::of(matches)?;
     let mut failed = 0;
     for (what, request) in requests(matches) {
-        match admin.purge(&request) {
-            Ok(Outcome::Done(told)) => answer(&format!("{what}: {told}"))?,
-            Ok(Outcome::Refused(why)) => {
+        let told = admin.post("/purge", &request.to_string());
+        match understood(
+            &told.map_err(|why| Failure::runtime(format!("{what}: not purged: {why}")))?,
+        ) {
+            Outcome::Done(told) => answer(&format!("{what}: {told}"))?,
+            Outcome::Refused(why) => {
                 failed += 1;
                 answer(&format!("{what}: NOT PURGED: {why}"))?;
-            }
-            Err(error) => {
-                return Err(Failure::runtime(format!(
-                    "{what}: not purged: no answer from the admin interface at {}: {error}; is \
-                     larder running, and with this address (--config, --admin)?",
-                    admin.address
-                )));
             }
         }
     }
@@ -146,40 +108,6 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
     requests.into_iter().map(complete).collect()
 }
 
-fn address(matches: &ArgMatches, config: &Config) -> Result<SocketAddr, Failure> {
-    let address = matches.get_one::<SocketAddr>("admin").copied().or(config.admin);
-    let mut address = address.ok_or_else(|| {
-        Failure::usage("the configuration has no admin interface (admin = \"off\"): give --admin")
-    })?;
-    // Who listens everywhere is reached here.
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    Ok(address)
-}
-
-fn token(matches: &ArgMatches, config: &Config) -> Result<Option<String>, Failure> {
-    if let Some(token) = matches.get_one::<String>("token") {
-        return Ok(Some(token.clone()));
-    }
-    let given = matches.get_one::<PathBuf>("token-file");
-    let Some(path) = given.or(config.admin_token_file.as_ref()) else {
-        return Ok(config.admin_token.clone());
-    };
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Ok(Some(text.trim().to_owned()))
-}
-
-/// Where the admin interface is.
-struct Interface {
-    address: SocketAddr,
-    token: Option<String>,
-}
-
 /// What it answered.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
@@ -189,45 +117,16 @@ enum Outcome {
     Refused(String),
 }
 
-impl Interface {
-    fn purge(&self, request: &Value) -> io::Result<Outcome> {
-        let body = request.to_string();
-        let mut head = format!(
-            "POST /purge HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n",
-            self.address,
-            body.len()
-        );
-        if let Some(token) = &self.token {
-            if !token.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-                let text = "the token has characters that no header can carry";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-            }
-            head.push_str(&format!("Authorization: Bearer {token}\r\n"));
-        }
-        let mut stream = TcpStream::connect_timeout(&self.address, CONNECT)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.set_write_timeout(Some(ANSWER))?;
-        stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
-        let mut text = String::new();
-        stream.take(1 << 20).read_to_string(&mut text)?;
-        understood(&text).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "what answers there is not HTTP")
-        })
-    }
-}
-
-/// What an answer says; `None` when it is none.
-fn understood(text: &str) -> Option<Outcome> {
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    let status: u16 = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+/// What an answer says.
+fn understood(told: &Answer) -> Outcome {
+    let (status, body) = (told.status, told.body.as_str());
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let error = json["error"].as_str().unwrap_or_else(|| body.trim());
     let fronts = |name: &str| -> Option<String> {
         let fronts = json[name].as_array()?.iter().filter_map(Value::as_str);
         Some(fronts.collect::<Vec<_>>().join(", "))
     };
-    Some(match status {
+    match status {
         200 => Outcome::Done(match (fronts("removed"), fronts("outdated")) {
             (Some(fronts), _) => format!("removed ({fronts})"),
             (_, Some(fronts)) => format!("outdated ({fronts})"),
@@ -236,7 +135,7 @@ fn understood(text: &str) -> Option<Outcome> {
         }),
         404 if json["error"] == json!("nothing was stored") => Outcome::Done(error.to_owned()),
         _ => Outcome::Refused(format!("{status}: {error}")),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -269,7 +168,8 @@ mod tests {
     #[test]
     fn answers_are_told_in_words() {
         let told = |status: &str, body: &str| {
-            understood(&format!("HTTP/1.1 {status}\r\nA: b\r\n\r\n{body}")).unwrap()
+            let text = format!("HTTP/1.1 {status}\r\nA: b\r\n\r\n{body}");
+            understood(&Answer::read(&text).unwrap())
         };
         let done = |text: &str| Outcome::Done(text.to_owned());
         let removed = r#"{"removed":["forward"],"soft":false,"url":"http://a/"}"#;
@@ -281,6 +181,6 @@ mod tests {
         let refused = Outcome::Refused("401: This needs the token.".to_owned());
         assert_eq!(told("401 Unauthorized", "This needs the token.\n"), refused);
         assert_eq!(told("404 Not Found", "x"), Outcome::Refused("404: x".to_owned()));
-        assert_eq!(understood("SSH-2.0"), None);
+        assert!(Answer::read("SSH-2.0").is_none());
     }
 }

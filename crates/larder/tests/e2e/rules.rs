@@ -83,6 +83,23 @@ fn a_request_is_explained() {
         (&json!(false), &json!("private"))
     );
 
+    let admin = larder.admin().to_string();
+    let (status, said) = crate::runner::larder(&[
+        "explain",
+        &format!("{base}{target}"),
+        "--ask",
+        "--header",
+        "Accept-Language: de",
+        "--admin",
+        &admin,
+    ]);
+    assert!(status.success(), "{said}");
+    for line in ["rule     pages", "for      accept-language: de", "answer   200 of the origin"] {
+        assert!(said.contains(line), "{said}");
+    }
+    let (status, said) = crate::runner::larder(&["explain", "nonsense", "--admin", &admin]);
+    assert!(status.code() == Some(1) && said.contains("scheme"), "{said}");
+
     let past = explain(&larder, &format!("url={}", percent(&format!("{base}/account/x"))));
     assert_eq!((&past["rule"], &past["past_the_cache"]), (&json!("no account"), &json!("rule")));
 }
