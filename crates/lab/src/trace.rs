@@ -15,6 +15,7 @@ mod lines;
 mod mutated;
 mod oracle;
 mod requests;
+pub mod revisits;
 mod squid;
 pub mod stack;
 pub mod statistics;

@@ -3,6 +3,7 @@
 //! Memory: about 20 bytes for each object, a few for each client, and a bounded amount for stack
 //! distances and sizes.
 
+use super::revisits::Revisits;
 use super::stack::StackDistances;
 use crate::request::{Kind, Request};
 
@@ -31,6 +32,7 @@ pub struct Statistics {
     changes: u64,
     request_sizes: Histogram,
     distances: StackDistances,
+    revisits: Revisits,
 }
 
 /// What is known of an object.
@@ -97,6 +99,9 @@ pub struct Summary {
     pub client_same_site: u64,
     /// Requests for the directory of the same client's request before.
     pub client_same_group: u64,
+    /// Of the files that a client took from a site within ten minutes of a page, the share that the
+    /// next client with that page takes too, and of how many such pairs it is the mean.
+    pub revisited: Option<(f64, u64)>,
     /// Hit ratios of LRU caches of so many objects, each powers of two.
     pub lru_hits: Vec<(u64, f64)>,
     /// The share of objects that the hit ratios were measured with.
@@ -119,6 +124,7 @@ impl Statistics {
         self.times_ms = Some((first.min(time), last.max(time)));
         self.request_sizes.take(size);
         self.distances.take(object);
+        self.revisits.take(request);
         self.sites = self.sites.max(site + 1);
         self.groups = self.groups.max(group + 1);
         self.near(client, site, group);
@@ -183,6 +189,7 @@ impl Statistics {
             same_group: self.same.group,
             client_same_site: self.same.client_site,
             client_same_group: self.same.client_group,
+            revisited: self.revisits.share(),
             lru_hits: self.distances.hit_ratios(),
             lru_sample: self.distances.rate(),
         }
@@ -305,6 +312,7 @@ mod tests {
             same_group: 1,
             client_same_site: 3,
             client_same_group: 1,
+            revisited: None,
             lru_hits: vec![(1, 1.0 / 6.0), (2, 0.5)],
             lru_sample: 1.0,
         };
