@@ -1,6 +1,7 @@
 //! What a workload turned out to be, in the figures that are published of the one it stands for.
 
 use crate::request::Request;
+use crate::trace::revisits::Revisits;
 use crate::two_level::TwoLevel;
 
 /// A figure that papers publish of their traces.
@@ -28,6 +29,9 @@ pub enum Figure {
     Below8KPercent,
     /// Requests for the most popular tenth of the objects, percent.
     TopTenthPercent,
+    /// Of the files that a client took from a site within ten minutes of a page, those that the
+    /// next client with that page takes too; percent.
+    RevisitedPercent,
 }
 
 impl Figure {
@@ -45,6 +49,7 @@ impl Figure {
             Figure::OneTimerPercent => "one-timers, % of objects",
             Figure::Below8KPercent => "below 8 KiB, % of requests",
             Figure::TopTenthPercent => "most popular tenth, % of requests",
+            Figure::RevisitedPercent => "files taken again with a page, %",
         }
     }
 }
@@ -69,11 +74,12 @@ pub struct Achieved {
     below_8k: u64,
     /// Requests by object.
     counts: Vec<u32>,
+    revisits: Revisits,
 }
 
 impl Achieved {
-    /// Nothing yet, and empty caches.
-    pub fn new(caches: Caches) -> Achieved {
+    /// Nothing yet, and empty caches; what is within so many milliseconds of a page goes with it.
+    pub fn new(caches: Caches, window_ms: u64) -> Achieved {
         Achieved {
             caches,
             cache: TwoLevel::new(caches.memory, caches.disk),
@@ -81,12 +87,14 @@ impl Achieved {
             bytes: 0,
             below_8k: 0,
             counts: Vec::new(),
+            revisits: Revisits::within(window_ms),
         }
     }
 
     /// Takes a request.
     pub fn take(&mut self, request: &Request) {
         self.requests += 1;
+        self.revisits.take(request);
         self.bytes += request.size;
         self.below_8k += u64::from(request.size < 8 << 10);
         let object = request.object as usize;
@@ -119,6 +127,9 @@ impl Achieved {
                 percent(once as f64, asked as f64)
             }
             Figure::Below8KPercent => percent(self.below_8k as f64, requests),
+            Figure::RevisitedPercent => {
+                100.0 * self.revisits.share().map_or(0.0, |(share, _)| share)
+            }
             Figure::TopTenthPercent => {
                 let mut counts: Vec<u32> = self.counts.iter().copied().filter(|c| *c > 0).collect();
                 counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -135,7 +146,8 @@ mod tests {
 
     #[test]
     fn figures_are_counted() {
-        let mut achieved = Achieved::new(Caches { memory: 10_000, disk: 30_000, largest: 20_000 });
+        let caches = Caches { memory: 10_000, disk: 30_000, largest: 20_000 };
+        let mut achieved = Achieved::new(caches, 600_000);
         for (object, size) in [(0, 9_000), (1, 9_000), (0, 9_000), (0, 9_000), (2, 25_000)] {
             achieved.take(&Request { object, size, ..Request::default() });
         }
@@ -151,6 +163,7 @@ mod tests {
             (Figure::OneTimerPercent, 200.0 / 3.0),
             (Figure::Below8KPercent, 0.0),
             (Figure::TopTenthPercent, 60.0),
+            (Figure::RevisitedPercent, 0.0),
         ];
         for (figure, value) in expected {
             assert!((achieved.figure(figure) - value).abs() < 1e-9, "{figure:?}");
