@@ -8,11 +8,11 @@ use lab::access_log::{AccessLog, LogOptions};
 use lab::cache_run::Pace;
 use lab::drive_choice::{self, DriveChoice};
 use lab::missratio::Sampling;
-use lab::trace::{Columns, Format, ReadOptions, Unfit};
+use lab::trace::Unfit;
 use serde_json::{Value, json};
 
 use super::missratio::sample;
-use super::trace::warn_of_damage;
+use super::trace::{read_options, warn_of_damage, written};
 use super::watch::Count;
 use crate::messages::{Failure, warn};
 use crate::units;
@@ -22,6 +22,7 @@ const MOST: usize = 8 << 20;
 
 /// Arguments that say which log it is about, and how it is played.
 pub fn arguments() -> [Arg; 7] {
+    let [format, columns] = written();
     [
         Arg::new("log")
             .value_name("LOG")
@@ -29,17 +30,8 @@ pub fn arguments() -> [Arg; 7] {
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
             .help("Logs or traces, plain or compressed with gzip, zstd, xz; merged by time."),
-        Arg::new("format")
-            .long("format")
-            .value_name("FORMAT")
-            .default_value("auto")
-            .value_parser(|text: &str| text.parse::<Format>())
-            .help("How they are written: auto, squid, clf, combined, oracle or csv."),
-        Arg::new("columns")
-            .long("columns")
-            .value_name("NAMES")
-            .value_parser(|text: &str| text.parse::<Columns>())
-            .help("Columns of a table without a header, such as time,object,size_kb."),
+        format,
+        columns,
         Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(
             "Keep this share of the objects, such as 0.1 or 10%, with all their requests, in \
              caches that much smaller (SHARDS). [default: 1, halved while more than 8,388,608 \
@@ -76,14 +68,9 @@ pub fn arguments() -> [Arg; 7] {
 /// Reads the logs; what is damaged is named.
 pub fn read(matches: &ArgMatches, command: &str) -> Result<AccessLog, Failure> {
     let paths: Vec<PathBuf> = matches.get_many("log").into_iter().flatten().cloned().collect();
-    let read = ReadOptions {
-        format: matches.get_one("format").copied().unwrap_or_default(),
-        columns: matches.get_one("columns").copied(),
-        ..ReadOptions::default()
-    };
     let asked = matches.get_one::<Sampling>("sample").copied();
     let options = LogOptions {
-        read,
+        read: read_options(matches),
         sampling: asked.unwrap_or(Sampling::ALL),
         most: if asked.is_some() { usize::MAX } else { MOST },
     };

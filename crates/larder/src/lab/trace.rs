@@ -107,14 +107,9 @@ fn out() -> Arg {
     )
 }
 
-fn sources() -> [Arg; 4] {
+/// How logs are written, for all commands that read some: `--format` and `--columns`.
+pub fn written() -> [Arg; 2] {
     [
-        Arg::new("trace")
-            .value_name("LOG")
-            .required(true)
-            .num_args(1..)
-            .value_parser(value_parser!(PathBuf))
-            .help("Traces, one after another; plain or compressed with gzip, zstd, xz."),
         Arg::new("format")
             .long("format")
             .value_name("FORMAT")
@@ -126,6 +121,29 @@ fn sources() -> [Arg; 4] {
             .value_name("NAMES")
             .value_parser(|text: &str| text.parse::<Columns>())
             .help("Columns of a table without a header, such as time,object,size_kb."),
+    ]
+}
+
+/// How the logs are written, as those arguments say; whose answers no cache stores is left out.
+pub fn read_options(matches: &ArgMatches) -> ReadOptions {
+    ReadOptions {
+        format: matches.get_one("format").copied().unwrap_or_default(),
+        columns: matches.get_one("columns").copied(),
+        filter: Filter::Cacheable,
+    }
+}
+
+fn sources() -> [Arg; 4] {
+    let [format, columns] = written();
+    [
+        Arg::new("trace")
+            .value_name("LOG")
+            .required(true)
+            .num_args(1..)
+            .value_parser(value_parser!(PathBuf))
+            .help("Traces, one after another; plain or compressed with gzip, zstd, xz."),
+        format,
+        columns,
         Arg::new("all")
             .long("all")
             .action(ArgAction::SetTrue)
@@ -136,11 +154,10 @@ fn sources() -> [Arg; 4] {
 /// The requests of the traces that were named.
 fn requests(matches: &ArgMatches) -> Requests {
     let paths = matches.get_many::<PathBuf>("trace").into_iter().flatten().cloned().collect();
-    let options = ReadOptions {
-        format: matches.get_one("format").copied().unwrap_or_default(),
-        columns: matches.get_one("columns").copied(),
-        filter: if matches.get_flag("all") { Filter::All } else { Filter::Cacheable },
-    };
+    let mut options = read_options(matches);
+    if matches.get_flag("all") {
+        options.filter = Filter::All;
+    }
     Requests::new(paths, options)
 }
 
@@ -218,6 +235,8 @@ fn as_json(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> Value {
         "same_directory": summary.same_group,
         "client_same_site": summary.client_same_site,
         "client_same_directory": summary.client_same_group,
+        "revisited": summary.revisited.map(|(share, _)| share),
+        "revisited_pairs": summary.revisited.map_or(0, |(_, pairs)| pairs),
         "lru": lru,
         "lru_sample": summary.lru_sample,
         "damaged": skipped.iter().map(|(_, skipped)| skipped.damaged).sum::<u64>(),
@@ -259,6 +278,11 @@ fn as_text(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> String {
     line("directory of the request before", of_requests(summary.same_group));
     line("site of the client's before", of_requests(summary.client_same_site));
     line("directory of the client's before", of_requests(summary.client_same_group));
+    let revisited = summary.revisited.map_or_else(
+        || "no page was asked for by two clients".to_owned(),
+        |(share, pairs)| format!("{:.1}% ({pairs} pairs of clients)", 100.0 * share),
+    );
+    line("files taken again with a page", revisited);
     for (objects, ratio) in &summary.lru_hits {
         line(&format!("hits of LRU, {objects} objects"), format!("{:.1}%", 100.0 * ratio));
     }
@@ -310,7 +334,7 @@ fn generate(matches: &ArgMatches) -> Result<(), Failure> {
     let scaled = workload.scaled(matches.get_one("scale").copied().unwrap_or(1));
     let requests = matches.get_one("requests").copied().unwrap_or(scaled.requests());
     let seed = matches.get_one("seed").copied().unwrap_or(1);
-    let mut achieved = Achieved::new(scaled.caches());
+    let mut achieved = scaled.achieved();
     let source = scaled.iter(seed).take(usize::try_from(requests).unwrap_or(usize::MAX));
     match matches.get_one::<PathBuf>("out") {
         Some(out) => {
