@@ -3,6 +3,7 @@
 pub mod beyond;
 pub mod cluster;
 pub mod markatos;
+mod runs;
 pub mod tfs;
 pub mod ucfs;
 pub mod unified;

@@ -6,7 +6,6 @@
 //! the same memory in all.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sim::drives;
 use sim::ffs::Parameters;
@@ -17,6 +16,7 @@ use crate::cache_run::{
     Plan, Region,
 };
 use crate::experiment::{Arm, Context, Failed, Parameter};
+use crate::experiments::runs::Runs;
 use crate::file_caches;
 use crate::generator::Workload;
 use crate::request::{Object, Request};
@@ -183,21 +183,12 @@ impl Case {
     }
 }
 
-type Run = Arc<OnceLock<Result<Figures, Failed>>>;
-
 /// The runs so far.
-static RUNS: Mutex<Option<HashMap<Case, Run>>> = Mutex::new(None);
+static RUNS: Runs<Case> = Runs::new();
 
 /// What came of each case, from memory where it was run before.
 pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Figures>, Failed> {
-    let arms = cases.iter().map(|case| (label(case), *case));
-    context.arms(arms, |arm, case| {
-        let run = {
-            let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(runs.get_or_insert_default().entry(case).or_default())
-        };
-        run.get_or_init(|| case.run(arm)).clone()
-    })
+    RUNS.figures(context, cases, label, Case::run)
 }
 
 fn label(case: &Case) -> String {

@@ -6,9 +6,6 @@
 //! different views of the same runs: a run is made once and remembered for as long as the process
 //! lives.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
 use sim::SimDisk;
 use sim::ffs::Parameters;
 use sim::mechanical::{Config, MechanicalDrive};
@@ -18,6 +15,7 @@ use crate::cache_run::{
     self, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
 use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
+use crate::experiments::runs::Runs;
 use crate::file_caches;
 use crate::request::Request;
 
@@ -255,21 +253,12 @@ impl Case {
     }
 }
 
-type Run = Arc<OnceLock<Result<Figures, Failed>>>;
-
 /// The runs so far.
-static RUNS: Mutex<Option<HashMap<Case, Run>>> = Mutex::new(None);
+static RUNS: Runs<Case> = Runs::new();
 
 /// What came of each case, from memory where it was run before.
 pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Figures>, Failed> {
-    let arms = cases.iter().map(|case| (label(case), *case));
-    context.arms(arms, |arm, case| {
-        let run = {
-            let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(runs.get_or_insert_default().entry(case).or_default())
-        };
-        run.get_or_init(|| case.run(arm)).clone()
-    })
+    RUNS.figures(context, cases, label, Case::run)
 }
 
 fn label(case: &Case) -> String {
@@ -291,8 +280,10 @@ fn label(case: &Case) -> String {
     let likeness = match case.likeness {
         Likeness::Published => "",
         Likeness::Small => ", small objects",
-        Likeness::Apart => ", few visits at a time",
-        Likeness::SmallApart => ", small objects, few visits at a time",
+        Likeness::Alone => ", no sessions",
+        Likeness::Whole => ", whole pages",
+        Likeness::Pages => ", nothing but whole pages",
+        Likeness::Reckoned => ", nothing but whole pages of small objects",
     };
     format!("{name}{cluster}{memory}{place}{cache}{likeness}")
 }

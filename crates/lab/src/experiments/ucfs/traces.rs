@@ -28,10 +28,14 @@ pub(super) enum Likeness {
     Published,
     /// Objects are a quarter as large: about the paper's 4 KB (section 2.4.5).
     Small,
-    /// Two visits go on at a time, not twenty.
-    Apart,
-    /// Both.
-    SmallApart,
+    /// Every visit is by itself: nobody goes on to another page of a site.
+    Alone,
+    /// All parts of a page are asked for again with it, not half of them.
+    Whole,
+    /// Every visit is of a page with parts, never of one object, and all parts again.
+    Pages,
+    /// The same, and no object is larger than the paper's 4 KB.
+    Reckoned,
 }
 
 const GB: u64 = 1_000_000_000;
@@ -73,22 +77,29 @@ impl Trace {
         likeness: Likeness,
     ) -> impl Iterator<Item = Request> + use<> {
         let mut workload = self.workload(scale);
-        if let Workload::Preset(preset) = &mut workload
-            && matches!(likeness, Likeness::Apart | Likeness::SmallApart)
-        {
-            preset.browsing.active = 2;
+        if let Workload::Preset(preset) = &mut workload {
+            match likeness {
+                Likeness::Published | Likeness::Small => {}
+                Likeness::Alone => preset.browsing.sessions.more = 0.0,
+                Likeness::Whole => preset.browsing.asked_again = 1.0,
+                Likeness::Pages | Likeness::Reckoned => {
+                    preset.browsing.asked_again = 1.0;
+                    preset.browsing.page_share = 1.0;
+                }
+            }
         }
-        let divisor = match likeness {
-            Likeness::Published | Likeness::Apart => 1,
-            Likeness::Small | Likeness::SmallApart => 4,
-        };
-        let sized =
-            move |request: Request| Request { size: request.size.div_ceil(divisor), ..request };
-        workload.iter(seed).map(sized)
+        workload.iter(seed).map(move |request| {
+            let size = match likeness {
+                Likeness::Small => request.size.div_ceil(4),
+                Likeness::Reckoned => request.size.min(4_000),
+                _ => request.size,
+            };
+            Request { size, ..request }
+        })
     }
 
     /// What such requests come to in the caches of the trace, scaled alike.
     pub(super) fn achieved(&self, scale: u32) -> Achieved {
-        Achieved::new(self.workload(scale).caches())
+        self.workload(scale).achieved()
     }
 }
