@@ -14,6 +14,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::account::Observer;
+use crate::framing_watch::FramingWatch;
 use crate::metrics::Event;
 use crate::stream::Stream;
 
@@ -65,6 +66,7 @@ pub(crate) struct ConnState {
     cut: Cell<Option<Cut>>,
     task: RefCell<Option<Waker>>,
     interim: RefCell<VecDeque<Bytes>>,
+    framing: RefCell<FramingWatch>,
 }
 
 impl ConnState {
@@ -206,6 +208,11 @@ impl ConnState {
         self.interim.borrow_mut().push_back(head);
     }
 
+    /// Whether what came since the last request said twice how long a body is.
+    pub fn take_double_framing(&self) -> bool {
+        self.framing.borrow_mut().take()
+    }
+
     /// True when no 1xx head waits.
     pub fn interim_sent(&self) -> bool {
         self.interim.borrow().is_empty()
@@ -282,6 +289,9 @@ impl AsyncRead for ClientIo {
         state.read_blocked.set(polled.is_pending());
         ready!(polled)?;
         let n = buf.filled().len() - before;
+        if !state.is_multiplexed() {
+            state.framing.borrow_mut().see(&buf.filled()[before..]);
+        }
         state.read.set(state.read.get() + n as u64);
         if n == 0 {
             state.eof.set(true);

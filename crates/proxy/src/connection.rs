@@ -14,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{self, HeaderValue};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -123,8 +124,13 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
         async move {
-            let answer = serve::answer(&connection, request).await;
+            let distrusted = connection.state.take_double_framing();
+            let mut answer = serve::answer(&connection, request).await;
             connection.state.request_is_read();
+            if distrusted {
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(header::CONNECTION, close);
+            }
             Ok::<_, Infallible>(answer)
         }
     });

@@ -33,6 +33,7 @@ mod fills;
 mod follow;
 mod forward;
 mod framing;
+mod framing_watch;
 mod gap;
 mod headers;
 pub mod http2;

@@ -384,6 +384,23 @@ fn chunks_that_two_parsers_read_differently_carry_no_second_request() {
     }
 }
 
+/// The body is read by its chunks, and what follows on the connection is not a request any more
+/// (RFC 9112, 6.1).
+#[test]
+fn a_request_with_two_lengths_is_the_last_of_its_connection() {
+    let next = "GET http://ORIGIN/next HTTP/1.1\r\nHost: ORIGIN\r\n\r\n";
+    let chunks = "3\r\nabc\r\n0\r\n\r\n";
+    for fields in [
+        "Content-Length: 13\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+    ] {
+        let post = format!("POST http://ORIGIN/first HTTP/1.1\r\nHost: ORIGIN\r\n{fields}\r\n");
+        let (asked, statuses) = smuggle(&format!("{post}{chunks}{next}"));
+        assert_eq!(asked, ["POST /first"], "{fields:?}");
+        assert_eq!(statuses, [200], "{fields:?}");
+    }
+}
+
 #[test]
 fn requests_behind_an_error_are_answered_in_order_or_not_at_all() {
     let get = |path: &str| format!("GET http://ORIGIN{path} HTTP/1.1\r\nHost: ORIGIN\r\n\r\n");

@@ -12,6 +12,7 @@ mod filling;
 mod forwarding;
 mod http2;
 mod http2_origin;
+mod mutations;
 mod origin;
 mod refusals;
 mod rig;

@@ -1,0 +1,215 @@
+//! Messages that were damaged by chance, from both sides: whatever comes, the proxy lives on, and
+//! what it says is HTTP.
+//!
+//! `LARDER_SEED=<seed> cargo test -p proxy --test it mutations` runs a course again.
+
+use std::hash::BuildHasher as _;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::origin::{Origin, ok};
+use crate::rig::Rig;
+
+const ROUNDS: usize = 250;
+
+/// What a damaged message is made of besides its own bytes.
+const WORDS: [&str; 26] = [
+    "\r\n",
+    "\n",
+    "\r",
+    " ",
+    "\t",
+    ":",
+    ",",
+    ";",
+    "\"",
+    "\0",
+    "\x7f",
+    "\u{fffd}",
+    "0",
+    "-1",
+    "%00",
+    "chunked",
+    "Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Host: b\r\n",
+    "Connection: host\r\n",
+    "Range: bytes=0-0,-1\r\n",
+    "Vary: *\r\n",
+    "Cache-Control: max-age=60\r\n",
+    "HTTP/1.1",
+    "Expect: 100-continue\r\n",
+    "Content-Range: bytes 0-1/1\r\n",
+];
+
+/// A generator (splitmix64) that prints its seed when a test fails.
+struct Chance {
+    seed: u64,
+    state: u64,
+}
+
+impl Chance {
+    fn new() -> Chance {
+        let seed = match std::env::var("LARDER_SEED") {
+            Ok(text) => text.parse().expect("LARDER_SEED is a number"),
+            Err(_) => std::hash::RandomState::new().hash_one(()),
+        };
+        Chance { seed, state: seed }
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ (word >> 31)) % bound as u64) as usize
+    }
+
+    /// `text` with a few bytes changed, lost, repeated or put in.
+    fn damage(&mut self, text: &str) -> Vec<u8> {
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(bytes.len().max(1));
+            let end = (at + self.below(12)).min(bytes.len());
+            match self.below(6) {
+                0 => bytes.truncate(at),
+                1 => drop(bytes.drain(at..end)),
+                2 => {
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+                3 if !bytes.is_empty() => bytes[at] = self.below(256) as u8,
+                _ => {
+                    let word = WORDS[self.below(WORDS.len())];
+                    bytes.splice(at..at, word.bytes());
+                }
+            }
+        }
+        bytes
+    }
+}
+
+impl Drop for Chance {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("replay with LARDER_SEED={}", self.seed);
+        }
+    }
+}
+
+/// Sends bytes, and reads what comes until the end of the connection.
+fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // The proxy may have closed the connection before all is written.
+    let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut read = Vec::new();
+    let _ = stream.read_to_end(&mut read);
+    read
+}
+
+#[test]
+fn damaged_requests_get_an_answer_or_none() {
+    let mut chance = Chance::new();
+    let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
+    let rig = Rig::reverse(origin.address, true);
+    let good = "GET /good HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for round in 0..ROUNDS {
+        let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+        let whole = [
+            format!(
+                "GET /{round}?a=b HTTP/1.1\r\nHost: a\r\nAccept: x\r\nRange: bytes=1-2\r\n\r\n"
+            ),
+            format!(
+                "POST /{round} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{smuggled}",
+                smuggled.len()
+            ),
+            format!(
+                "PUT /{round} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 {:x};x=y\r\n{smuggled}\r\n0\r\nT: u\r\n\r\n",
+                smuggled.len()
+            ),
+        ];
+        let kind = chance.below(whole.len());
+        let head = whole[kind].find("\r\n\r\n").unwrap() + 2;
+        // Only the first line and the fields are damaged: the rest is the body that they frame.
+        let (head, body) = whole[kind].split_at(head);
+        let line = head.find("\r\n").unwrap() + 2;
+        let mut bytes = head[..line].as_bytes().to_vec();
+        bytes.extend(chance.damage(&head[line..]));
+        bytes.extend(body.as_bytes());
+        let said = talk(rig.address, &bytes);
+        let shown = String::from_utf8_lossy(&bytes);
+        assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 "), "round {round}: {shown:?}");
+    }
+    let said = talk(rig.address, good.as_bytes());
+    assert!(said.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&said));
+}
+
+/// An origin whose answers are damaged; each connection gets the next.
+fn damaged_origin(answers: Vec<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answered = Arc::new(AtomicUsize::new(0));
+    let count = answered.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let at = count.fetch_add(1, Ordering::SeqCst);
+            let Some(answer) = answers.get(at % answers.len()).cloned() else { return };
+            thread::spawn(move || {
+                let mut head = [0; 4096];
+                let _ = stream.read(&mut head);
+                let _ = stream.write_all(&answer);
+                let _ = stream.shutdown(Shutdown::Write);
+                let _ = stream.read(&mut head);
+            });
+        }
+    });
+    (address, answered)
+}
+
+#[test]
+fn damaged_answers_become_answers_or_errors() {
+    let mut chance = Chance::new();
+    let whole = [
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: t\r\n\r\n5\r\nhello\r\n0\r\nT: u\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 2\r\n\r\nel",
+        "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
+        "HTTP/1.0 200 OK\r\n\r\nhello",
+    ];
+    let mut damaged = || {
+        let kind = chance.below(whole.len());
+        chance.damage(whole[kind])
+    };
+    let answers: Vec<Vec<u8>> = (0..ROUNDS).map(|_| damaged()).collect();
+    let (address, answered) = damaged_origin(answers.clone());
+    let rig = Rig::reverse(address, true);
+    for round in 0..ROUNDS {
+        let range = if round % 3 == 0 { "Range: bytes=1-2\r\n" } else { "" };
+        let path = round / 2;
+        let ask = format!("GET /{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{range}\r\n");
+        let said = talk(rig.address, ask.as_bytes());
+        let so_far = answered.load(Ordering::SeqCst);
+        let last = so_far.checked_sub(1).map(|at| String::from_utf8_lossy(&answers[at % ROUNDS]));
+        let text = String::from_utf8_lossy(&said);
+        assert!(text.starts_with("HTTP/1.1 "), "round {round}: {last:?} became {text:?}");
+        // Whatever the origin said, what we say is one answer: its length, if it has one, is true.
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        if head.starts_with("HTTP/1.1 1") {
+            continue;
+        }
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if let Some(length) = length.map(|length| length.parse::<usize>().unwrap()) {
+            assert!(body.len() <= length, "round {round}: {last:?} became {text:?}");
+        }
+        assert!(!head.contains('\0') && !head.contains("\r\r"), "round {round}: {text:?}");
+    }
+}
