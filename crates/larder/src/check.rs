@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::config::{File, Layer, Loaded};
 use crate::messages::{Failure, answer, warn};
-use crate::translate::{keyring, keyring_warnings};
+use crate::translate::{front, keyring, keyring_warnings};
 
 /// Reads the file, if any, and lays the flags over it.
 pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, Failure> {
@@ -38,5 +38,7 @@ pub fn run(path: &Path) -> Result<(), Failure> {
     for warning in keyring.iter().flat_map(keyring_warnings) {
         warn(&warning);
     }
+    // The files that TLS to origin servers needs.
+    front(&loaded.config).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
     answer(&format!("{}: ok", path.display()))
 }

@@ -54,7 +54,8 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     })
 }
 
-fn front(config: &Config) -> Result<Front, String> {
+/// What is served. Reads the files that TLS to origin servers needs. The error is a sentence.
+pub fn front(config: &Config) -> Result<Front, String> {
     let general = Manner::default().over(&config.upstream.manner);
     let mut sites = Vec::new();
     for site in &config.sites {

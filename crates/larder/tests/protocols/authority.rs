@@ -12,6 +12,7 @@ use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     roots: Arc<RootCertStore>,
+    pem: String,
 }
 
 impl Authority {
@@ -22,7 +23,15 @@ impl Authority {
         let certificate = params.self_signed(&key).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(certificate.der().clone()).unwrap();
-        Authority { issuer: Issuer::new(params, key), roots: Arc::new(roots) }
+        let pem = certificate.pem();
+        Authority { issuer: Issuer::new(params, key), roots: Arc::new(roots), pem }
+    }
+
+    /// Writes its own certificate, and says where.
+    pub fn file(&self, directory: &Path) -> PathBuf {
+        let path = directory.join("authority.pem");
+        fs::write(&path, &self.pem).unwrap();
+        path
     }
 
     /// Writes `NAME.pem`, certificate and key in one, and says where.

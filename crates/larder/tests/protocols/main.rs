@@ -1,4 +1,5 @@
 //! What clients speak below HTTP's meaning: TLS, HTTP/2, the PROXY protocol, Unix sockets, IPv6.
+//! And what is spoken to origin servers.
 //!
 //! The real program and real clients: rustls and hyper on the other end of real sockets. Bodies
 //! follow from their URLs as in the end-to-end tests, whose origin and runner are used here too.
@@ -29,3 +30,4 @@ mod caller;
 mod http2;
 mod sockets;
 mod tls;
+mod upstreams;

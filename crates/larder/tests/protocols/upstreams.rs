@@ -1,0 +1,164 @@
+//! What the program speaks to origin servers: TLS and HTTP/2, with another Larder as the server;
+//! several servers for a site, and what operators see of them.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::authority::Authority;
+use crate::client::get;
+use crate::origin::Origin;
+use crate::runner::{Larder, Setup, eventually, free_address, larder};
+
+/// The server answers for the name that it has in TLS, and for no other.
+const OWN_NAME: &str = "reverse-host = 'upstream'\n";
+
+/// A Larder that serves an origin over TLS as `localhost`, and says in its log who asked how.
+struct Server {
+    _running: Larder,
+    setup: Setup,
+    authority: Authority,
+    url: String,
+}
+
+fn server(origin: &Origin) -> Server {
+    let (authority, address) = (Authority::new(), free_address());
+    let setup = Setup::reverse(&origin.url(""));
+    let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
+    let log = setup.path("server.log").display().to_string();
+    let setup = setup
+        .config(&format!(
+            "pseudonym = 'server'\n[[listener]]\naddress = \"{address}\"\ntls = true\n\
+             [[certificate]]\nchain = {chain:?}\n"
+        ))
+        .flag("access-log", &log)
+        .flag("log-format", "json");
+    let url = format!("https://localhost:{}", address.port());
+    Server { _running: setup.start(), setup, authority, url }
+}
+
+#[test]
+fn larder_fetches_from_larder_over_tls_and_http2() {
+    let origin = Origin::start();
+    let server = server(&origin);
+    let authority = server.authority.file(&server.setup.path(""));
+    for (http2, version) in [("auto", "HTTP/2"), ("off", "HTTP/1.1")] {
+        let text = format!("{OWN_NAME}[upstream]\ntls-ca = {authority:?}\nhttp2 = '{http2}'\n");
+        let running = Setup::reverse(&server.url).config(&text).start();
+        for (target, outcome) in [
+            ("/page", "MISS"),
+            ("/page", "HIT_RAM"),
+            ("/large?size=3000000", "MISS"),
+            ("/chunks?how=chunked&size=100000", "MISS"),
+        ] {
+            let target =
+                format!("{target}{}by={http2}", if target.contains('?') { "&" } else { "?" });
+            let reply = running.get(&target);
+            reply.verify(&target);
+            // The server's own word is in a line before ours.
+            let mut words = reply.head.headers.iter().filter(|(name, _)| name == "cache-status");
+            let ours = words.next_back().map_or("", |(_, word)| word.as_str());
+            let said = ours.starts_with("larder;") && ours.ends_with(outcome);
+            assert!(said, "{target}: {ours}");
+        }
+        let log = server.setup.path("server.log");
+        let said = |line: &str| line.contains(&format!("by={http2}")) && line.contains(version);
+        let logged = || fs::read_to_string(&log).is_ok_and(|text| text.lines().any(said));
+        assert!(eventually(logged), "{}", fs::read_to_string(&log).unwrap());
+        // What is cut off on the way is cut off here.
+        let cut =
+            get(&format!("/cut?size=100000&how=short&by={http2}")).try_send(running.address());
+        assert!(cut.is_ok_and(|cut| !cut.whole), "half an answer passed for a whole one");
+    }
+}
+
+#[test]
+fn who_cannot_prove_who_it_is_is_not_believed_unless_that_is_switched_off() {
+    let origin = Origin::start();
+    let server = server(&origin);
+    let running = Setup::reverse(&server.url).start();
+    let reply = running.get("/page");
+    assert_eq!((reply.status, reply.outcome().as_str()), (502, "ERROR"));
+    let error = reply.header("proxy-status").to_owned();
+    assert!(error.ends_with("error=tls_certificate_error"), "{error}");
+    let careless = format!("{OWN_NAME}[upstream]\ntls-verify = false\n");
+    let careless = Setup::reverse(&server.url).config(&careless).start();
+    careless.get("/page").verify("/page");
+    assert!(careless.says("ANYBODY CAN PASS FOR AN ORIGIN SERVER"), "{}", careless.said());
+}
+
+#[test]
+fn a_reload_takes_other_authorities() {
+    let origin = Origin::start();
+    let server = server(&origin);
+    let setup = Setup::reverse(&server.url);
+    let file = setup.path("ca.pem");
+    fs::copy(Authority::new().file(&setup.path("")), &file).unwrap();
+    let setup = setup.config(&format!("{OWN_NAME}[upstream]\ntls-ca = {file:?}\n"));
+    let running = setup.start();
+    assert_eq!(running.get("/page").status, 502);
+    fs::copy(server.authority.file(&setup.path("")), &file).unwrap();
+    running.signal(Signal::HUP);
+    let believed = eventually(|| running.get("/page").status == 200);
+    assert!(believed, "{}\n{}", running.get("/page").text(), running.said());
+}
+
+#[test]
+fn files_that_tls_needs_are_missed_before_anything_starts() {
+    let config = "[[site]]\nhosts = ['a.example']\nupstream = 'https://b.example'\n\
+        tls-ca = '/nowhere/ca.pem'\n";
+    let setup = Setup::forward().config(config);
+    let path = setup.path("larder.toml").display().to_string();
+    for (status, said) in [setup.refused(), larder(&["check-config", &path])] {
+        assert!(!status.success());
+        assert!(said.contains("a.example") && said.contains("/nowhere/ca.pem"), "{said}");
+    }
+    let config = "[upstream]\ntls-key = 'key.pem'\n";
+    let (_, said) = Setup::forward().config(config).refused();
+    assert!(said.contains("upstream.tls-certificate"), "{said}");
+    for (list, wrong) in [
+        ("[]", "at least one"),
+        ("['http://a', 'http://a']", "given twice"),
+        ("['http://a backup']", "no backup"),
+        ("['http://a weight=x']", "weight=x"),
+    ] {
+        let config = format!("[[site]]\nhosts = ['a.example']\nupstream = {list}\n");
+        let (_, said) = Setup::forward().config(&config).refused();
+        assert!(said.contains("site.upstream") && said.contains(wrong), "{list}: {said}");
+    }
+}
+
+#[test]
+fn operators_see_how_the_servers_of_a_site_are() {
+    let (origin, gone) = (Origin::start(), free_address());
+    let good = origin.url("");
+    let config = format!(
+        "[[site]]\nname = 'www'\nhosts = ['127.0.0.1', 'a.example']\n\
+         upstream = ['http://{gone}', '{good} weight=2']\nmax-fails = 1\nfail-timeout = '1h'\n"
+    );
+    let setup = Setup::forward().config(&config);
+    let running = setup.start();
+    for n in 0..4 {
+        let target = format!("/page?n={n}");
+        get(&target).header("Host", "a.example").send(running.address()).verify(&target);
+    }
+    let line = format!("upstream {gone} of site www is OUT OF USE: No connection to {gone}");
+    assert!(running.says(&line), "{}", running.said());
+    let view = || {
+        let text = running.admin_send(get("/upstreams")).text();
+        let view: serde_json::Value = serde_json::from_str(&text).unwrap();
+        view["sites"][0].clone()
+    };
+    let site = view();
+    assert_eq!(site["site"], "www");
+    let states = [&site["servers"][0], &site["servers"][1]];
+    assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"up".into()));
+    assert_eq!((&states[0]["failures"], &states[1]["requests"]), (&1.into(), &4.into()));
+    assert_eq!(states[1]["weight"], 2);
+    let up = format!("larder_upstream_server_up{{site=\"www\",server=\"{gone}\"}} 0");
+    assert!(running.metrics().contains(&up), "{}", running.metrics());
+    // What is known stays known.
+    running.signal(Signal::HUP);
+    assert!(running.says("no change takes effect"), "{}", running.said());
+    assert_eq!(view()["servers"][0]["state"], "failed");
+}
