@@ -94,6 +94,12 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_not_admitted", help, counters.not_admitted);
     let help = "Objects removed, purged or superseded.";
     counter("larder_store_removals", help, counters.removals);
+    let help = "Purges of tags, hosts, prefixes and everything.";
+    counter("larder_store_purges", help, counters.purges);
+    let help = "Times that the oldest of them became one purge of everything as old.";
+    counter("larder_store_purges_merged", help, counters.purges_merged);
+    let help = "Objects asked for that one of them had purged.";
+    counter("larder_store_purged_objects", help, counters.purged_objects);
     let help = "Objects refreshed without a write of their body.";
     counter("larder_store_refreshes", help, counters.refreshes);
     counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
@@ -126,6 +132,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     clusters("free", stats.clusters_free);
     clusters("bad", stats.clusters_bad);
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
+    let help = "Purges of tags, hosts, prefixes and everything in force.";
+    out.gauge("larder_store_purge_entries", help, cache, stats.purges);
     let help = "1 while recovery goes on.";
     out.gauge("larder_store_recovering", help, cache, stats.recovering);
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);

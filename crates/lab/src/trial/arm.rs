@@ -1,10 +1,13 @@
 //! What is under trial: the layouts by name, and the options that chance varies with each.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use sim::{Fault, FaultPlan};
 use store::{FormatOptions, LayoutName, Options, ReadUnit, TierShares, WritePolicy};
+
+use super::content::TrialLabels;
 
 /// A way to run the store that must keep all promises.
 #[derive(Clone, Copy)]
@@ -56,6 +59,7 @@ impl Arm {
     pub(super) fn options_by(&self, random: &mut Rng) -> Options {
         let mut options = (self.options)();
         options.memory = random.u64(1..5) << 20;
+        options.labels = Some(Arc::new(TrialLabels));
         if random.u8(..4) == 0 {
             let units = [ReadUnit::Object, ReadUnit::Cluster, ReadUnit::Auto];
             options.read_unit = units[random.usize(..3)];
@@ -66,6 +70,9 @@ impl Arm {
         }
         if random.u8(..8) == 0 {
             options.write_policy = WritePolicy::OnEvict;
+        }
+        if random.u8(..8) == 0 {
+            options.purges = random.u32(1..12);
         }
         if random.u8(..4) == 0 {
             let hot = random.u8(..100);

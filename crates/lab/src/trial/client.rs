@@ -12,9 +12,9 @@ use bytes::{Bytes, BytesMut};
 use device::{Clock, Nanos};
 use fastrand::Rng;
 use sim::Handle;
-use store::{Entry, FetchToken, Hint, Kind, Lookup, PartialRead, Refusal, Store};
+use store::{Entry, FetchToken, Hint, Kind, Lookup, Mode, PartialRead, Refusal, Store};
 
-use super::content::{State, any_len, key};
+use super::content::{State, Sweep, any_len, key};
 use super::history::History;
 use super::watched::Watched;
 
@@ -77,7 +77,7 @@ impl Client {
 
     async fn step(&mut self) -> Result<(), String> {
         let number = self.own[self.random.usize(..self.own.len())];
-        match self.random.u8(..32) {
+        match self.random.u8(..36) {
             0..11 => {
                 let len = any_len(&mut self.random);
                 _ = self.insert(number, len).await;
@@ -93,6 +93,9 @@ impl Client {
             21 => self.sleep(1_500_000_000).await,
             22 | 23 => self.sleep(20_000_000).await,
             24 => self.read_range(number).await?,
+            32..34 => _ = self.sweep(Mode::Hard).await,
+            34 => _ = self.sweep(Mode::Soft).await,
+            35 => self.insert_swept(number).await?,
             25..29 => {
                 let any = self.random.u32(..self.all);
                 self.look(any).await?;
@@ -276,6 +279,43 @@ impl Client {
         result
     }
 
+    /// Purges whatever has something in common, for good or softly.
+    async fn sweep(&mut self, mode: Mode) -> Result<(), Refusal> {
+        let (key, version) = (self.random.u32(..self.all), self.random.u32(..5));
+        let like = State { key, version, meta: self.random.u32(..3), len: 0 };
+        let sweep = Sweep::of(like, &mut self.random);
+        self.sweep_by(sweep, mode).await
+    }
+
+    /// Purges what `sweep` concerns.
+    ///
+    /// # Errors
+    /// The store could not make it durable.
+    pub async fn sweep_by(&mut self, sweep: Sweep, mode: Mode) -> Result<(), Refusal> {
+        let begun = self.history.borrow_mut().sweep(sweep, mode);
+        let name = sweep.name();
+        let result = self.store.purge_all(&[sweep.target(&name)], mode).await;
+        // One that failed is in force until the end of this life, and perhaps after it.
+        if result.is_ok() {
+            self.history.borrow_mut().all_returned(begun);
+        }
+        result
+    }
+
+    /// A fetch that began before a purge that concerns its answer must not be stored.
+    async fn insert_swept(&mut self, number: u32) -> Result<(), String> {
+        let token = self.store.begin_fetch(&key(number));
+        let len = any_len(&mut self.random);
+        let state = self.history.borrow_mut().next_state(number, len);
+        let mode = if self.random.bool() { Mode::Hard } else { Mode::Soft };
+        let sweep = Sweep::of(state, &mut self.random);
+        _ = self.sweep_by(sweep, mode).await;
+        match self.insert_with(&token, state).await {
+            Err(_) => Ok(()),
+            Ok(()) => Err(format!("{state:?} was stored though {sweep:?} had overtaken it")),
+        }
+    }
+
     /// Begins a lookup and goes away before it ends.
     async fn drop_lookup(&mut self) {
         let wanted = key(self.random.u32(..self.all));
@@ -301,10 +341,18 @@ impl Client {
             let len = entry.len();
             return Err(format!("key {number} answers with {state:?} and {len} bytes"));
         }
-        let permitted = self.history.borrow().during(number, from);
-        if !self.history.borrow().tolerates(&permitted, state) {
+        let history = self.history.borrow();
+        let permitted = history.during(number, from);
+        if !history.tolerates(&permitted, state) {
             return Err(format!("{state:?} was found, permitted are {permitted:?}"));
         }
+        let (must, may) = history.outdated(state, from);
+        let outdated = entry.outdated_since().is_some();
+        if permitted.contains(&state) && (must && !outdated || outdated && !may) {
+            let events = history.explain(number);
+            return Err(format!("{state:?} is outdated: {outdated}, not {must} or {may}{events}"));
+        }
+        drop(history);
         Ok(Some((entry, state)))
     }
 

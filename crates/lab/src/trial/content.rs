@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use fastrand::Rng;
-use store::{Key, Locality};
+use store::{Key, Label, Labels, Locality, Target};
 
 /// One state of a key: which body, and which metadata beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +55,92 @@ impl State {
         let seed = u64::from(self.key) << 32 | u64::from(self.version);
         Rng::with_seed(seed).fill(&mut bytes);
         Bytes::from(bytes)
+    }
+}
+
+/// What a purge of many objects is by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Nothing: it is of all.
+    Everything,
+    /// A label that all objects of a directory bear.
+    Directory(u32),
+    /// The begin of the names of those in a directory.
+    Prefix(u32),
+    /// A label that one body in five bears.
+    Body(u32),
+    /// A label that metadata bear, one in three: other ones may take it away, or bring it.
+    Meta(u32),
+    /// Of exactly this state; not a purge, but what is left of one when a life has ended.
+    Only(State),
+}
+
+impl Sweep {
+    /// One by chance that concerns `state`.
+    pub fn of(state: State, random: &mut Rng) -> Sweep {
+        match random.u8(..16) {
+            0 => Sweep::Everything,
+            1..4 => Sweep::Directory(state.key / 8),
+            4..6 => Sweep::Prefix(state.key / 8),
+            6..11 => Sweep::Body(state.version % 5),
+            _ => Sweep::Meta(state.meta % 3),
+        }
+    }
+
+    /// Whether it concerns `state`.
+    pub fn concerns(self, state: State) -> bool {
+        match self {
+            Sweep::Everything => true,
+            Sweep::Directory(number) | Sweep::Prefix(number) => state.key / 8 == number,
+            Sweep::Body(number) => state.version % 5 == number,
+            Sweep::Meta(number) => state.meta % 3 == number,
+            Sweep::Only(only) => state == only,
+        }
+    }
+
+    /// It as the store is told, in bytes that outlive the call.
+    pub fn name(self) -> Vec<u8> {
+        let text = match self {
+            Sweep::Everything | Sweep::Only(_) => String::new(),
+            Sweep::Prefix(number) => format!("http://site{}/dir{number}/", number / 8),
+            Sweep::Directory(number) => format!("directory {number}"),
+            Sweep::Body(number) => format!("body {number}"),
+            Sweep::Meta(number) => format!("meta {number}"),
+        };
+        text.into_bytes()
+    }
+
+    /// What the store is told, with the name.
+    pub fn target(self, name: &[u8]) -> Target<'_> {
+        match self {
+            Sweep::Everything | Sweep::Only(_) => Target::Everything,
+            Sweep::Prefix(_) => Target::Prefix(name),
+            Sweep::Directory(_) | Sweep::Body(_) | Sweep::Meta(_) => {
+                Target::Label(Label { kind: LABEL, name })
+            }
+        }
+    }
+}
+
+/// The kind of all labels of trials.
+const LABEL: u8 = b'x';
+
+/// The labels of what trials store.
+pub struct TrialLabels;
+
+impl Labels for TrialLabels {
+    fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
+        let Some(state) = State::from_meta(&Bytes::copy_from_slice(meta)) else { return };
+        let sweeps = [
+            Sweep::Directory(state.key / 8),
+            Sweep::Body(state.version % 5),
+            Sweep::Meta(state.meta % 3),
+        ];
+        sweeps.iter().for_each(|sweep| see(Label { kind: LABEL, name: &sweep.name() }));
+    }
+
+    fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        Some(key)
     }
 }
 

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim::Promise;
+use store::Mode;
 
-use super::content::State;
+use super::content::{State, Sweep};
 
 /// A moment: later ones are larger.
 pub type Stamp = u64;
@@ -39,13 +40,22 @@ enum Change {
     Removed,
     /// Purged; nothing may undo it.
     Purged,
+    /// Purged, if it is concerned; nothing may undo that either.
+    Swept(Sweep, Mode),
 }
 
 impl Change {
     fn state(self) -> Option<State> {
         match self {
             Change::Stored(state) | Change::Refreshed(state) => Some(state),
-            Change::Removed | Change::Purged => None,
+            Change::Removed | Change::Purged | Change::Swept(..) => None,
+        }
+    }
+
+    fn sweep(self) -> Option<(Sweep, Mode)> {
+        match self {
+            Change::Swept(sweep, mode) => Some((sweep, mode)),
+            _ => None,
         }
     }
 }
@@ -53,6 +63,7 @@ impl Change {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     change: Change,
+    begun: Stamp,
     returned: Option<Stamp>,
     refused: bool,
 }
@@ -101,8 +112,9 @@ impl History {
     }
 
     fn begin(&mut self, key: u32, change: Change) -> Begun {
+        let begun = self.stamp();
         let events = self.events.entry(key).or_default();
-        events.push(Event { change, returned: None, refused: false });
+        events.push(Event { change, begun, returned: None, refused: false });
         Begun { key, number: events.len() - 1 }
     }
 
@@ -124,6 +136,19 @@ impl History {
     /// The key is about to be purged.
     pub fn purge(&mut self, key: u32) -> Begun {
         self.begin(key, Change::Purged)
+    }
+
+    /// Everything that `sweep` concerns is about to be purged.
+    pub fn sweep(&mut self, sweep: Sweep, mode: Mode) -> Vec<Begun> {
+        self.keys().into_iter().map(|key| self.begin(key, Change::Swept(sweep, mode))).collect()
+    }
+
+    /// The store said that a sweep was done.
+    pub fn all_returned(&mut self, begun: Vec<Begun>) {
+        let now = self.stamp();
+        for begun in begun {
+            self.event(begun).returned = Some(now);
+        }
     }
 
     fn event(&mut self, begun: Begun) -> &mut Event {
@@ -200,19 +225,63 @@ impl History {
 
     /// What the store must answer now, unless it has evicted it. Nothing may be under way.
     pub fn current(&self, key: u32) -> Option<State> {
-        self.events.get(&key)?.iter().rfind(|event| !event.refused)?.change.state()
+        let mut events = self.events.get(&key)?.iter();
+        events.rfind(|event| !event.refused && event.change.sweep().is_none())?.change.state()
     }
 
     /// What a read that began at `from` may find now, besides nothing.
     pub fn during(&self, key: u32, from: Stamp) -> BTreeSet<State> {
         let Some(events) = self.events.get(&key) else { return BTreeSet::new() };
-        let alive = || events.iter().enumerate().filter(|(_, event)| !event.refused);
+        let alive = || {
+            let events = events.iter().enumerate();
+            events.filter(|(_, event)| !event.refused && event.change.sweep().is_none())
+        };
+        let swept = |number: usize, state: State| {
+            events[number..].iter().any(|event| {
+                matches!(event.change, Change::Swept(sweep, Mode::Hard) if sweep.concerns(state))
+                    && event.returned.is_some_and(|returned| returned <= from)
+            })
+        };
         let is_before = |event: &Event| event.returned.is_some_and(|returned| returned <= from);
         let first = alive().rfind(|(_, event)| is_before(event)).map_or(0, |(number, _)| number);
         alive()
             .filter(|(number, _)| *number >= first)
-            .filter_map(|(_, event)| event.change.state())
+            .filter_map(|(number, event)| Some((number, event.change.state()?)))
+            .filter(|(number, state)| !swept(*number, *state))
+            .map(|(_, state)| state)
             .collect()
+    }
+
+    /// Whether `state`, found by a read that began at `from`, must count as outdated, and whether
+    /// it may.
+    pub fn outdated(&self, state: State, from: Stamp) -> (bool, bool) {
+        let events = self.events.get(&state.key).map(Vec::as_slice).unwrap_or_default();
+        let made = |event: &Event| event.change.state() == Some(state) && !event.refused;
+        let Some(number) = events.iter().rposition(made) else { return (false, true) };
+        let begun = events[number].begun;
+        let (mut must, mut may) = (false, false);
+        for (other, event) in events.iter().enumerate() {
+            if !matches!(event.change, Change::Swept(by, Mode::Soft) if by.concerns(state)) {
+                continue;
+            }
+            let told = event.returned.is_some_and(|at| at <= from && self.told(at));
+            must |= other > number && told;
+            may |= other > number || event.returned.is_none_or(|returned| returned > begun);
+        }
+        (must, may)
+    }
+
+    /// Whether a purge may have concerned any of `states` of a key, the last of which is
+    /// `events[number]`.
+    fn may_be_swept(&self, events: &[Event], number: usize, states: &[Option<State>]) -> bool {
+        let begun = events[number].begun;
+        events.iter().enumerate().any(|(other, event)| {
+            let concerned = event.change.sweep().is_some_and(|(sweep, _)| {
+                states.iter().flatten().any(|state| sweep.concerns(*state))
+            });
+            let late = other > number || event.returned.is_none_or(|returned| returned > begun);
+            concerned && late
+        })
     }
 
     /// Whether `state` may be found where these are permitted. A record of newer metadata that
@@ -235,18 +304,52 @@ impl History {
         settled.map(|(_, upto)| *upto)
     }
 
+    /// What a purge that was answered leaves of `permitted`; `latest` was the present state, if
+    /// that is certain. What it had taken the place of does not come back in its place, unless it
+    /// was lost by damage.
+    fn sweep_away(
+        &self,
+        permitted: &mut BTreeSet<State>,
+        sweep: Sweep,
+        mode: Mode,
+        latest: Option<State>,
+    ) {
+        let sound = self.promise() == Promise::Durable;
+        let present = latest.filter(|state| sound && sweep.concerns(*state));
+        match (mode, present) {
+            (Mode::Hard, Some(_)) => permitted.clear(),
+            (Mode::Hard, None) => permitted.retain(|state| !sweep.concerns(*state)),
+            (Mode::Soft, Some(present)) => {
+                permitted.retain(|state| *state == present || sweep.concerns(*state));
+            }
+            (Mode::Soft, None) => {}
+        }
+    }
+
     /// What may be found under `key` after this end, besides nothing.
     pub fn permitted(&self, key: u32, end: End) -> BTreeSet<State> {
         let mut permitted = BTreeSet::new();
         let events = self.events.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let mut last: Option<&Event> = None;
         for event in events {
             if event.refused && !end.given_up {
                 continue;
+            }
+            if !event.refused && event.change.sweep().is_none() {
+                last = Some(event);
             }
             let certain = event.returned.is_some_and(|returned| self.outlives(returned, end));
             match event.change {
                 Change::Purged if event.returned.is_some_and(|at| self.told(at)) => {
                     permitted.clear();
+                }
+                Change::Swept(sweep, mode) => {
+                    if event.returned.is_some_and(|at| self.told(at)) {
+                        let last =
+                            last.filter(|last| last.returned.is_some_and(|at| at < event.begun));
+                        let latest = last.and_then(|last| last.change.state());
+                        self.sweep_away(&mut permitted, sweep, mode, latest);
+                    }
                 }
                 Change::Removed | Change::Purged if certain => permitted.clear(),
                 Change::Removed | Change::Purged => {}
@@ -272,13 +375,20 @@ impl History {
     /// What must be found under `key` after this end, if nothing was evicted.
     pub fn required(&self, key: u32, end: End) -> Option<State> {
         let events = self.events.get(&key)?;
-        let (number, event) = events.iter().enumerate().rfind(|(_, event)| !event.refused)?;
+        let (number, event) = events
+            .iter()
+            .enumerate()
+            .rfind(|(_, event)| !event.refused && event.change.sweep().is_none())?;
         let returned = event.returned?;
         // Metadata go with the body that they are the metadata of.
         let body = events[..=number]
             .iter()
             .rfind(|event| !event.refused && matches!(event.change, Change::Stored(_)))?;
         if body.returned? <= self.floor {
+            return None;
+        }
+        let states = [event.change.state(), body.change.state()];
+        if self.may_be_swept(events, number, &states) {
             return None;
         }
         let settled = self.settled_after(returned)?;
@@ -289,8 +399,10 @@ impl History {
     pub fn explain(&self, key: u32) -> String {
         let events = self.events.get(&key).map(Vec::as_slice).unwrap_or_default();
         let mut text = String::new();
-        for Event { change, returned, refused } in events {
-            text += &format!("\n    {change:?}, returned {returned:?}, refused {refused}");
+        for Event { change, begun, returned, refused } in events {
+            text += &format!(
+                "\n    {change:?}, begun {begun}, returned {returned:?}, refused {refused}"
+            );
         }
         let flushes = &self.flushes[self.flushes.len().saturating_sub(3)..];
         let settled = &self.settled[self.settled.len().saturating_sub(3)..];
@@ -316,9 +428,11 @@ impl History {
                     let begun = after.store(state);
                     after.returned(begun);
                 }
-                None => self.permitted(key, end).into_iter().for_each(|state| {
-                    after.store(state);
-                }),
+                None => {
+                    let states = self.permitted(key, end);
+                    states.iter().for_each(|state| _ = after.store(*state));
+                    states.into_iter().for_each(|state| self.keep_mark(&mut after, state));
+                }
             }
         }
         after.settle();
@@ -328,13 +442,31 @@ impl History {
         after
     }
 
+    /// What is known of whether `state` is outdated, for the next life.
+    fn keep_mark(&self, after: &mut History, state: State) {
+        let (must, may) = self.outdated(state, Stamp::MAX);
+        if may {
+            let mark = after.begin(state.key, Change::Swept(Sweep::Only(state), Mode::Soft));
+            if must {
+                after.returned(mark);
+            }
+        }
+    }
+
     /// After `key` was found to be in this state, or absent, once and for all.
     pub fn found(&mut self, key: u32, state: Option<State>) {
+        let marks = state.map(|state| (state, self.outdated(state, Stamp::MAX)));
         let begun = match state {
             Some(state) => self.store(state),
             None => self.purge(key),
         };
         self.returned(begun);
+        if let Some((state, (must, true))) = marks {
+            let mark = self.begin(key, Change::Swept(Sweep::Only(state), Mode::Soft));
+            if must {
+                self.returned(mark);
+            }
+        }
     }
 }
 

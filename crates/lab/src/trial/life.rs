@@ -13,6 +13,7 @@ use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
 use super::Report;
 use super::arm::Arm;
 use super::client::{Client, Seen, Subject};
+use super::content::TrialLabels;
 use super::history::{End, History};
 use super::watched::Watched;
 
@@ -193,7 +194,11 @@ impl<'a> Life<'a> {
             ground,
             len,
             seed,
-            options: Options { memory: 2 << 20, ..(ground.arm.options)() },
+            options: Options {
+                memory: 2 << 20,
+                labels: Some(Arc::new(TrialLabels)),
+                ..(ground.arm.options)()
+            },
             drive: Uniform::fast(ground.room),
             plan: FaultPlan::none(),
             plan_at_opening: false,
@@ -577,7 +582,8 @@ impl Running {
                 + counters.index_displaced
                 + counters.lost_records
                 + counters.dropped_unwritten
-                + counters.incomplete_objects;
+                + counters.incomplete_objects
+                + counters.purges_merged;
             losses += lost;
         }
         if losses > self.losses {

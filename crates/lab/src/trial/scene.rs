@@ -5,15 +5,17 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use device::{Clock, Nanos};
 use fastrand::Rng;
 use sim::{Contents, Executor, Fault, FaultPlan, Stop, Uniform};
-use store::{Options, Store};
+use store::{Labels, Options, Store};
 
 use super::arm::Arm;
 use super::client::{Client, Seen, Subject};
+use super::content::TrialLabels;
 use super::history::{End, History};
 use super::life::Ground;
 use super::watched::Watched;
@@ -44,7 +46,8 @@ impl Scene {
     /// Why there is none.
     pub fn new(arm: Arm, len: u64) -> Result<Scene, String> {
         let ground = Rc::new(Ground::plain(arm, len));
-        let options = Options { memory: 2 << 20, ..(arm.options)() };
+        let labels = Some(Arc::new(TrialLabels) as Arc<dyn Labels>);
+        let options = Options { memory: 2 << 20, labels, ..(arm.options)() };
         let contents = ground.formatted()?;
         Scene::open(ground, options, contents, History::default())
     }

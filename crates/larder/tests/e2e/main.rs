@@ -23,6 +23,7 @@ mod outcomes;
 mod partial;
 mod presets;
 mod process;
+mod purging;
 mod restart;
 mod rules;
 mod sharing;

@@ -93,6 +93,12 @@ impl Core {
         if self.purges.len() == 0 || self.recovering.is_some() {
             return;
         }
+        // What lives in memory alone has no other age than when it was last held against the table.
+        use std::sync::atomic::Ordering::Relaxed;
+        let residents = self.tier.iter().filter(|(_, r)| {
+            r.dirty || r.object.place.is_none() || self.index.get(&r.object.header.digest).is_none()
+        });
+        let held = residents.map(|(_, r)| r.object.checked.load(Relaxed)).min().unwrap_or(u64::MAX);
         match &self.space {
             Space::Clusters(space) => {
                 let table = &space.table;
@@ -101,12 +107,12 @@ impl Core {
                     .map(|cluster| table.incarnation(cluster))
                     .min()
                     .unwrap_or(u64::MAX);
-                self.purges.prune(|_, boundary| boundary <= oldest);
+                self.purges.prune(|newest, boundary| boundary <= oldest && newest <= held);
             }
             Space::Slots(space) => {
                 let oldest = space.objects().map(|object| object.sequence).min();
                 let oldest = oldest.unwrap_or(u64::MAX);
-                self.purges.prune(|newest, _| newest < oldest);
+                self.purges.prune(|newest, _| newest < oldest && newest <= held);
             }
         }
     }

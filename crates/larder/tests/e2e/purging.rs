@@ -1,0 +1,155 @@
+//! `larder purge` against the running program: what it says, how it ends, and that what it purged
+//! is gone, or stale, also after `kill -9`.
+
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::client::request;
+use crate::origin::Origin;
+use crate::runner::{PROGRAM, Setup, free_address};
+
+/// Longer than an object may take to the device.
+const PAST_THE_BOUND: Duration = Duration::from_millis(1_600);
+
+/// Runs `larder purge` with these words; its exit code, and what it said.
+fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {
+    let admin = admin.to_string();
+    let Output { status, stdout, stderr } = Command::new(PROGRAM)
+        .args(["purge", "--admin", &admin])
+        .args(words)
+        .output()
+        .expect("the program can be run");
+    let said = [stdout, stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    (status.code().expect("it ended by itself"), said.concat())
+}
+
+#[test]
+fn the_command_purges_by_url_prefix_host_tag_and_all() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let admin = larder.admin();
+    let targets =
+        ["/img/a", "/img/b?h=xkey:red", "/page?h=Surrogate-Key:red", "/page?h=Cache-Tag:blue"];
+    let fetch = || targets.map(|target| larder.get(&origin.url(target)).outcome());
+    let cached = |reply: &String| reply.starts_with("HIT");
+    let state = || fetch().iter().map(|outcome| u8::from(cached(outcome))).collect::<Vec<_>>();
+    state();
+    assert_eq!(state(), [1, 1, 1, 1]);
+
+    let (code, said) = run(admin, &[&origin.url("/img/a"), &origin.url("/not-stored")]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("/img/a: removed (forward)\n"), "{said}");
+    assert!(said.contains("/not-stored: nothing was stored\n"), "{said}");
+    assert_eq!(state(), [0, 1, 1, 1]);
+
+    assert_eq!(run(admin, &["--tag", "red", "--tag", "x"]), (0, "tags red, x: purged\n".into()));
+    assert_eq!(state(), [1, 0, 0, 1]);
+    assert_eq!(run(admin, &["--tag", "blue"]), (0, "tag blue: purged\n".into()));
+    assert_eq!(state(), [1, 1, 1, 0]);
+
+    let prefix = origin.url("/im");
+    assert_eq!(run(admin, &["--prefix", &prefix]), (0, format!("prefix {prefix}: purged\n")));
+    assert_eq!(state(), [0, 0, 1, 1]);
+
+    assert_eq!(run(admin, &["--host", "127.0.0.2"]).0, 0);
+    assert_eq!(state(), [1, 1, 1, 1], "another host");
+    assert_eq!(run(admin, &["--host", "127.0.0.1"]).0, 0);
+    assert_eq!(state(), [0, 0, 0, 0]);
+    let port = origin.url("").trim_start_matches("http://").to_owned();
+    assert_eq!(run(admin, &["--host", port.trim_end_matches('/')]).0, 0);
+    assert_eq!(state(), [0, 0, 0, 0]);
+
+    assert_eq!(run(admin, &["--all", "--soft"]), (0, "everything: outdated\n".into()));
+    assert_eq!(fetch().map(|outcome| outcome == "REFRESHED"), [true; 4]);
+    assert_eq!(state(), [1, 1, 1, 1], "fetched anew");
+    assert_eq!(run(admin, &["--all"]), (0, "everything: purged\n".into()));
+    assert_eq!(state(), [0, 0, 0, 0]);
+}
+
+#[test]
+fn what_the_command_cannot_do_it_explains() {
+    let nowhere = free_address();
+    let (code, said) = run(nowhere, &["http://a.test/"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("http://a.test/: not purged: no answer"), "{said}");
+    assert!(said.contains(&format!("{nowhere}")) && said.contains("is larder running"), "{said}");
+
+    let setup = Setup::forward().config("admin-token = \"s3cret\"\n");
+    let larder = setup.start();
+    let admin = larder.admin();
+    let (code, said) = run(admin, &["--tag", "a"]);
+    assert!(code == 1 && said.contains("NOT PURGED: 401") && said.contains("token"), "{said}");
+    assert_eq!(run(admin, &["--tag", "a", "--token", "s3cret"]), (0, "tag a: purged\n".into()));
+    let config = setup.path("larder.toml").display().to_string();
+    assert_eq!(run(admin, &["--tag", "a", "--config", &config]).0, 0, "the configuration's token");
+
+    let token = ["--token", "s3cret"];
+    let (code, said) = run(admin, &["a.test/x", "http://b.test/", token[0], token[1]]);
+    assert!(code == 1 && said.contains("a.test/x: NOT PURGED: 400"), "{said}");
+    assert!(said.contains("http://b.test/: nothing was stored"), "the others are done: {said}");
+    let (code, said) = run(admin, &[]);
+    assert!(code == 2 && said.contains("Usage"), "{said}");
+}
+
+#[test]
+fn tags_purged_by_the_command_stay_purged_after_kill_9() {
+    let (origin, setup) = (Origin::start(), Setup::forward());
+    let larder = setup.start();
+    let red = "/red?size=5000&etag=1&h=Surrogate-Key:red";
+    let blue = "/blue?size=5000&etag=1&h=Surrogate-Key:blue";
+    let green = "/green?size=300000&h=Surrogate-Key:green";
+    for target in [red, blue, green] {
+        larder.get(&origin.url(target)).verify(target);
+    }
+    sleep(PAST_THE_BOUND);
+    assert_eq!(run(larder.admin(), &["--tag", "red", "--tag", "green"]).0, 0);
+    assert_eq!(run(larder.admin(), &["--tag", "blue", "--soft"]).0, 0);
+    // At once: a purge is durable when it is answered.
+    larder.kill();
+    let larder = setup.start();
+    let outcome = |target: &str| {
+        let reply = larder.get(&origin.url(target));
+        reply.verify(target);
+        reply.outcome()
+    };
+    assert_eq!([red, green, blue].map(outcome), ["MISS", "MISS", "REVALIDATED"]);
+    assert_eq!([red, green, blue].map(outcome), ["HIT_RAM"; 3]);
+}
+
+#[test]
+fn a_purge_of_its_tag_overtakes_a_running_fill() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=100000&gate=half&h=xkey:red";
+    let url = origin.url(target);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| larder.get(&url));
+        origin.await_fetches(target, 1);
+        sleep(Duration::from_millis(200));
+        assert_eq!(run(larder.admin(), &["--tag", "red"]).0, 0);
+        // Whoever asks from now on does not get what was fetched before.
+        let second = scope.spawn(|| larder.get(&url));
+        origin.await_fetches(target, 2);
+        origin.open("half");
+        first.join().unwrap().verify(target);
+        let second = second.join().unwrap();
+        second.verify(target);
+        assert_eq!(second.outcome(), "MISS");
+    });
+    let after = larder.get(&url);
+    after.verify(target);
+    assert_eq!(after.outcome(), "HIT_RAM", "what was fetched after the purge is stored");
+    assert_eq!(origin.fetches(target), 2);
+}
+
+#[test]
+fn the_method_purge_is_for_those_it_is_given_to() {
+    let origin = Origin::start();
+    let closed = Setup::forward().config("[purge]\nfrom = [\"192.0.2.0/24\"]\n").start();
+    let reply = closed.send(&request("PURGE", &origin.url("/page")));
+    assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED(purge)"));
+    // Where nobody may use it, it is a method like any other.
+    let unknown = Setup::forward().start();
+    let reply = unknown.send(&request("PURGE", &origin.url("/page")));
+    assert_eq!(reply.outcome(), "BYPASS(method)");
+}
