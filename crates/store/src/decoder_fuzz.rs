@@ -15,16 +15,19 @@ use device::Extent;
 use crate::areas::BLOCK;
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::{ClusterTable, Policy};
-use crate::digest::Digest;
+use crate::digest::{Digest, Digester};
 use crate::index::{Index, IndexKind};
 use crate::index_dump;
 use crate::journal::{self, Fact, Journal, Replay};
+use crate::labels::{Label, Mode, Target};
+use crate::purges::{Purge, Purges, Scope};
 use crate::record::{Found, Header, Place, Record, RecordKind};
 use crate::recovery::{SpaceTables, restore_tables, walk};
 use crate::secret::Secret;
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
 use crate::superblock::tests::sample;
+use crate::wire::{Decoder, Encoder};
 
 const PLACE: Place = Place { position: 40, incarnation: 6 };
 const CLUSTER: u32 = 5;
@@ -173,12 +176,26 @@ fn clusters(random: &mut fastrand::Rng) -> Subject {
 
 fn fact(random: &mut fastrand::Rng) -> Fact {
     let (cluster, incarnation) = (random.u32(..1_100), random.u64(1..9));
-    match random.u8(..4) {
+    match random.u8(..5) {
+        4 => Fact::Purged(purge(random)),
         0 => Fact::Opened { cluster, incarnation },
         1 => Fact::Dropped { cluster, incarnation },
         2 => Fact::Dead { cluster, incarnation, granule: random.u32(..1_100) },
         _ => Fact::Removed { digest: Digest([random.u8(..); 16]), sequence: random.u64(..) },
     }
+}
+
+fn purge(random: &mut fastrand::Rng) -> Purge {
+    let digester = Digester::new(&secret().digest_key());
+    let name: Vec<u8> = (0..random.u8(..5)).map(|_| random.u8(b'a'..b'd')).collect();
+    let target = match random.u8(..8) {
+        0 => Target::Everything,
+        1..4 => Target::Prefix(&name),
+        _ => Target::Label(Label { kind: 1, name: &name }),
+    };
+    let mode = if random.bool() { Mode::Hard } else { Mode::Soft };
+    let scope = Scope::of(target, &digester);
+    Purge { scope, mode, sequence: random.u64(..), boundary: random.u64(..), at: random.u32(..) }
 }
 
 /// A whole journal, as long as its area.
@@ -239,12 +256,19 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
     let mut clusters = Vec::new();
     table.encode(&mut clusters);
     let removed = (0..random.u8(..40)).map(|n| (Digest([n; 16]), u64::from(n))).collect();
-    let checkpoint = Checkpoint { removed, ..Checkpoint::of_space(4, 3, clusters) };
+    let mut table = Purges::new(usize::MAX);
+    (0..random.u8(..20)).for_each(|_| table.take_in(&purge(random)));
+    let mut purges = Vec::new();
+    table.encode(&mut Encoder(&mut purges));
+    let purges = (purges, table.len() as u32);
+    let checkpoint = Checkpoint { removed, purges, ..Checkpoint::of_space(4, 3, clusters) };
     Subject {
         bytes: checkpoint.encode(&secret()),
         seal: |bytes| {
             let (table, removed) = (number(bytes, 32), number(bytes, 40));
+            let purges = number(bytes, 4) as u32;
             let end = removed.saturating_mul(24).saturating_add(table).saturating_add(48);
+            let end = end.saturating_add(u64::from(purges) * Purges::ENTRY_LEN as u64);
             let end = end.min(bytes.len() as u64) as usize;
             let sum = secret().checksum_at(number(bytes, 16), bytes.get(16..end).unwrap_or(&[]));
             put(bytes, 8, sum);
@@ -255,6 +279,9 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
             assert!(!whole || decoded.is_some() && len == Some(bytes.len() as u64));
             let Some(checkpoint) = decoded else { return };
             assert!(checkpoint.space.len() + 24 * checkpoint.removed.len() <= bytes.len());
+            let purges =
+                Purges::decode(&mut Decoder(&checkpoint.purges.0), checkpoint.purges.1 as usize);
+            assert!(!whole || purges.is_some());
             let areas = sample().areas;
             let (count, size) = (areas.clusters, areas.cluster_size);
             let table = ClusterTable::decode(&checkpoint.space, count, size, Policy::default());

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use device::{Clock, ManualClock, MemoryDevice};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+use device::{Clock, Fault, ManualClock, MemoryDevice, Operation};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target};
 
 type Several = Store<MemoryDevice, ManualClock>;
 
@@ -134,6 +134,42 @@ fn what_was_purged_while_its_device_was_away_does_not_come_back_with_it() {
     }
     // The first device saw one run less than the second: what it holds is not believed.
     assert_eq!(with_store(&devices, async |store, _| count(store).await), 0);
+}
+
+#[test]
+fn what_was_purged_after_its_device_was_given_up_does_not_come_back_with_it() {
+    let devices = [formatted(), formatted(), formatted()];
+    with_store(&devices, async |store, _| fill(store).await);
+    // One fails before the first purge, another before the second.
+    for failing in [&[0][..], &[0, 1]] {
+        with_store(&devices, async |store, _| {
+            fill(store).await;
+            for number in failing {
+                let error = std::io::ErrorKind::Other;
+                let operation = Operation::Write;
+                devices[*number].inject(Fault { operation, after: 0, times: u64::MAX, error });
+                store.purge_all(&[Target::Everything], Mode::Hard).await.unwrap();
+                assert!(!store.stats()[*number].online);
+                assert_eq!(count(store).await, 0);
+            }
+        });
+        devices.iter().for_each(MemoryDevice::heal);
+        assert_eq!(with_store(&devices, async |store, _| count(store).await), 0);
+    }
+}
+
+#[test]
+fn a_purge_that_no_device_can_be_told_is_an_error() {
+    let devices = [formatted()];
+    with_store(&devices, async |store, _| {
+        fill(store).await;
+        let error = std::io::ErrorKind::Other;
+        let fault = Fault { operation: Operation::Flush, after: 0, times: u64::MAX, error };
+        devices[0].inject(fault);
+        let purged = store.purge_all(&[Target::Everything], Mode::Hard).await;
+        assert_eq!(purged, Err(Refusal::Offline));
+        assert_eq!(count(store).await, 0);
+    });
 }
 
 #[test]

@@ -296,9 +296,7 @@ fn the_table_is_bounded_and_empties_itself() {
             assert!(rig.store.stats()[0].purges <= 16);
             put(&mut rig, "http://a/new", "green");
         }
-        // With nothing on the device there is nothing for them to concern.
-        let merged = rig.store.stats()[0].counters.purges_merged > 0;
-        assert_eq!(merged, options.write_policy == WritePolicy::OnInsert);
+        assert!(rig.store.stats()[0].counters.purges_merged > 0);
         assert!(!has(&mut rig, "http://a/x"), "a full table forgets no purge");
         assert!(has(&mut rig, "http://a/new"));
         // Nothing is left that is older than any purge: an orderly stop drops them.
