@@ -113,7 +113,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
     }
     let client = address::canonical(visit.connection.client.ip());
     if !from.iter().any(|network| network.contains(&client)) {
-        let text = "PURGE is not allowed from this address (purge-from).\n";
+        let text = "PURGE is not allowed from this address (purge.from).\n";
         let outcome = Outcome::Denied(Denied::Purge);
         let refused = answer::plain(account, StatusCode::FORBIDDEN, outcome, text);
         return Answered::Yes(Box::new(refused));
