@@ -1,5 +1,5 @@
-//! The admin interface of a running proxy, from the outside: what `larder purge` and `larder explain`
-//! speak to.
+//! The admin interface of a running proxy, from the outside: what `larder purge` and `larder
+//! explain` speak to.
 //!
 //! Where it is and what token it wants comes from the configuration that the proxy runs with, or
 //! from flags.

@@ -1,7 +1,7 @@
 //! `larder explain`: asks a running proxy why it treats a request as it does.
 //!
-//! The proxy itself decides, by the way that a request takes ([`proxy`]'s admin interface); here its
-//! answer is put into lines for people.
+//! The proxy itself decides, by the way that a request takes ([`proxy`]'s admin interface); here
+//! its answer is put into lines for people.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use form_urlencoded::Serializer;

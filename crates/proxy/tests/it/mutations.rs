@@ -178,9 +178,12 @@ fn damaged_origin(answers: Vec<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
 fn damaged_answers_become_answers_or_errors() {
     let mut chance = Chance::new();
     let whole = [
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\nhello",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: t\r\n\r\n5\r\nhello\r\n0\r\nT: u\r\n\r\n",
-        "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\n\
+         hello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: t\r\n\r\n5\r\nhello\r\n0\r\n\
+         T: u\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\n\
+         no",
         "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 2\r\n\r\nel",
         "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
         "HTTP/1.0 200 OK\r\n\r\nhello",
