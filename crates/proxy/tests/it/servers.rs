@@ -235,6 +235,86 @@ fn checks_take_a_server_out_and_bring_it_back() {
     assert!(check.field("user-agent").unwrap().contains("health check"));
 }
 
+/// An origin that answers `/held…` when the gate is opened, and all else at once.
+fn held(text: &'static str) -> (Origin, std::sync::mpsc::Sender<()>) {
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |asked, stream| {
+        if asked.path.starts_with("/held") {
+            // Dropped, the gate is open too.
+            let _ = gate.lock().unwrap().recv();
+        }
+        let _ = stream.write_all(ok(UNCACHED, text).as_bytes());
+        Then::Stay
+    });
+    (origin, open)
+}
+
+#[test]
+fn no_server_gets_more_at_a_time_than_it_may() {
+    let (first, open) = held("first");
+    let (second, other) = held("second");
+    let mut servers = vec![to(first.address), to(second.address)];
+    servers.iter_mut().for_each(|server| server.max_requests = Some(1));
+    let rig = rig(servers, GroupOptions::default());
+    let mut waiting = [rig.client(), rig.client()];
+    for (n, client) in waiting.iter_mut().enumerate() {
+        // Two requests for one URL would be one.
+        client.send(format!("GET /held/{n} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
+        wait_until("it was asked", || first.count() + second.count() == n + 1);
+    }
+    assert_eq!((first.count(), second.count()), (1, 1));
+    let answer = ask(&mut rig.client(), "GET", "/x");
+    assert_eq!((answer.status, answer.detail().as_str()), (503, "ERROR(upstream-busy)"));
+    let error = answer.field("proxy-status").unwrap();
+    assert!(error.ends_with("error=connection_limit_reached"), "{error}");
+    open.send(()).unwrap();
+    other.send(()).unwrap();
+    for client in &mut waiting {
+        assert_eq!(client.answer().status, 200);
+    }
+    wait_until("there is room again", || ask(&mut rig.client(), "GET", "/x").status == 200);
+}
+
+#[test]
+fn the_one_with_the_fewest_requests_gets_the_next() {
+    let (first, open) = held("first");
+    let second = Origin::always(ok(UNCACHED, "second"));
+    let balance = Balance::LeastConnections;
+    let options = GroupOptions { balance, ..GroupOptions::default() };
+    let rig = rig(vec![to(first.address), to(second.address)], options);
+    let mut waiting = rig.client();
+    waiting.send("GET /held HTTP/1.1\r\nHost: a.example\r\n\r\n");
+    wait_until("the first was asked", || first.count() == 1);
+    let mut client = rig.client();
+    for _ in 0..4 {
+        assert_eq!(ask(&mut client, "GET", "/x").text(), "second");
+    }
+    open.send(()).unwrap();
+    assert_eq!(waiting.answer().text(), "first");
+}
+
+#[test]
+fn an_origin_may_have_an_ipv6_address() {
+    let Ok(listener) = TcpListener::bind("[::1]:0") else {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    };
+    let address = listener.local_addr().unwrap();
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = [0; 1024];
+        let n = std::io::Read::read(&mut stream, &mut head).unwrap();
+        stream.write_all(ok(UNCACHED, "six").as_bytes()).unwrap();
+        String::from_utf8_lossy(&head[..n]).to_ascii_lowercase()
+    });
+    let group = Group::new("main", vec![to(address)], GroupOptions::default());
+    let rig = Rig::reverse_as(group, false);
+    assert_eq!(ask(&mut rig.client(), "GET", "/x").text(), "six");
+    let head = asked.join().unwrap();
+    assert!(head.contains(&format!("host: {address}\r\n")), "{head}");
+}
+
 #[test]
 fn the_servers_own_name_is_that_of_whoever_is_asked() {
     let origins = numbered(2);
