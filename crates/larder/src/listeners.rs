@@ -6,6 +6,7 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,16 +18,21 @@ use proxy::{ListenSocket, Listener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::config::clients;
+use crate::handover::{Inherited, Passed};
 use crate::listen_addr::ListenAddr;
 
 /// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
+
+/// What the name of the admin interface begins with when sockets are handed over.
+const ADMIN: &str = "admin ";
 
 /// A bound socket that does not listen yet.
 #[derive(Debug)]
 pub struct Bound {
     socket: Socket,
     address: ListenAddr,
+    asked: ListenAddr,
     manners: Arc<Manners>,
 }
 
@@ -35,10 +41,13 @@ pub struct Bound {
 pub fn bind_listeners(
     listeners: &[clients::Listener],
     others: &[SocketAddr],
+    inherited: &mut Inherited,
 ) -> Result<Vec<Bound>, String> {
     let addresses: Vec<SocketAddr> = ip_addresses(listeners);
-    let bind_one = |listener: &clients::Listener| {
+    let mut bind_one = |listener: &clients::Listener| {
+        let before = listener.address.as_ref().and_then(|at| inherited.take(&at.to_string()));
         let bound = match &listener.address {
+            Some(address) if before.is_some() => adopt(before, address)?,
             Some(ListenAddr::Ip(address)) => {
                 bind(*address, shares_port(*address, &addresses, others))?
             }
@@ -52,12 +61,31 @@ pub fn bind_listeners(
         };
         Ok(Bound { manners: Arc::new(manners), ..bound })
     };
-    listeners.iter().map(bind_one).collect()
+    listeners.iter().map(&mut bind_one).collect()
 }
 
 /// Binds the admin interface, with the same care for the addresses of `listeners`.
-pub fn bind_admin(address: SocketAddr, listeners: &[clients::Listener]) -> Result<Bound, String> {
+pub fn bind_admin(
+    address: SocketAddr,
+    listeners: &[clients::Listener],
+    inherited: &mut Inherited,
+) -> Result<Bound, String> {
+    let before = inherited.take(&format!("{ADMIN}{address}"));
+    if let Some(socket) = before.or_else(|| inherited.take(&address.to_string())) {
+        return adopt(Some(socket), &ListenAddr::Ip(address));
+    }
     bind(address, shares_port(address, &[], &ip_addresses(listeners)))
+}
+
+/// Takes over a socket that was bound before.
+fn adopt(socket: Option<OwnedFd>, asked: &ListenAddr) -> Result<Bound, String> {
+    let socket = Socket::from(socket.ok_or_else(|| format!("{asked}: no socket"))?);
+    let failed = |error: io::Error| describe(asked, &error);
+    let address = match socket.local_addr().map_err(failed)?.as_socket() {
+        Some(address) => ListenAddr::Ip(address),
+        None => asked.clone(),
+    };
+    Ok(Bound { socket, address, asked: asked.clone(), manners: Arc::default() })
 }
 
 fn ip_addresses(listeners: &[clients::Listener]) -> Vec<SocketAddr> {
@@ -86,7 +114,8 @@ fn bind(address: SocketAddr, only_v6: bool) -> Result<Bound, String> {
     }
     socket.bind(&address.into()).map_err(failed)?;
     let bound = socket.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
-    Ok(Bound { socket, address: ListenAddr::Ip(bound), manners: Arc::default() })
+    let (address, asked) = (ListenAddr::Ip(bound), ListenAddr::Ip(address));
+    Ok(Bound { socket, address, asked, manners: Arc::default() })
 }
 
 /// Binds to a path. What an earlier process left there is removed when nobody listens on it.
@@ -105,7 +134,7 @@ fn bind_path(path: &Path, listener: &clients::Listener) -> Result<Bound, String>
     if owner.is_some() || group.is_some() {
         chown(path, owner, group).map_err(|error| refused(format!("its owner: {error}")))?;
     }
-    Ok(Bound { socket, address, manners: Arc::default() })
+    Ok(Bound { socket, asked: address.clone(), address, manners: Arc::default() })
 }
 
 type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
@@ -142,6 +171,18 @@ impl Bound {
     /// The address with its real port.
     pub fn address(&self) -> &ListenAddr {
         &self.address
+    }
+
+    /// A second handle for a process that takes over, by the address as it was asked for.
+    pub fn pass(&self) -> Result<Passed, String> {
+        let socket = self.socket.try_clone().map_err(|error| describe(&self.address, &error))?;
+        Ok(Passed { name: self.asked.to_string(), socket: socket.into() })
+    }
+
+    /// The same for the admin interface.
+    pub fn pass_admin(&self) -> Result<Passed, String> {
+        let Passed { name, socket } = self.pass()?;
+        Ok(Passed { name: format!("{ADMIN}{name}"), socket })
     }
 
     /// How it is shown: the address, and whether TLS is spoken.
@@ -244,7 +285,7 @@ mod tests {
             address: Some(ListenAddr::Ip(address)),
             ..clients::Listener::default()
         });
-        let bound = bind_listeners(&wanted, &[]).unwrap();
+        let bound = bind_listeners(&wanted, &[], &mut Inherited::default()).unwrap();
         let listeners: Vec<_> =
             bound.into_iter().map(|bound| bound.listen_plain().unwrap()).collect();
         let _client = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -268,7 +309,8 @@ mod tests {
             mode: "600".to_owned(),
             ..clients::Listener::default()
         };
-        let bind = || bind_listeners(std::slice::from_ref(&listener), &[]);
+        let bind =
+            || bind_listeners(std::slice::from_ref(&listener), &[], &mut Inherited::default());
         let bound = bind().unwrap().pop().unwrap().listen().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(UnixStream::connect(&path).is_ok());
@@ -286,7 +328,8 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         assert!(bind().is_ok());
         let nobody = clients::Listener { owner: Some("no-such-user-here".to_owned()), ..listener };
-        let why = bind_listeners(&[nobody], &[]).expect_err("no such user");
+        let why =
+            bind_listeners(&[nobody], &[], &mut Inherited::default()).expect_err("no such user");
         assert!(why.contains("no-such-user-here"), "{why}");
     }
 }

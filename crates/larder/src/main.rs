@@ -13,6 +13,7 @@ mod explain;
 mod field;
 mod figures;
 mod format;
+mod handover;
 mod inspect;
 mod lab;
 mod listen_addr;
@@ -33,6 +34,7 @@ mod sizing;
 mod storage;
 mod translate;
 mod units;
+mod upgrade;
 mod upstreams;
 mod value;
 

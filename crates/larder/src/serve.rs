@@ -6,8 +6,10 @@
 
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -18,24 +20,58 @@ use proxy::address::Locals;
 use proxy::admin::Guard;
 use proxy::metrics::Metrics;
 use proxy::options::{Front, Options, Site};
-use proxy::{AdminSetup, CacheSetup, Control, Ended, Ledger, Setup, access, notify};
+use proxy::{
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Setup, access,
+    notify,
+};
 use store::StoreShare;
+use tokio::sync::oneshot;
 
 use crate::caches::{self, Cache};
 use crate::config::{Config, Layer, LogFormat};
 use crate::figures::Figures;
+use crate::handover::{Inherited, Predecessor};
 use crate::listeners::{Bound, bind_admin, bind_listeners};
 use crate::messages::Failure;
 use crate::process::{self, Identity};
 use crate::reload::Reloader;
 use crate::translate::{Surroundings, keyring, keyring_warnings, proxy_options};
+use crate::upgrade::Upgrader;
 use crate::{check, messages, signals, sizing, storage, units};
 
 /// How often the addresses of this machine are read again.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
 
-/// Runs the proxy until a signal ends it.
+/// How long clients wait for the caches at an upgrade before they are served without.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the proxy until a signal ends it, or until another process has taken over.
 pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
+    let found = Predecessor::find().map_err(Failure::usage)?;
+    let (predecessor, mut inherited) = found.unzip();
+    let mut inherited = match &mut inherited {
+        Some(inherited) => std::mem::take(inherited),
+        None => Inherited::of_service_manager(),
+    };
+    match prepare(file, flags, &mut inherited, predecessor.is_some()) {
+        Ok(start) => start.serve(predecessor),
+        Err(failure) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.refuse(&failure.to_string());
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Everything that can fail before clients are let in. `takes_over`: another process holds the
+/// caches still, so that they are opened later.
+fn prepare(
+    file: Option<PathBuf>,
+    flags: Layer,
+    inherited: &mut Inherited,
+    takes_over: bool,
+) -> Result<Start, Failure> {
     let loaded = check::load(file.as_deref(), &flags)?;
     let config = loaded.config.clone();
     messages::start(&config.log_level);
@@ -46,15 +82,22 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
     let guard = guard(&config).map_err(Failure::usage)?;
 
     let listeners = config.all_listeners();
-    let bound = bind_listeners(&listeners, config.admin.as_slice()).map_err(Failure::runtime)?;
-    let admin = config.admin.map(|address| bind_admin(address, &listeners));
+    let bound = bind_listeners(&listeners, config.admin.as_slice(), inherited);
+    let bound = bound.map_err(Failure::runtime)?;
+    let admin = config.admin.map(|address| bind_admin(address, &listeners, inherited));
     let admin = admin.transpose().map_err(Failure::runtime)?;
+    for name in inherited.left() {
+        log::warn!("{name} was handed over, and is not in the configuration: not served any more");
+    }
     let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
     let around = Surroundings { own, descriptors };
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
     let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
     warnings.iter().for_each(|warning| log::warn!("{warning}"));
-    let caches = caches::open_all(&config).map_err(Failure::runtime)?;
+    let caches = match takes_over {
+        true => None,
+        false => Some(caches::open_all(&config).map_err(Failure::runtime)?),
+    };
 
     drop_privileges(&identity)?;
     if let (Identity::Become(user), Err(why)) = (&identity, keyring(&config)) {
@@ -63,6 +106,9 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
     }
     let access_log = open_access_log(&config)?;
     let control = Control::new(options);
+    let passed = bound.iter().map(Bound::pass).chain(admin.iter().map(Bound::pass_admin));
+    let passed = passed.collect::<Result<_, _>>().map_err(Failure::runtime)?;
+    let upgrader = Arc::new(Upgrader::new(passed, control.clone()));
     let reloader = Reloader {
         file,
         flags,
@@ -71,101 +117,116 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
         control: control.clone(),
         access_log: access_log.clone(),
     };
-    listen_to_signals(&control, reloader)?;
+    listen_to_signals(&control, reloader, upgrader.clone())?;
     follow_addresses(&control)?;
-
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
-    let admin = admin.map(|admin| admin_setup(admin, guard, &metrics)).transpose()?;
-    let start = Start { config, caches, access_log, control, metrics };
-    start.serve(bound, admin)
+    Ok(Start { config, caches, access_log, control, metrics, guard, bound, admin, upgrader })
 }
 
 /// What was opened, on its way to being served.
 struct Start {
     config: Config,
-    caches: Vec<Cache>,
+    caches: Option<Vec<Cache>>,
     access_log: Option<Arc<AccessLog>>,
     control: Control,
     metrics: Arc<Metrics>,
+    guard: Guard,
+    bound: Vec<Bound>,
+    admin: Option<Bound>,
+    upgrader: Arc<Upgrader>,
 }
 
 impl Start {
-    /// Serves until the workers have drained.
-    fn serve(self, bound: Vec<Bound>, admin: Option<AdminSetup>) -> Result<(), Failure> {
-        let ready = ready_line(&self.control.options(), &bound, &admin, &self.config);
-        let (cache, opened) = self.cache_setup();
-        announce_unusable(&self.caches);
-        let announcer = self.announce(opened, ready)?;
-        let front = match self.control.options().front {
-            Front::Forward => access::Front::Forward,
-            Front::Reverse(_) => access::Front::Reverse,
+    /// Serves until the workers have drained, and again when the process that was to take over
+    /// fails.
+    fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
+        let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
+        let paths: Vec<PathBuf> = self.bound.iter().filter_map(Bound::path).collect();
+        let doors = Doors::open(std::mem::take(&mut self.bound), self.admin.take())?;
+        if let Some(predecessor) = &mut predecessor {
+            predecessor.ready().map_err(Failure::runtime)?;
+        }
+        let config = Arc::new(self.config.clone());
+        let mut source = match (predecessor, self.caches.take()) {
+            (Some(predecessor), _) => Source::later(config.clone(), predecessor)?,
+            (None, caches) => Source::now(&config, caches.unwrap_or_default()),
         };
-        let log = self.access_log.clone();
-        let paths: Vec<PathBuf> = bound.iter().filter_map(Bound::path).collect();
-        let listeners: Result<_, _> = bound.into_iter().map(Bound::listen).collect();
-        let setup = Setup {
-            control: self.control,
-            listeners: listeners.map_err(Failure::runtime)?,
-            workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Ledger::new(front, self.metrics, log.clone())),
-            cache: cache.into(),
-            admin,
-            accepting: Box::new(|| ()),
+        let ended = loop {
+            let ended = self.round(&doors, source, ready.clone())?;
+            let Some(heir) = self.upgrader.heir() else { break ended };
+            // With the caches' last handles goes their lock.
+            self.metrics.forget_sources();
+            if self.upgrader.hand_over(heir) {
+                if let Some(log) = &self.access_log {
+                    log.close();
+                }
+                return Ok(());
+            }
+            let caches = caches::open_all(&config).map_err(Failure::runtime)?;
+            source = Source::now(&config, caches);
         };
-        let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
         notify::stopping();
         for path in paths {
             // One that stays is no harm: the next start removes it.
             let _ = fs::remove_file(path);
         }
-        // It ends when the store was opened or given up, which is over by now.
-        let _ = announcer.join();
-        if let Some(log) = log {
+        if let Some(log) = &self.access_log {
             log.close();
         }
-        match ended? {
+        match ended {
             Ended::Saved => log::info!("stopped, everything is saved"),
             Ended::Unsaved => log::error!("stopped; the next start has to recover the cache"),
         }
         Ok(())
     }
 
-    /// The cache for the proxy, if one can be used, and where its store comes when it is open.
-    fn cache_setup(&self) -> (Option<CacheSetup>, Receiver<StoreShare>) {
-        let (send, opened) = mpsc::channel();
-        let files = storage::usable(&self.caches);
-        if files.is_empty() {
-            return (None, opened);
-        }
-        let setup = CacheSetup {
-            options: storage::options(&self.config, &files),
-            devices: storage::devices(files),
-            opened: Box::new(move |share| {
-                // The receiver waits until this is sent or dropped.
-                let _ = send.send(share.clone());
-            }),
+    /// Serves until the workers have drained.
+    fn round(&self, doors: &Doors, source: Source, ready: String) -> Result<Ended, Failure> {
+        let Source { cache, news, accepting } = source;
+        let announcer = self.announce(news, ready)?;
+        let front = match self.control.options().front {
+            Front::Forward => access::Front::Forward,
+            Front::Reverse(_) => access::Front::Reverse,
         };
-        (Some(setup), opened)
+        let admin = match &doors.admin {
+            Some(listener) => Some(AdminSetup {
+                listener: listener.try_clone().map_err(|error| cannot("serve", &error))?,
+                guard: self.guard.clone(),
+                metrics: self.metrics.clone(),
+            }),
+            None => None,
+        };
+        let listeners: io::Result<_> = doors.listeners.iter().map(Listener::try_clone).collect();
+        let setup = Setup {
+            control: self.control.clone(),
+            listeners: listeners.map_err(|error| cannot("serve", &error))?,
+            workers: sizing::workers(self.config.workers),
+            observer: Arc::new(Ledger::new(front, self.metrics.clone(), self.access_log.clone())),
+            cache,
+            admin,
+            accepting,
+        };
+        let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
+        // It ends when the store was opened or given up, which is over by now.
+        let _ = announcer.join();
+        ended
     }
 
     /// Says, in a thread of its own, how the caches are and that clients are served, once the
     /// store is open or has been given up.
-    fn announce(
-        &self,
-        opened: Receiver<StoreShare>,
-        ready: String,
-    ) -> Result<JoinHandle<()>, Failure> {
-        let share = Arc::new(OnceLock::new());
-        let files = storage::usable(&self.caches);
-        let unusable = self.caches.iter().filter(|cache| cache.unusable.is_some());
-        self.metrics.add_source(Box::new(Figures {
-            share: share.clone(),
-            files: files.clone(),
-            unusable: unusable.map(|cache| cache.file.clone()).collect(),
-            memory: self.config.memory,
-            policy: storage::options(&self.config, &files).policy,
-        }));
+    fn announce(&self, news: Receiver<News>, ready: String) -> Result<JoinHandle<()>, Failure> {
+        let (metrics, config) = (self.metrics.clone(), self.config.clone());
         let announce = move || {
+            // None: the process ends before the caches were had.
+            let Ok(News { files, unusable, opened }) = news.recv() else { return };
+            let share = Arc::new(OnceLock::new());
+            metrics.add_source(Box::new(Figures {
+                share: share.clone(),
+                files: files.clone(),
+                unusable,
+                memory: config.memory,
+                policy: storage::options(&config, &files).policy,
+            }));
             let opened = opened.recv();
             announce_fallbacks(&files);
             match opened {
@@ -185,9 +246,106 @@ impl Start {
     }
 }
 
-fn admin_setup(bound: Bound, guard: Guard, metrics: &Arc<Metrics>) -> Result<AdminSetup, Failure> {
-    let listener = bound.listen_plain().map_err(Failure::runtime)?;
-    Ok(AdminSetup { listener, guard, metrics: metrics.clone() })
+/// The sockets that clients and operators come in through.
+struct Doors {
+    listeners: Vec<Listener>,
+    admin: Option<TcpListener>,
+}
+
+impl Doors {
+    /// Begins to listen.
+    fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<Doors, Failure> {
+        let listeners = bound.into_iter().map(Bound::listen).collect::<Result<_, _>>();
+        let admin = admin.map(Bound::listen_plain).transpose();
+        Ok(Doors {
+            listeners: listeners.map_err(Failure::runtime)?,
+            admin: admin.map_err(Failure::runtime)?,
+        })
+    }
+}
+
+/// The caches of one round of serving, on their way to the proxy.
+struct Source {
+    cache: CacheSource,
+    news: Receiver<News>,
+    accepting: Box<dyn FnOnce() + Send>,
+}
+
+/// What the announcer tells of the caches.
+struct News {
+    files: Vec<Arc<CacheFile>>,
+    unusable: Vec<Arc<CacheFile>>,
+    opened: Receiver<StoreShare>,
+}
+
+impl Source {
+    /// Caches that are open.
+    fn now(config: &Config, caches: Vec<Cache>) -> Source {
+        let (send, news) = mpsc::channel();
+        let cache = cache_setup(config, &caches, &send).into();
+        Source { cache, news, accepting: Box::new(|| ()) }
+    }
+
+    /// Caches that `predecessor` will release.
+    fn later(config: Arc<Config>, predecessor: Predecessor) -> Result<Source, Failure> {
+        let (send, news) = mpsc::channel();
+        let (bring, setup) = oneshot::channel();
+        let memory = storage::options(&config, &[]).memory;
+        let cache = CacheSource::Later(Later { setup, memory, patience: PATIENCE });
+        let serving = Arc::new(AtomicBool::new(false));
+        let handle = predecessor.try_clone();
+        let mut teller = handle.map_err(|error| cannot("speak to the process before", &error))?;
+        let accepting = {
+            let serving = serving.clone();
+            Box::new(move || {
+                serving.store(true, Ordering::SeqCst);
+                teller.serving();
+            })
+        };
+        let wait = move || {
+            let mut predecessor = predecessor;
+            predecessor.await_release();
+            let caches = caches::open_all(&config);
+            let setup = match caches {
+                Ok(caches) => cache_setup(&config, &caches, &send),
+                Err(why) => {
+                    log::error!("{why}");
+                    if !serving.load(Ordering::SeqCst) {
+                        // The process before serves again, with what it had.
+                        std::process::exit(1);
+                    }
+                    None
+                }
+            };
+            // The proxy may have been told to stop meanwhile.
+            let _ = bring.send(setup);
+        };
+        let spawned = thread::Builder::new().name("caches".to_owned()).spawn(wait);
+        spawned.map_err(|error| cannot("start a thread", &error))?;
+        Ok(Source { cache, news, accepting })
+    }
+}
+
+/// The cache for the proxy, if one can be used; what is to be told of it goes to `send`.
+fn cache_setup(config: &Config, caches: &[Cache], send: &Sender<News>) -> Option<CacheSetup> {
+    announce_unusable(caches);
+    let files = storage::usable(caches);
+    let unusable = caches.iter().filter(|cache| cache.unusable.is_some());
+    let unusable = unusable.map(|cache| cache.file.clone()).collect();
+    let (tell, opened) = mpsc::channel();
+    // The announcer waits for this.
+    let _ = send.send(News { files: files.clone(), unusable, opened });
+    if files.is_empty() {
+        return None;
+    }
+    Some(CacheSetup {
+        options: storage::options(config, &files),
+        devices: storage::devices(files),
+        opened: Box::new(move |share| {
+            // The receiver waits until this is sent or dropped.
+            let _ = tell.send(share.clone());
+        }),
+    })
 }
 
 fn cannot(what: &str, error: &io::Error) -> Failure {
@@ -239,14 +397,18 @@ fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
     })
 }
 
-fn listen_to_signals(control: &Control, mut reloader: Reloader) -> Result<(), Failure> {
+fn listen_to_signals(
+    control: &Control,
+    mut reloader: Reloader,
+    upgrader: Arc<Upgrader>,
+) -> Result<(), Failure> {
     let control = control.clone();
     let stop = move |signal: &str| {
         let drain = units::duration(control.options().client.drain);
         log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
         control.drain();
     };
-    signals::listen(stop, move || reloader.reload())
+    signals::listen(stop, move || reloader.reload(), move || upgrader.upgrade())
         .map_err(|error| cannot("listen to signals", &error))
 }
 
@@ -290,7 +452,7 @@ fn announce_fallbacks(files: &[Arc<CacheFile>]) {
 fn ready_line(
     options: &Options,
     bound: &[Bound],
-    admin: &Option<AdminSetup>,
+    admin: &Option<Bound>,
     config: &Config,
 ) -> String {
     let what = match &options.front {
@@ -305,8 +467,7 @@ fn ready_line(
         }
     };
     let addresses: Vec<_> = bound.iter().map(Bound::describe).collect();
-    let admin = admin.as_ref().and_then(|admin| admin.listener.local_addr().ok());
-    let admin = admin.map_or("off".to_owned(), |address| format!("on {address}"));
+    let admin = admin.as_ref().map_or("off".to_owned(), |admin| format!("on {}", admin.address()));
     let workers = match sizing::workers(config.workers) {
         1 => "1 worker".to_owned(),
         many => format!("{many} workers"),

@@ -1,24 +1,28 @@
 //! Signals: the first SIGTERM or SIGINT begins the orderly end, a second one ends at once, SIGHUP
-//! reloads.
+//! reloads, SIGUSR2 lets a new process take over.
 //!
 //! They are received by a thread of their own, so that they are heard whatever the workers do.
 //! SIGPIPE needs no handler: the Rust runtime ignores it.
 
 use std::io;
 use std::process;
+use std::sync::Arc;
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 /// Starts to listen. `stop` is called once, at the first SIGTERM or SIGINT, with the signal's
-/// name, in a thread of its own; `reload` at each SIGHUP before that. A second SIGTERM or SIGINT
+/// name, in a thread of its own; `reload` at each SIGHUP before that; `upgrade` at each SIGUSR2, in
+/// a thread of its own. A second SIGTERM or SIGINT
 /// ends the process with exit code 128 + its number.
 pub fn listen(
     stop: impl FnOnce(&str) + Send + 'static,
     mut reload: impl FnMut() + Send + 'static,
+    upgrade: impl Fn() + Send + Sync + 'static,
 ) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR2])?;
+    let upgrade = Arc::new(upgrade);
     let mut stop = Some(stop);
     let run = move || {
         for signal in signals.forever() {
@@ -26,6 +30,14 @@ pub fn listen(
                 (SIGHUP, Some(still)) => {
                     stop = Some(still);
                     reload();
+                }
+                (SIGUSR2, still) => {
+                    stop = still;
+                    let upgrade = upgrade.clone();
+                    // The new process takes its time; other signals are heard meanwhile.
+                    if let Err(error) = thread::Builder::new().spawn(move || upgrade()) {
+                        log::error!("cannot upgrade: {error}");
+                    }
                 }
                 (SIGHUP, None) => log::info!("SIGHUP: stopping, nothing is reloaded"),
                 (_, Some(stop)) => {

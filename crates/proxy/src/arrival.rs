@@ -28,7 +28,7 @@ pub enum CacheSource {
     /// There is none: everything is passed on.
     None,
     /// It can be opened.
-    Now(CacheSetup),
+    Now(Box<CacheSetup>),
     /// Another process holds it still.
     Later(Later),
 }
@@ -46,7 +46,7 @@ pub struct Later {
 
 impl From<Option<CacheSetup>> for CacheSource {
     fn from(setup: Option<CacheSetup>) -> CacheSource {
-        setup.map_or(CacheSource::None, CacheSource::Now)
+        setup.map_or(CacheSource::None, |setup| CacheSource::Now(Box::new(setup)))
     }
 }
 
@@ -70,7 +70,7 @@ impl CacheSource {
         };
         match self {
             CacheSource::None => (filled(None), None),
-            CacheSource::Now(setup) => (filled(Some(setup)), None),
+            CacheSource::Now(setup) => (filled(Some(*setup)), None),
             CacheSource::Later(later) => (later.setup, Some(later.patience)),
         }
     }

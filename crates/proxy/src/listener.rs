@@ -66,7 +66,12 @@ impl ListenSocket {
 }
 
 impl Listener {
-    pub(crate) fn try_clone(&self) -> io::Result<Listener> {
+    /// Another handle on the same socket, with the same manners.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<Listener> {
         Ok(Listener { socket: self.socket.try_clone()?, manners: self.manners.clone() })
     }
 

@@ -177,6 +177,11 @@ impl Metrics {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
+    /// Forgets all sources, and with them whatever they keep open.
+    pub fn forget_sources(&self) {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Counts a request that ended: its status (0: none was sent), the bytes of body sent, and
     /// the time from its first byte to the last one of the answer.
     pub fn request(&self, outcome: Outcome, status: u16, body_bytes: u64, duration: Duration) {

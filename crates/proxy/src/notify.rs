@@ -24,6 +24,11 @@ pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
+/// From now on another process is the service.
+pub fn main_pid(pid: u32) {
+    send(&[NotifyState::MainPid(pid)]);
+}
+
 /// A line for `systemctl status`, such as the progress of recovery. Line feeds become blanks.
 pub fn status(line: &str) {
     send(&[NotifyState::Status(&line.replace(['\n', '\r'], " "))]);
@@ -58,6 +63,7 @@ mod tests {
             ready();
             reloading();
             stopping();
+            main_pid(7);
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -82,5 +88,6 @@ mod tests {
         let reloading = heard();
         assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
         assert_eq!(heard(), "STOPPING=1\n");
+        assert_eq!(heard(), "MAINPID=7\n");
     }
 }

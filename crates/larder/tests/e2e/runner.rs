@@ -53,6 +53,7 @@ pub struct Setup {
     flags: Vec<String>,
     descriptors: Option<u32>,
     cache: Option<PathBuf>,
+    program: PathBuf,
 }
 
 impl Setup {
@@ -65,6 +66,7 @@ impl Setup {
             flags: Vec::new(),
             descriptors: None,
             cache: None,
+            program: PROGRAM.into(),
         }
         .flag("cache-size", "64M")
         .flag("memory", "32M")
@@ -120,6 +122,13 @@ impl Setup {
         self
     }
 
+    /// Another file of the program.
+    #[allow(dead_code)]
+    pub fn program(mut self, path: &Path) -> Setup {
+        self.program = path.to_path_buf();
+        self
+    }
+
     /// The address it serves on.
     pub fn listen(mut self, address: SocketAddr) -> Setup {
         self.listen = address;
@@ -142,7 +151,7 @@ impl Setup {
             let script = format!("ulimit -n {limit} && exec \"$@\"");
             words.extend(["sh".into(), "-c".into(), script, "sh".into()]);
         }
-        words.push(PROGRAM.into());
+        words.push(self.program.display().to_string());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg("serve");
         command.args(["--listen", &self.listen.to_string(), "--admin", &self.admin.to_string()]);

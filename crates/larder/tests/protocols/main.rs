@@ -30,4 +30,5 @@ mod caller;
 mod http2;
 mod sockets;
 mod tls;
+mod upgrade;
 mod upstreams;

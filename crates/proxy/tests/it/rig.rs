@@ -154,14 +154,14 @@ impl Rig {
             }],
             workers: 2,
             observer: seen.clone(),
-            cache: CacheSource::Now(CacheSetup {
+            cache: CacheSource::Now(Box::new(CacheSetup {
                 devices: {
                     let device = device.clone();
                     Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))]))
                 },
                 options: store::Options { memory, ..store::Options::default() },
                 opened: Box::new(|_| ()),
-            }),
+            })),
             admin: None,
             accepting: Box::new(|| ()),
         };

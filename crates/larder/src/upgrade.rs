@@ -1,0 +1,92 @@
+//! SIGUSR2: the program's file is started anew, takes the listening sockets over and, when what
+//! runs here has ended, the caches.
+//!
+//! Nothing is given up before the new process has said that it is ready, and what it turns out not
+//! to be able to do later, before it serves, leaves this process serving again.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use proxy::{Control, notify};
+
+use crate::handover::{Heir, Passed};
+
+/// What an upgrade needs. Made at the start: the program's file may be replaced at any time.
+pub struct Upgrader {
+    program: io::Result<PathBuf>,
+    arguments: Vec<OsString>,
+    sockets: Vec<Passed>,
+    control: Control,
+    heir: Mutex<Option<Heir>>,
+}
+
+impl Upgrader {
+    /// `sockets` are all that this process listens on.
+    pub fn new(sockets: Vec<Passed>, control: Control) -> Upgrader {
+        Upgrader {
+            program: env::current_exe(),
+            arguments: env::args_os().skip(1).collect(),
+            sockets,
+            control,
+            heir: Mutex::new(None),
+        }
+    }
+
+    /// Starts the new process and, when it is ready, begins to drain for it.
+    pub fn upgrade(&self) {
+        if self.control.draining() {
+            log::info!("SIGUSR2: stopping, nothing is upgraded");
+            return;
+        }
+        let Ok(mut heir) = self.heir.try_lock() else {
+            log::warn!("SIGUSR2: an upgrade is under way");
+            return;
+        };
+        log::info!("SIGUSR2: upgrade: starting the new process");
+        match self.raise() {
+            Ok(new) => {
+                log::info!("upgrade: process {} takes over; what runs here ends", new.pid());
+                *heir = Some(new);
+                self.control.hand_over();
+            }
+            Err(why) => log::error!("upgrade: {why}; THIS PROCESS GOES ON"),
+        }
+    }
+
+    fn raise(&self) -> Result<Heir, String> {
+        let program = self
+            .program
+            .as_ref()
+            .map_err(|error| format!("the program's own file is not known: {error}"))?;
+        let mut heir = Heir::raise(program, &self.arguments, &self.sockets)?;
+        heir.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
+        Ok(heir)
+    }
+
+    /// Whether the drain that is over was for a new process.
+    pub fn heir(&self) -> Option<Heir> {
+        // Locked: it is being started while we were told to stop. It ends when we do.
+        self.heir.try_lock().ok()?.take()
+    }
+
+    /// Lets the new process have what this one has released. False: it failed, and this one is to
+    /// serve again.
+    pub fn hand_over(&self, heir: Heir) -> bool {
+        let pid = heir.pid();
+        match heir.take_over() {
+            Ok(()) => {
+                notify::main_pid(pid);
+                log::info!("upgrade: process {pid} serves; this one ends");
+                true
+            }
+            Err(why) => {
+                log::error!("upgrade: {why}; THIS PROCESS SERVES AGAIN");
+                self.control.resume();
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A new process takes over from a running one (SIGUSR2).
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::client::{Connection, get, request};
+use crate::origin::Origin;
+use crate::runner::{Larder, PROGRAM, Setup, eventually, percent};
+
+/// A process that is no child of ours. Dropped, it is killed.
+struct Stranger(Pid);
+
+impl Stranger {
+    /// The process that took over, of which `larder` says so the `number`th time.
+    fn of(larder: &Larder, number: usize) -> Stranger {
+        let find = |said: &str| {
+            let mut lines = said.lines().filter(|line| line.contains("takes over"));
+            let line = lines.nth(number)?.to_owned();
+            line.split("process ").nth(1)?.split(' ').next()?.parse().ok()
+        };
+        assert!(eventually(|| find(&larder.said()).is_some()), "{}", larder.said());
+        let pid: i32 = find(&larder.said()).unwrap();
+        Stranger(Pid::from_raw(pid).unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(self.0, signal).unwrap();
+    }
+
+    fn is_running(&self) -> bool {
+        let path = format!("/proc/{}/stat", self.0.as_raw_nonzero());
+        // Nobody may be there to wait for it.
+        fs::read_to_string(path).is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    fn stop(self) {
+        self.signal(Signal::TERM);
+        assert!(eventually(|| !self.is_running()), "it does not end");
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        if self.is_running() {
+            let _ = kill_process(self.0, Signal::KILL);
+        }
+    }
+}
+
+/// Asks for pages over and over, each on a connection of its own, until told to stop; panics at the
+/// first refusal, error or wrong byte. Returns how many answers came.
+fn ask_all_the_time(
+    address: SocketAddr,
+    origin: &Arc<Origin>,
+    stop: &Arc<AtomicBool>,
+) -> JoinHandle<usize> {
+    let (origin, stop) = (origin.clone(), stop.clone());
+    thread::spawn(move || {
+        let mut count = 0;
+        while !stop.load(Ordering::Relaxed) || count < 20 {
+            let target = format!("/page{}?size={}", count % 13, 1 + (count % 13) * 9_999);
+            get(&origin.url(&target)).send(address).verify(&target);
+            count += 1;
+        }
+        count
+    })
+}
+
+/// The program under a name of its own, so that it can be replaced.
+fn copy_of_program(directory: &TempDir) -> PathBuf {
+    let path = directory.path().join("larder");
+    if fs::hard_link(PROGRAM, &path).is_err() {
+        fs::copy(PROGRAM, &path).unwrap();
+    }
+    path
+}
+
+fn replace(program: &Path, script: &str) {
+    let new = program.with_extension("new");
+    fs::write(&new, script).unwrap();
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&new, program).unwrap();
+}
+
+#[test]
+fn under_load_nobody_is_refused_and_the_cache_goes_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("larder.sock");
+    let config = format!("[[listener]]\naddress = \"unix:{}\"\n", socket.display());
+    let setup = Setup::forward().program(&copy_of_program(&directory)).config(&config);
+    let (origin, mut larder) = (Arc::new(Origin::start()), setup.start());
+    let kept: Vec<String> = (0..20).map(|i| format!("/kept{i}?size={}", i * 7_777)).collect();
+    for target in &kept {
+        larder.get(&origin.url(target)).verify(target);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let asking: Vec<_> =
+        (0..4).map(|_| ask_all_the_time(larder.address(), &origin, &stop)).collect();
+    larder.signal(Signal::USR2);
+    let second = Stranger::of(&larder, 0);
+    assert!(larder.await_exit().is_some_and(|s| s.success()), "{}", larder.said());
+    second.signal(Signal::USR2);
+    let third = Stranger::of(&larder, 1);
+    assert!(eventually(|| !second.is_running()), "{}", larder.said());
+    let recovered = || larder.admin_send(get("/readyz")).status == 200;
+    assert!(eventually(recovered), "{}", larder.said());
+    stop.store(true, Ordering::Relaxed);
+    for thread in asking {
+        assert!(thread.join().unwrap() >= 20);
+    }
+    for target in &kept {
+        let reply = larder.get(&origin.url(target));
+        reply.verify(target);
+        // From memory what the read of a neighbour has brought along.
+        assert!(["HIT_DISK", "HIT_RAM"].contains(&reply.outcome().as_str()), "{:?}", reply.head);
+        assert_eq!(origin.fetches(target), 1);
+    }
+    assert!(UnixStream::connect(&socket).is_ok());
+    third.stop();
+    assert!(!socket.exists(), "the last one cleans up");
+    assert!(!larder.said().contains("WITHOUT"), "{}", larder.said());
+}
+
+#[test]
+fn what_cannot_take_over_leaves_the_old_process_serving() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = copy_of_program(&directory);
+    let setup = Setup::forward().program(&program).config("memory = \"32M\"\n");
+    let (origin, larder) = (Arc::new(Origin::start()), setup.start());
+    larder.get(&origin.url("/kept")).verify("/kept");
+    let stop = Arc::new(AtomicBool::new(false));
+    let asking = ask_all_the_time(larder.address(), &origin, &stop);
+    let config = setup.path("larder.toml");
+    let good = fs::read_to_string(&config).unwrap();
+    // A configuration that is wrong.
+    fs::write(&config, "nonsense = 1\n").unwrap();
+    larder.signal(Signal::USR2);
+    assert!(larder.says("the new process cannot take over"), "{}", larder.said());
+    assert!(larder.says("nonsense: there is no such key"), "{}", larder.said());
+    fs::write(&config, good).unwrap();
+    // A program that ends at once, one that is none, one that gives up when all waits for it.
+    for (script, said) in [
+        ("#!/bin/sh\nexit 3\n", "the new process ended before it was ready"),
+        ("no program", "cannot be started"),
+        ("#!/bin/sh\nprintf R >&0\nsleep 0.3\nexit 3\n", "THIS PROCESS SERVES AGAIN"),
+    ] {
+        replace(&program, script);
+        larder.signal(Signal::USR2);
+        assert!(larder.says(said), "{script}: {}", larder.said());
+        let serves = || larder.admin_send(get("/readyz")).status == 200;
+        assert!(eventually(serves), "{script}: {}", larder.said());
+        let reply = larder.get(&origin.url("/kept"));
+        reply.verify("/kept");
+        assert!(reply.outcome().starts_with("HIT"), "{script}: {:?}", reply.head);
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(asking.join().unwrap() >= 20);
+    assert_eq!(origin.fetches("/kept"), 1);
+    // Its parts are there once, however often it began to serve.
+    let metrics = larder.metrics();
+    let mut series: Vec<_> = metrics.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+    series.retain(|(name, _)| !name.starts_with('#'));
+    let mut names: Vec<_> = series.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all, "{metrics}");
+    larder.stop();
+}
+
+#[test]
+fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() {
+    let setup = Setup::forward();
+    let (origin, mut larder) = (Arc::new(Origin::start()), setup.start());
+    for target in ["/kept", "/changed"] {
+        larder.get(&origin.url(target)).verify(target);
+    }
+    // An answer that is under way holds the old process.
+    let slow = "/slow?size=200000&gate=slow&cc=no-store";
+    let mut connection = Connection::open(larder.address()).unwrap();
+    connection.send(&get(&origin.url(slow)).bytes()).unwrap();
+    let head = connection.read_head().unwrap();
+    larder.signal(Signal::USR2);
+    let second = Stranger::of(&larder, 0);
+    assert!(larder.says("serving without the cache"), "{}", larder.said());
+    let reply = larder.get(&origin.url("/kept"));
+    reply.verify("/kept");
+    assert_eq!(reply.outcome(), "BYPASS", "{:?}", reply.head);
+    assert_eq!(larder.admin_send(get("/readyz")).status, 503);
+    let url = percent(&origin.url("/kept"));
+    let purge = request("POST", &format!("/purge?url={url}")).body(b"");
+    assert_eq!(larder.admin_send(purge).status, 503);
+    // What is stored of this is wrong from now on.
+    origin.change("/changed");
+    let post = request("POST", &origin.url("/changed")).body(b"new");
+    assert_eq!(larder.send(&post).status, 200);
+    assert!(larder.is_running());
+    origin.open("slow");
+    let reply = connection.read_body("GET", head).unwrap();
+    reply.verify(slow);
+    assert!(larder.await_exit().is_some_and(|s| s.success()), "{}", larder.said());
+    let ready = || larder.admin_send(get("/readyz")).status == 200;
+    assert!(eventually(ready), "{}", larder.said());
+    let reply = larder.get(&origin.url("/kept"));
+    reply.verify("/kept");
+    assert!(reply.outcome().starts_with("HIT"), "{:?}", reply.head);
+    let reply = larder.get(&origin.url("/changed"));
+    reply.verify("/changed");
+    assert_eq!(reply.outcome(), "MISS", "{:?}", reply.head);
+    second.stop();
+}
