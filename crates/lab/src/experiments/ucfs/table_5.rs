@@ -97,8 +97,8 @@ fn why(rates: &[f64], each: &[f64], decides: &Table) -> String {
          visits but of pages, {:.1}%; and if no object were larger than the 4 KB of section 2.4.5 \
          besides, {:.1}%, beside the paper's 36.2. So its rate comes near with its own arithmetic \
          of 16 small files in a cluster, and pages that come back whole, but not with the sizes of \
-         its table 2 nor with its \"nearly half\"; what is left is not explained. The formula of section 2.4.5 gives the paper's 519% and 3.1% with its numbers, \
-         and {:.0}% with ours.",
+         its table 2 nor with its \"nearly half\"; what is left is not explained. The formula of \
+         section 2.4.5 gives the paper's 519% and 3.1% with its numbers, and {:.0}% with ours.",
         words(each, 1),
         words(rates, 1),
         decided(1),
