@@ -140,7 +140,7 @@ fn damaged_requests_get_an_answer_or_none() {
         // Only the first line and the fields are damaged: the rest is the body that they frame.
         let (head, body) = whole[kind].split_at(head);
         let line = head.find("\r\n").unwrap() + 2;
-        let mut bytes = head[..line].as_bytes().to_vec();
+        let mut bytes = head.as_bytes()[..line].to_vec();
         bytes.extend(chance.damage(&head[line..]));
         bytes.extend(body.as_bytes());
         let said = talk(rig.address, &bytes);
