@@ -6,16 +6,17 @@
 //! wait for something to become stale cost no more than the slowest. `docs/http.md` goes through
 //! the RFCs clause by clause and names the script of each.
 //!
-//! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http nginx -- --nocapture` plays the same
-//! scripts to nginx and prints where it differs, with our reason. `LARDER_HTTP=words` plays only
+//! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
+//! `squid`, `trafficserver`) plays the same scripts to another proxy and prints where it differs,
+//! with our reason. `LARDER_HTTP=words` plays only
 //! the tests whose place or name has these words.
 
 #![allow(clippy::unwrap_used)]
 
 #[path = "../e2e/message.rs"]
 mod message;
-mod nginx;
 mod origin;
+mod peers;
 mod play;
 mod program;
 mod script;
