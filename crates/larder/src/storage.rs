@@ -156,6 +156,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         policy: ours.policy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(preset.policy),
         fill_percent: ours.fill_percent.or(preset.fill_percent),
         packet: ours.packet.unwrap_or(preset.packet),
+        write_page: preset.write_page,
         evict_max: ours.evict_max.unwrap_or(preset.evict_max),
         locality: locality(config, preset.locality),
         purges: config.purge.entries,

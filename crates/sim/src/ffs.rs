@@ -297,7 +297,20 @@ impl Ffs {
         Ok(File { inode, missed: Cell::new(false) })
     }
 
-    /// The same, and closes it again.
+    /// The same, but nothing was ever written to it: a block that is first written in part need not
+    /// be read. So is a file that grows as it is written, but for the inodes and bitmaps of its
+    /// growth.
+    ///
+    /// # Errors
+    /// As of creating and writing it.
+    pub fn reserve(&self, path: &str, len: u64) -> io::Result<File> {
+        let file = self.preallocate(path, len)?;
+        let blocks = len.div_ceil(self.inner.units.block());
+        self.state().inode_mut(file.inode).unwritten = vec![true; blocks as usize];
+        Ok(file)
+    }
+
+    /// As [`Ffs::preallocate`], and closes it again.
     ///
     /// # Errors
     /// As of creating and writing it.

@@ -11,7 +11,6 @@ use device::{Clock, Device, Extent, Nanos};
 use crate::appender::WriteJob;
 use crate::areas::{Areas, SUPERBLOCKS};
 use crate::core::{EvictPlan, SUMMARY_READ, Task};
-use crate::space::slots::PAGE;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
@@ -153,17 +152,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn write_page_run(&self, base: u64, write: &PageWrite) -> PageDone {
         let mut done = PageDone { whole: false, last_page: Vec::new(), reads: 0 };
         let mut pages = [None, None];
-        for (page, wanted) in pages.iter_mut().zip(write.wanted(PAGE)) {
+        for (page, wanted) in pages.iter_mut().zip(write.wanted()) {
             let Some(at) = wanted else { continue };
             done.reads += 1;
-            *page = self.read(Extent { offset: base + at, len: PAGE }).await;
+            *page = self.read(Extent { offset: base + at, len: write.page }).await;
             if page.is_none() {
                 return done;
             }
         }
         let pages = pages.each_ref().map(Option::as_deref);
-        let buf = write.build(&self.shared.secret, PAGE, pages);
-        done.last_page = buf[buf.len() - PAGE as usize..].to_vec();
+        let buf = write.build(&self.shared.secret, pages);
+        done.last_page = buf[buf.len() - write.page as usize..].to_vec();
         let offset = base + write.from;
         let result = self.device.write(offset, buf.freeze()).await;
         done.whole = self.shared.note("write", offset, result).is_some();

@@ -528,7 +528,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
     ) -> (Space, Index, Option<Scanning>) {
         let areas = &self.superblock.areas;
         let layout = self.superblock.layout.expect("slots belong to a layout");
-        let options = self.options.slot_options(layout);
+        let options = self.options.slot_options(layout, self.device.geometry().block);
         let gone = missing.div_ceil(u64::from(areas.granule));
         let slots = areas.slots().saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX)).max(1);
         let new = |image| SlotSpace::new(slots, areas.granule, &options, image);

@@ -121,6 +121,10 @@ pub struct Options {
     /// Bytes of a packet: neighbouring records are collected up to a multiple of it and written
     /// together (STREAM-PACKETIZER, M7). A multiple of the slot; 0: every record is written alone.
     pub packet: u32,
+    /// Bytes of a page, the least that is written in a layout of slots: a record that ends within
+    /// one is written with the rest of it. A power of two from the device's block to 4,096, the
+    /// default: drives tell of smaller blocks that they only emulate.
+    pub write_page: u32,
     /// Objects of one site wait for one another in memory and are written side by side, at the
     /// latest after the durability bound (M9); `None`: they are written as they come.
     pub locality: Option<LocalityOptions>,
@@ -167,6 +171,7 @@ impl fmt::Debug for Options {
             policy,
             fill_percent,
             packet,
+            write_page,
             locality,
             evict_max,
             recovery_wait,
@@ -200,6 +205,7 @@ impl fmt::Debug for Options {
             .field("policy", policy)
             .field("fill_percent", fill_percent)
             .field("packet", packet)
+            .field("write_page", write_page)
             .field("locality", locality)
             .field("evict_max", evict_max)
             .field("recovery_wait", recovery_wait)
@@ -236,6 +242,7 @@ impl Default for Options {
             policy: PolicyName::Lru,
             fill_percent: None,
             packet: 256 << 10,
+            write_page: device::WRITE_ALIGN,
             locality: None,
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
@@ -306,8 +313,8 @@ impl FormatOptions {
 }
 
 impl Options {
-    /// How a slot space of this layout works.
-    pub(crate) fn slot_options(&self, layout: LayoutKind) -> SlotOptions {
+    /// How a slot space of this layout works on a device with blocks of `block` bytes.
+    pub(crate) fn slot_options(&self, layout: LayoutKind, block: u32) -> SlotOptions {
         // STREAM needs room between its records (Markatos and others, figure 6); worst fit and
         // size classes less.
         let fill = match layout {
@@ -319,6 +326,7 @@ impl Options {
             policy: self.policy,
             fill_percent: self.fill_percent.unwrap_or(fill).clamp(1, 99),
             packet: self.packet,
+            page: self.write_page.next_power_of_two().clamp(block, device::WRITE_ALIGN.max(block)),
             evict_max: self.evict_max,
         }
     }

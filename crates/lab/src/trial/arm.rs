@@ -68,6 +68,10 @@ impl Arm {
             options.read_batch = random.usize(1..8);
             options.read_batch_split = random.usize(..4);
         }
+        // Of a copy, so that lives stay the same but for this.
+        if random.clone().u8(..4) == 0 {
+            options.write_page = 512;
+        }
         if random.u8(..8) == 0 {
             options.write_policy = WritePolicy::OnEvict;
         }

@@ -114,7 +114,8 @@ impl Ffs {
             let known = old.min(begin + block);
             let covered = begin >= old || (offset <= begin && end >= known);
             let key = Key::File { inode, block: number };
-            if !covered {
+            let unwritten = self.state().inode_mut(inode).begin_block(number);
+            if !covered && !unwritten {
                 self.read_for_write(inode, number).await?;
             }
             let place = self.state().inode_mut(inode).place(units, number);

@@ -31,9 +31,20 @@ impl FileDevice {
     /// # Errors
     /// The file system has no room, or a file of that name.
     pub fn preallocate(ffs: &Ffs, name: &str, len: u64) -> io::Result<FileDevice> {
+        FileDevice::on(ffs, ffs.preallocate(name, len)?, len)
+    }
+
+    /// The same on a file that takes its place as it is written ([`Ffs::reserve`]).
+    ///
+    /// # Errors
+    /// The file system has no room, or a file of that name.
+    pub fn reserve(ffs: &Ffs, name: &str, len: u64) -> io::Result<FileDevice> {
+        FileDevice::on(ffs, ffs.reserve(name, len)?, len)
+    }
+
+    fn on(ffs: &Ffs, file: File, len: u64) -> io::Result<FileDevice> {
         let geometry = Geometry { len, block: 512 };
         geometry.check(Extent { offset: 0, len })?;
-        let file = ffs.preallocate(name, len)?;
         let (contents, counts) = (RefCell::default(), Cell::default());
         Ok(FileDevice { ffs: ffs.clone(), file, geometry, contents, counts })
     }

@@ -31,6 +31,8 @@ pub(super) struct Inode {
     pub(super) row: Range<u64>,
     /// Bytes on their way to the disk.
     pub(super) leaving: u64,
+    /// By block, whether nothing was ever written to it; blocks beyond the end of this were.
+    pub(super) unwritten: Vec<bool>,
 }
 
 /// Fragments of a file that are neighbours on the disk.
@@ -129,7 +131,13 @@ impl Inode {
             next_read: 0,
             row: 0..0,
             leaving: 0,
+            unwritten: Vec::new(),
         }
+    }
+
+    /// Block `number` is about to be written; whether nothing was ever written to it.
+    pub(super) fn begin_block(&mut self, number: u64) -> bool {
+        self.unwritten.get_mut(number as usize).is_some_and(std::mem::take)
     }
 
     /// Its runs on the disk.

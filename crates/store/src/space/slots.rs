@@ -19,7 +19,7 @@ pub(crate) mod run_header;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use device::{Extent, Nanos, WRITE_ALIGN};
+use device::{Extent, Nanos};
 
 use super::{Location, Split};
 use crate::account::Account;
@@ -39,9 +39,6 @@ use quarantine::Quarantine;
 use record_table::{Listed, RecordId, RecordTable};
 use run_header::RUN_HEADER_LEN;
 
-/// Bytes of a page: what is written alone.
-pub(crate) const PAGE: u64 = WRITE_ALIGN as u64;
-
 /// Bytes of memory that a record takes in all tables together, some more than it does: the record
 /// table, the policy's columns, its share of the layout's.
 pub(crate) const RECORD_MEMORY: usize = 80;
@@ -55,6 +52,8 @@ pub(crate) struct SlotOptions {
     pub(crate) fill_percent: u8,
     /// Bytes of a packet; 0: none.
     pub(crate) packet: u32,
+    /// Bytes of a page: what is written alone.
+    pub(crate) page: u32,
     /// Records that one insertion may cost others for want of a fitting place.
     pub(crate) evict_max: u32,
 }
@@ -95,6 +94,8 @@ pub(crate) struct SlotSpace {
     last_page: Option<(u64, Vec<u8>)>,
     slots: u32,
     slot_bytes: u32,
+    /// Bytes of a page: what is written alone.
+    page: u64,
     /// Slots of live records, of bad ones.
     live: u64,
     bad: u64,
@@ -122,7 +123,7 @@ impl SlotSpace {
             layout: AnyLayout::new(options.layout, space),
             policy: AnyPolicy::new(options.policy, &Parameters::new(fill_max)),
             records: RecordTable::default(),
-            batches: Batches::new(slot_bytes, options.packet, PAGE as u32),
+            batches: Batches::new(slot_bytes, options.packet, options.page),
             quarantine: Quarantine::default(),
             frontier: Frontier::default(),
             recent_deaths: Vec::new(),
@@ -132,6 +133,7 @@ impl SlotSpace {
             last_page: None,
             slots,
             slot_bytes,
+            page: u64::from(options.page),
             live: 0,
             bad: 0,
             fill_max,
@@ -388,18 +390,19 @@ impl SlotSpace {
     /// What is to be written now.
     pub(crate) fn begin_write(&mut self) -> Option<PageJob> {
         let batches = self.batches.begin_write();
+        let page = self.page;
         let writes = batches.into_iter().map(|batch| {
             let slot_bytes = u64::from(self.slot_bytes);
             let first = u64::from(batch.slots.first) * slot_bytes;
             let end = u64::from(batch.slots.end()) * slot_bytes;
-            let (from, to) = (first / PAGE * PAGE, end.next_multiple_of(PAGE));
-            let one_page = to - from == PAGE;
-            let other = |page: u64| self.others_in(page, batch.slots);
+            let (from, to) = (first / page * page, end.next_multiple_of(page));
+            let one_page = to - from == page;
+            let other = |at: u64| self.others_in(at, batch.slots);
             let head = from < first || one_page && end < to;
             let head = if head && other(from) { self.edge(from) } else { Edge::Free };
-            let tail = end < to && !one_page && other(to - PAGE);
-            let tail = if tail { self.edge(to - PAGE) } else { Edge::Free };
-            PageWrite { batch, from, to, head, tail, slot_bytes }
+            let tail = end < to && !one_page && other(to - page);
+            let tail = if tail { self.edge(to - page) } else { Edge::Free };
+            PageWrite { batch, from, to, page, head, tail, slot_bytes }
         });
         let writes: Vec<PageWrite> = writes.collect();
         (!writes.is_empty()).then_some(PageJob { writes })
@@ -409,7 +412,7 @@ impl SlotSpace {
     fn others_in(&self, offset: u64, ours: Run) -> bool {
         let slot_bytes = u64::from(self.slot_bytes);
         let first = (offset / slot_bytes) as u32;
-        let end = ((offset + PAGE).div_ceil(slot_bytes) as u32).min(self.slots);
+        let end = ((offset + self.page).div_ceil(slot_bytes) as u32).min(self.slots);
         (first..end).any(|slot| {
             let is_ours = ours.first <= slot && slot < ours.end();
             !is_ours && self.layout.is_used(slot) && !self.batches.covers(slot)
@@ -435,7 +438,7 @@ impl SlotSpace {
             }
             let end = u64::from(write.batch.slots.end()) * write.slot_bytes;
             if done.whole && end < write.to {
-                self.last_page = Some((write.to - PAGE, done.last_page));
+                self.last_page = Some((write.to - write.page, done.last_page));
             }
             for part in &write.batch.parts {
                 if !done.whole {

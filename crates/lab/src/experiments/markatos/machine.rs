@@ -333,7 +333,7 @@ impl Driver<'_> {
         let len = (self.trace.peak as f64 / utilization * 1.02) as u64 + (1 << 20);
         let len = len.max(store::CACHE_SIZE_MIN).next_multiple_of(8_192);
         let error = |error| SpaceError::file("preallocate", "cache", error);
-        let device = Rc::new(FileDevice::preallocate(ffs, "cache", len).map_err(error)?);
+        let device = Rc::new(FileDevice::reserve(ffs, "cache", len).map_err(error)?);
         let bytes = LocalityOptions { buffers, bytes: 64 << 10 };
         let options = Options {
             // So little that what the engine has in memory, the cache in front has, too.
@@ -343,6 +343,8 @@ impl Driver<'_> {
             locality: (buffers > 0).then_some(bytes),
             read_batch_timeout: LAZY_TIMEOUT,
             read_batch_split: split,
+            // The paper's programs wrote slots; pages are the host's.
+            write_page: 512,
             ..preset.options
         };
         let mut format = FormatOptions { mean_object: 5_400, ..preset.format };

@@ -27,6 +27,8 @@ pub(crate) struct PageWrite {
     /// Bytes from the first slot of the space to the first page, and to the end of the last.
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// Bytes of a page.
+    pub(crate) page: u64,
     /// The first page, when the batch does not begin with it.
     pub(crate) head: Edge,
     /// The last page, when the batch does not end with it and it is not the first one too.
@@ -57,15 +59,15 @@ impl PageWrite {
     }
 
     /// Offsets from the first slot of the space of the pages to be read: first and last.
-    pub(crate) fn wanted(&self, page: u64) -> [Option<u64>; 2] {
+    pub(crate) fn wanted(&self) -> [Option<u64>; 2] {
         let wants = |edge: &Edge| *edge == Edge::Read;
-        [wants(&self.head).then_some(self.from), wants(&self.tail).then(|| self.to - page)]
+        [wants(&self.head).then_some(self.from), wants(&self.tail).then(|| self.to - self.page)]
     }
 
     /// The bytes to be written; `pages` are those that were wanted.
-    pub(crate) fn build(&self, secret: &Secret, page: u64, pages: [Option<&[u8]>; 2]) -> IoBuf {
+    pub(crate) fn build(&self, secret: &Secret, pages: [Option<&[u8]>; 2]) -> IoBuf {
         let mut buf = IoBuf::zeroed((self.to - self.from) as usize);
-        let ends = [0, buf.len() - page as usize];
+        let ends = [0, buf.len() - self.page as usize];
         for ((edge, read), at) in [&self.head, &self.tail].into_iter().zip(pages).zip(ends) {
             let known = match edge {
                 Edge::Known(bytes) => Some(&bytes[..]),
