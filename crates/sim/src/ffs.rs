@@ -22,6 +22,7 @@ mod names;
 mod naming;
 mod parameters;
 mod transfer;
+mod turn;
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, HashMap};
@@ -223,10 +224,12 @@ impl Ffs {
     }
 
     /// Writes `len` bytes at `offset`, which may lie behind the end: what is between is allocated.
+    /// Writes to one file are carried out in the order of the calls.
     ///
     /// # Errors
     /// The disk is full, in which case nothing changes, or broken.
     pub async fn write(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
+        let _turn = self.turn_to_write(file.inode).await;
         let processor = self.inner.parameters.processor;
         self.compute(processor.call + processor.byte * len as f64).await;
         if offset.checked_add(len).is_none() {

@@ -223,6 +223,15 @@ impl<D: Device, C: Clock> Store<D, C> {
         removed
     }
 
+    /// Gives up what is stored under `key`, as the policy does for room. True when there was
+    /// something. Unlike [`Store::remove`] it waits for nothing and promises nothing: after a crash
+    /// the object may be there again. For callers that decide themselves what goes.
+    pub fn give_up(&self, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        let (removed, _) = volume.shared.lock().remove(&digest);
+        removed
+    }
+
     /// Removes `key` durably, the device flush included, and overtakes its running fetches.
     ///
     /// # Errors

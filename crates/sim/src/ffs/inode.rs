@@ -4,6 +4,7 @@
 //! fragments as its bytes need. There are no holes: what lies between the old end of a file and a
 //! write behind it is allocated too.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::directory::Directory;
@@ -31,6 +32,8 @@ pub(super) struct Inode {
     pub(super) row: Range<u64>,
     /// Bytes on their way to the disk.
     pub(super) leaving: u64,
+    /// Those who write to it, the first one now, the others one after another.
+    pub(super) writers: VecDeque<u64>,
     /// By block, whether nothing was ever written to it; blocks beyond the end of this were.
     pub(super) unwritten: Vec<bool>,
 }
@@ -131,6 +134,7 @@ impl Inode {
             next_read: 0,
             row: 0..0,
             leaving: 0,
+            writers: VecDeque::new(),
             unwritten: Vec::new(),
         }
     }

@@ -274,6 +274,95 @@ fn a_partial_write_reads_the_page() {
     });
 }
 
+/// Of a reserved file, only what was written before is read first.
+#[test]
+fn a_partial_write_reads_no_page_that_was_never_written() {
+    on_plain_disk(Parameters::solaris_ufs(MIB), async |ffs| {
+        let device = FileDevice::reserve(&ffs, "cache", 8 * MIB).unwrap();
+        let write = async |offset, len: usize| {
+            let cost = counted(&ffs, device.write(offset, IoBuf::zeroed(len).freeze())).await;
+            (cost.reads_for_write, cost.data_reads)
+        };
+        assert_eq!(write(8_192 * 10, 512).await, (0, 0));
+        assert_eq!(write(8_192 * 30 + 512, 16_384).await, (0, 0));
+        // All of it leaves the memory.
+        device.flush().await.unwrap();
+        for block in 200..1_000 {
+            assert_eq!(write(8_192 * block, 8_192).await, (0, 0));
+        }
+        assert_eq!(write(8_192 * 10 + 1_024, 512).await, (1, 1));
+        assert_eq!(write(8_192 * 11, 512).await, (0, 0));
+    });
+}
+
+/// A write that was asked for later does not overtake, however short it is, and the rows in which
+/// blocks leave are not broken.
+#[test]
+fn writes_to_a_file_are_carried_out_in_the_order_of_the_calls() {
+    on_plain_disk(Parameters::solaris_ufs(8 * MIB), async |ffs| {
+        let device = Rc::new(FileDevice::reserve(&ffs, "cache", 8 * MIB).unwrap());
+        let lengths = [24, 8, 16, 8].map(|kib: usize| kib << 10);
+        let mut at = 0;
+        let writes = lengths.map(|len| {
+            let (device, offset) = (Rc::clone(&device), at);
+            at += len as u64;
+            ffs.inner.clock.spawn(async move {
+                device.write(offset, IoBuf::zeroed(len).freeze()).await.unwrap();
+            })
+        });
+        for write in writes {
+            write.await;
+        }
+        // Seven blocks are the longest row.
+        let counts = ffs.counts();
+        assert_eq!((counts.data_writes_behind, counts.data_written_bytes), (1, 7 * 8_192));
+    });
+}
+
+/// Whoever gives a call up, in whatever state it is, holds nobody else up.
+#[test]
+fn a_call_that_is_given_up_keeps_nobody_waiting() {
+    for patience in [1, 60_000, 500_000, 1_500_000] {
+        on_plain_disk(Parameters::solaris_ufs(8 * MIB), async |ffs| {
+            let file = Rc::new(ffs.preallocate("file", MIB).unwrap());
+            let clock = ffs.inner.clock.clone();
+            let give_up = async |call: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
+                let (mut call, clock) = (call, clock.clone());
+                let until = clock.now() + patience;
+                let mut sleep = Box::pin(clock.sleep_until(until));
+                std::future::poll_fn(move |context| {
+                    let ended = call.as_mut().poll(context).is_ready();
+                    let late = sleep.as_mut().poll(context).is_ready();
+                    if ended || late {
+                        std::task::Poll::Ready(())
+                    } else {
+                        std::task::Poll::Pending
+                    }
+                })
+                .await;
+            };
+            for block in 0..4 {
+                let (ours, of) = (ffs.clone(), Rc::clone(&file));
+                give_up(Box::pin(async move {
+                    ours.read(&of, block * 8_192, 512).await.unwrap();
+                }))
+                .await;
+                let (ours, of) = (ffs.clone(), Rc::clone(&file));
+                give_up(Box::pin(async move {
+                    ours.write(&of, block * 8_192, 512).await.unwrap();
+                }))
+                .await;
+                let (ours, of) = (ffs.clone(), Rc::clone(&file));
+                give_up(Box::pin(async move { ours.sync(&of).await.unwrap() })).await;
+            }
+            ffs.write(&file, 512, 40_000).await.unwrap();
+            ffs.read(&file, 0, 65_536).await.unwrap();
+            ffs.sync_all().await.unwrap();
+            ffs.audit().unwrap();
+        });
+    }
+}
+
 #[test]
 fn a_mapped_page_is_read_even_to_be_overwritten() {
     on_plain_disk(Parameters::ucfs_ffs(8 * MIB), async |ffs| {

@@ -51,6 +51,35 @@ pub(super) enum Kind {
     Metadata,
 }
 
+/// Buffers that are being read. They have arrived, or are missing again, when this is dropped: also
+/// when the caller has given up, or others would wait for them for ever.
+struct Arriving<'a> {
+    ffs: &'a Ffs,
+    row: &'a [Moving],
+    succeeded: bool,
+}
+
+impl Drop for Arriving<'_> {
+    fn drop(&mut self) {
+        let end = |moving| self.ffs.state().buffers.end_load(moving, self.succeeded);
+        self.row.iter().for_each(end);
+        self.ffs.inner.progress.step();
+    }
+}
+
+/// Buffers that are being written, which ends when this is dropped, as for [`Arriving`].
+struct Departing<'a> {
+    ffs: &'a Ffs,
+    row: &'a [Moving],
+}
+
+impl Drop for Departing<'_> {
+    fn drop(&mut self) {
+        self.row.iter().for_each(|moving| self.ffs.state().buffers.end_write(moving));
+        self.ffs.inner.progress.step();
+    }
+}
+
 impl State {
     fn kind(&self, key: Key) -> Kind {
         let is_file =
@@ -106,9 +135,9 @@ impl Ffs {
             }
         }
         let buf = IoBuf::zeroed((fragments * fragment) as usize);
+        let mut arriving = Arriving { ffs: self, row: &row, succeeded: false };
         let (_, result) = self.inner.disk.read(first.place.at * fragment, buf).await;
-        row.iter().for_each(|moving| self.state().buffers.end_load(moving, result.is_ok()));
-        self.inner.progress.step();
+        arriving.succeeded = result.is_ok();
         result
     }
 
@@ -218,10 +247,8 @@ impl Ffs {
         let fragments: u64 = row.iter().map(|moving| moving.place.count).sum();
         let fragment = self.inner.units.fragment;
         let zeros = self.state().zeros(fragments * fragment);
-        let result = self.inner.disk.write(row[0].place.at * fragment, zeros).await;
-        row.iter().for_each(|moving| self.state().buffers.end_write(moving));
-        self.inner.progress.step();
-        result
+        let _departing = Departing { ffs: self, row };
+        self.inner.disk.write(row[0].place.at * fragment, zeros).await
     }
 
     /// Reads or writes a block of metadata past the buffer cache.

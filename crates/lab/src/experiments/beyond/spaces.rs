@@ -12,7 +12,7 @@ use crate::experiments::markatos::machine::{DISK, GETS, Machine, Manager, Run};
 pub(super) const PARAMETER: Parameter = Parameter {
     name: "LAZY-READS-LOC",
     value: "dec-1996 behind two LRU caches, the file sized for 71%, 76% and 95% utilization, on \
-            Solaris UFS and a Seagate ST15150; 1/4 of everything (quick: 1/64)",
+            Solaris UFS and a Seagate ST15150; as large as there (quick: 1/64)",
     from: "Secondary Storage Management, Methodology; as in markatos-fig-8",
 };
 

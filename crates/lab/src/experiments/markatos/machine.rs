@@ -1,23 +1,31 @@
 //! The paper's machine: a Seagate ST15150 under Solaris UFS, its trace behind two LRU caches, and
 //! the space managers on it, in virtual time.
 //!
-//! Everything is divided by one number: requests, both caches, the page cache, and so the file that
-//! the managers write. Hit rates and the mix of operations stay; seeks become shorter, because a
-//! smaller file covers less of the disk. The drive, the file system's rules, the number of locality
-//! buffers and of reads that wait for one another stay as they are.
+//! A full run is as large as the paper's. A quick one is divided by one number: requests, both
+//! caches, the page cache, and so the file that the managers write. Hit rates and the mix of
+//! operations stay; seeks become shorter, because a smaller file covers less of the disk. The
+//! drive, the file system's rules, the number of locality buffers and of reads that wait for one
+//! another stay as they are.
+//!
+//! The engine's file grows as it is written, as BUDDY's do, and takes writes of whole slots, as the
+//! paper's programs made them: pages are the host's affair.
 //!
 //! The operations are computed once, and all managers get the same ones. One is under way at a
-//! time, but for reads of LAZY-READS, which the driver does not wait for: writes go on while they
-//! collect.
+//! time, but for reads of LAZY-READS: writes go on while they collect, and wait while a whole
+//! batch of them is with the file system.
 
+use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
 use device::{Clock, Nanos};
-use sim::ffs::{self, Ffs, FileDevice, Names};
+use sim::ffs::{self, DataWrites, Ffs, FileDevice, Names};
 use sim::mechanical::Config;
 use sim::{Executor, Handle};
 use store::{FormatOptions, LocalityOptions, Options};
+use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use crate::baselines::{BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
 use crate::contents;
@@ -47,6 +55,9 @@ const PAGES: u64 = 64 << 20;
 /// few milliseconds ten reads never come together in a stream of writes.
 const LAZY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Longer than any run.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// What the engine stores beside a body: header, key and metadata.
 const RECORD: u64 = 440;
 
@@ -68,8 +79,8 @@ pub(super) fn time_axes() -> (Axis, Axis) {
 pub(super) const PARAMETERS: [Parameter; 5] = [
     Parameter {
         name: "scale",
-        value: "1/4 of requests, caches, page cache and file (quick: 1/64)",
-        from: "ours: sampled, for time and memory",
+        value: "the paper's (quick: 1/64 of requests, caches, page cache and file)",
+        from: "Methodology; quick is ours: sampled, for time",
     },
     Parameter {
         name: "trace",
@@ -94,12 +105,54 @@ pub(super) const PARAMETERS: [Parameter; 5] = [
 pub(in crate::experiments) struct Machine {
     /// By what.
     pub(super) divisor: u32,
+    /// What its file system is like.
+    host: Host,
+}
+
+/// What of the host differs from the set-up, to see what it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    /// Nothing.
+    AsSetUp,
+    /// An eighth of the memory for pages.
+    FewPages,
+    /// What waits to be written is written every five seconds.
+    EarlySync,
+    /// What is written is on the disk when the call returns.
+    Through,
+}
+
+impl Host {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Host::AsSetUp => "as set up",
+            Host::FewPages => "8 MB of pages",
+            Host::EarlySync => "synced every 5 s",
+            Host::Through => "every write at once",
+        }
+    }
+
+    fn changed(self, parameters: ffs::Parameters) -> ffs::Parameters {
+        match self {
+            Host::AsSetUp => parameters,
+            Host::FewPages => ffs::Parameters { memory: parameters.memory / 8, ..parameters },
+            Host::EarlySync => {
+                ffs::Parameters { sync_interval: parameters.sync_step, ..parameters }
+            }
+            Host::Through => ffs::Parameters { data: DataWrites::Through, ..parameters },
+        }
+    }
 }
 
 impl Machine {
     /// As large as the scale of the run permits.
     pub(in crate::experiments) fn of(context: &Context<'_>) -> Machine {
-        Machine { divisor: context.pick(64, 4) }
+        Machine { divisor: context.pick(64, 1), host: Host::AsSetUp }
+    }
+
+    /// The same with another file system.
+    pub(super) fn on(self, host: Host) -> Machine {
+        Machine { host, ..self }
     }
 
     /// The operations of `gets` requests to a disk cache of `disk` bytes, both before dividing.
@@ -122,10 +175,25 @@ impl Machine {
 
     /// What plots say of the scale.
     pub(in crate::experiments) fn note(self) -> String {
-        let by = self.divisor;
-        format!(
-            "Sampled: 1/{by} of the requests, of all caches and of the file; times are for all."
-        )
+        match self.divisor {
+            1 => "As large as the paper's.".to_owned(),
+            by => format!(
+                "Sampled: 1/{by} of the requests, of all caches and of the file; times are for \
+                 all."
+            ),
+        }
+    }
+
+    /// What a quick run does to the result, for the end of a paragraph.
+    pub(super) fn smaller(self) -> String {
+        match self.divisor {
+            1 => String::new(),
+            by => format!(
+                " Everything is divided by {by}: files cover less of the disk and seeks are \
+                 shorter, most of all for BUDDY; a directory has fewer entries; and the page \
+                 cache, which is divided too, holds what is written for a shorter time."
+            ),
+        }
     }
 
     /// Runs `trace` through `manager`.
@@ -309,6 +377,7 @@ impl Driver<'_> {
         let disk = file_caches::disk(&self.clock, drive, None);
         let by = self.machine.divisor;
         let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
+        let parameters = self.machine.host.changed(parameters);
         let names = match parameters.names {
             Names::Recent { entries } => Names::Recent { entries: entries / by as usize },
             other => other,
@@ -322,7 +391,7 @@ impl Driver<'_> {
         ffs: &Ffs,
         manager: M,
     ) -> Result<Run, SpaceError> {
-        self.drive(ffs, Rc::new(manager), false, || f64::NAN).await
+        self.drive(ffs, Rc::new(manager), 1, || f64::NAN).await
     }
 
     async fn engine(&self, ffs: &Ffs, engine: Engine) -> Result<Run, SpaceError> {
@@ -342,6 +411,8 @@ impl Driver<'_> {
             fill_percent: Some(99),
             locality: (buffers > 0).then_some(bytes),
             read_batch_timeout: LAZY_TIMEOUT,
+            // However long the disk takes, the program waits.
+            stall_bound: NEVER,
             read_batch_split: split,
             // The paper's programs wrote slots; pages are the host's.
             write_page: 512,
@@ -352,13 +423,13 @@ impl Driver<'_> {
             let size = len * u64::from(self.machine.divisor) / 8_192;
             format.cluster_size = Some(1 << size.clamp(64 << 10, 4 << 20).ilog2());
         }
-        let lazy = options.read_batch > 1;
+        let batch = options.read_batch;
         let counted = Rc::clone(&device);
         let counts = Rc::new(move || counted.counts());
         let spawn = |background| drop(self.clock.spawn(background));
         let clock = self.clock.clone();
         let space = EngineSpace::create(device, clock, &format, options, counts, spawn).await?;
-        let space = Rc::new(space);
+        let space = Rc::new(space.eliding_bodies());
         let full = Rc::clone(&space);
         let utilization = move || {
             let slots = full.engine().stats().first().and_then(|stats| stats.slots);
@@ -366,7 +437,7 @@ impl Driver<'_> {
                 100.0 * (slots.slots - slots.free) as f64 / slots.slots.max(1) as f64
             })
         };
-        self.drive(ffs, space, lazy, utilization).await
+        self.drive(ffs, space, batch, utilization).await
     }
 
     /// All operations, and everything to the disk at the end.
@@ -374,20 +445,21 @@ impl Driver<'_> {
         &self,
         ffs: &Ffs,
         manager: Rc<M>,
-        lazy: bool,
+        batch: usize,
         utilization: impl FnOnce() -> f64,
     ) -> Result<Run, SpaceError> {
         let (begun, before) = (self.clock.now(), ffs.counts());
         let mut missing = 0;
-        let mut reads = Vec::new();
+        let lazy = LazyReads::default();
         for operation in self.arm.watch(self.trace.len() as u64, &self.trace.operations) {
             match operation {
                 Operation::Store(object) => {
                     let stored = manager.store(object, contents::body(object)).await?;
                     missing += u64::from(stored != Stored::Kept);
                 }
-                Operation::Read(object) if lazy => {
-                    reads.push(self.clock.spawn(read(Rc::clone(&manager), *object)));
+                Operation::Read(object) if batch > 1 => {
+                    lazy.begin(&self.clock, read(Rc::clone(&manager), *object));
+                    lazy.wait(batch).await;
                 }
                 Operation::Read(object) => {
                     missing += u64::from(!read(Rc::clone(&manager), *object).await?);
@@ -397,9 +469,8 @@ impl Driver<'_> {
                 }
             }
         }
-        for read in reads {
-            missing += u64::from(!read.await?);
-        }
+        lazy.wait(1).await;
+        missing += lazy.end()?;
         let utilization = utilization();
         manager.finish().await?;
         let (time, after) = (self.clock.now() - begun, ffs.counts());
@@ -410,6 +481,50 @@ impl Driver<'_> {
             page_reads: after.reads_for_write - before.reads_for_write,
             missing,
         })
+    }
+}
+
+/// Reads that the program does not wait for one by one: it goes on while they collect, and waits
+/// while as many as a batch has are with the file system.
+#[derive(Default)]
+struct LazyReads {
+    state: Rc<Cell<(usize, u64)>>,
+    failed: Rc<RefCell<Option<SpaceError>>>,
+    ended: Rc<Notify>,
+}
+
+impl LazyReads {
+    fn begin(
+        &self,
+        clock: &Handle,
+        read: impl Future<Output = Result<bool, SpaceError>> + 'static,
+    ) {
+        let (state, failed) = (Rc::clone(&self.state), Rc::clone(&self.failed));
+        let ended = Rc::clone(&self.ended);
+        state.update(|(open, missing)| (open + 1, missing));
+        drop(clock.spawn(async move {
+            let result = read.await;
+            let gone = result.as_ref().is_ok_and(|there| !there);
+            state.update(|(open, missing)| (open - 1, missing + u64::from(gone)));
+            if let Err(why) = result {
+                *failed.borrow_mut() = Some(why);
+            }
+            ended.notify_one();
+        }));
+    }
+
+    /// Until fewer than `batch` of them are under way.
+    async fn wait(&self, batch: usize) {
+        // What is in memory is there at once.
+        yield_now().await;
+        while self.state.get().0 >= batch {
+            self.ended.notified().await;
+        }
+    }
+
+    /// How many found nothing.
+    fn end(self) -> Result<u64, SpaceError> {
+        self.failed.take().map_or(Ok(self.state.get().1), Err)
     }
 }
 

@@ -283,6 +283,8 @@ impl Unified {
             tier_shares: TierShares { hot: 0, medium: 90 },
             // What is new waits for room; what is empty is scanned before anything begins.
             stall_bound: NEVER,
+            // What is written is whole chunks; pages are the host's affair.
+            write_page: 512,
             recovery_wait: NEVER,
             memory: 2 * machine.memory() + (8 << 20),
             ..preset.options.clone()

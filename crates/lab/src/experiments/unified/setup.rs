@@ -451,7 +451,8 @@ pub(super) const PARAMETERS: [Parameter; 11] = [
         name: "disk cache",
         value: "10 GB, which hold 720,000 objects, LRU, in both systems; UNIFIED's file is 90% \
                 full",
-        from: "section 5; tables 1 and 2 leave 720,000 objects; how full is ours: unstated",
+        from: "section 5; tables 1 and 2 leave 720,000 objects, which was set after a first \
+               comparison; how full is ours: unstated",
     },
     Parameter {
         name: "file system",
@@ -460,8 +461,10 @@ pub(super) const PARAMETERS: [Parameter; 11] = [
     },
     Parameter {
         name: "calls of Squid-2.4",
-        value: "writes of 8,192 bytes, reads of 4,096, by one DISKD process for each directory",
-        from: "section 3.1",
+        value: "writes of 8,192 bytes, reads of 4,096, by one DISKD process for each directory; a \
+                file begins with a write of its metadata",
+        from: "section 3.1; the write of metadata is Squid's, and was added after a first \
+               comparison of table 2",
     },
     Parameter {
         name: "UNIFIED's process",
@@ -477,7 +480,8 @@ pub(super) const PARAMETERS: [Parameter; 11] = [
     Parameter {
         name: "answers of DISKD",
         value: "seen when the network wakes Squid, 8 times a request, or after 10 ms",
-        from: "ours: Squid asks for quick polling with DISKD; the 8 is an estimate",
+        from: "ours: Squid asks for quick polling with DISKD; the 8 is an estimate, made after a \
+               first comparison",
     },
 ];
 

@@ -1,0 +1,45 @@
+//! Whose turn it is to write to a file. A kernel holds the file's lock for all of a write, so that
+//! writes to one file are carried out one after another, in the order in which they were asked for:
+//! without it a short write would overtake a long one, and break the rows in which blocks leave.
+
+use super::Ffs;
+
+/// A place in the line of those who write to a file; it ends when it is dropped.
+pub(super) struct Turn {
+    ffs: Ffs,
+    inode: u32,
+    ticket: u64,
+}
+
+impl Ffs {
+    /// Waits until all writes to the file that began before have ended.
+    pub(super) async fn turn_to_write(&self, inode: u32) -> Turn {
+        let ticket = {
+            let mut state = self.state();
+            let writers = &mut state.inode_mut(inode).writers;
+            let ticket = writers.back().map_or(0, |last| last + 1);
+            writers.push_back(ticket);
+            ticket
+        };
+        let turn = Turn { ffs: self.clone(), inode, ticket };
+        while self.state().inode_mut(inode).writers.front() != Some(&ticket) {
+            self.inner.progress.next().await;
+        }
+        turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let others = {
+            let mut state = self.ffs.state();
+            state.inodes.get_mut(&self.inode).is_some_and(|inode| {
+                inode.writers.retain(|ticket| *ticket != self.ticket);
+                !inode.writers.is_empty()
+            })
+        };
+        if others {
+            self.ffs.inner.progress.step();
+        }
+    }
+}
