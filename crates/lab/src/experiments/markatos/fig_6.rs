@@ -84,7 +84,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     };
     let (x, y) = time_axes();
     let mut plot = Plot::lines("by-utilization", EXPERIMENT.title, x, y)
-        .paper("BUDDY", [(60.0, GETS as f64 / 133.0), (95.0, GETS as f64 / 133.0)])
+        .paper("BUDDY", [(71.0, GETS as f64 / 133.0), (95.0, GETS as f64 / 133.0)])
         .ours("BUDDY", level(buddy));
     for (index, name) in NAMES.iter().enumerate() {
         let points = utilizations.iter().enumerate();
