@@ -28,14 +28,16 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes.
-    pub fn reload(&mut self) {
+    /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes. Tells what
+    /// changed, what waits for a restart, or what is wrong.
+    pub fn reload(&mut self) -> Result<serde_json::Value, String> {
         notify::reloading();
         if let Some(log) = &self.access_log {
             log.reopen();
         }
-        match self.take_over() {
-            Ok(changes) => announce(&changes),
+        let taken = self.take_over();
+        match &taken {
+            Ok(changes) => announce(changes),
             Err(problems) => {
                 for line in problems.lines() {
                     log::error!("reload: {line}");
@@ -44,6 +46,9 @@ impl Reloader {
             }
         }
         notify::ready();
+        taken.map(|Changes { applied, waiting }| {
+            serde_json::json!({"applied": applied, "waiting": waiting})
+        })
     }
 
     fn take_over(&mut self) -> Result<Changes, String> {

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use proxy::admin::Guard;
 use proxy::metrics::Metrics;
 use proxy::options::{Front, Options, Site};
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Setup, access,
-    notify,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Reload, Setup,
+    access, notify,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -117,10 +117,26 @@ fn prepare(
         control: control.clone(),
         access_log: access_log.clone(),
     };
-    listen_to_signals(&control, reloader, upgrader.clone())?;
+    let reloader = Mutex::new(reloader);
+    let reload: Reload = Arc::new(move || {
+        // One that broke off half-way has changed nothing yet.
+        reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
+    });
+    listen_to_signals(&control, reload.clone(), upgrader.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
-    Ok(Start { config, caches, access_log, control, metrics, guard, bound, admin, upgrader })
+    Ok(Start {
+        config,
+        caches,
+        access_log,
+        control,
+        metrics,
+        guard,
+        reload,
+        bound,
+        admin,
+        upgrader,
+    })
 }
 
 /// What was opened, on its way to being served.
@@ -131,6 +147,7 @@ struct Start {
     control: Control,
     metrics: Arc<Metrics>,
     guard: Guard,
+    reload: Reload,
     bound: Vec<Bound>,
     admin: Option<Bound>,
     upgrader: Arc<Upgrader>,
@@ -193,6 +210,7 @@ impl Start {
                 listener: listener.try_clone().map_err(|error| cannot("serve", &error))?,
                 guard: self.guard.clone(),
                 metrics: self.metrics.clone(),
+                reload: self.reload.clone(),
             }),
             None => None,
         };
@@ -399,7 +417,7 @@ fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
 
 fn listen_to_signals(
     control: &Control,
-    mut reloader: Reloader,
+    reload: Reload,
     upgrader: Arc<Upgrader>,
 ) -> Result<(), Failure> {
     let control = control.clone();
@@ -408,8 +426,15 @@ fn listen_to_signals(
         log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
         control.drain();
     };
-    signals::listen(stop, move || reloader.reload(), move || upgrader.upgrade())
-        .map_err(|error| cannot("listen to signals", &error))
+    signals::listen(
+        stop,
+        move || {
+            // What became of it is logged.
+            let _ = reload();
+        },
+        move || upgrader.upgrade(),
+    )
+    .map_err(|error| cannot("listen to signals", &error))
 }
 
 /// Keeps the access rules informed of this machine's addresses, which come and go.

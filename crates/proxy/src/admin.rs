@@ -67,6 +67,10 @@ pub enum Readiness {
 /// What is explained, or a sentence that says why it cannot be.
 pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
+/// What a reload changed and what waits for a restart, or a sentence that says why all stays as it
+/// was.
+pub type Reloaded<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
+
 /// What the interface shows and steers.
 pub trait Backend: 'static {
     /// Whether the proxy should get traffic.
@@ -77,6 +81,9 @@ pub trait Backend: 'static {
 
     /// What would become of a request, and why.
     fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a>;
+
+    /// Reads the configuration and the certificates again, as SIGHUP does.
+    fn reload(&self) -> Reloaded<'_>;
 
     /// The servers of all sites, and how they are.
     fn upstreams(&self) -> serde_json::Value;
@@ -168,15 +175,15 @@ impl<B: Backend> Admin<B> {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
             "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" => "GET, HEAD",
-            "/purge" => "POST",
+            "/purge" | "/reload" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
                 return text(StatusCode::NOT_FOUND, what);
             }
         };
         let fits = match *request.method() {
-            Method::GET | Method::HEAD => path != "/purge",
-            Method::POST => path == "/purge",
+            Method::GET | Method::HEAD => allowed != "POST",
+            Method::POST => allowed == "POST",
             _ => false,
         };
         if !fits {
@@ -196,6 +203,7 @@ impl<B: Backend> Admin<B> {
             }
             "/explain" => self.explain(request.uri().query()).await,
             "/purge" => self.purge(request).await,
+            "/reload" => self.reload().await,
             "/upstreams" => json_answer(StatusCode::OK, &self.backend.upstreams()),
             _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
         }
@@ -220,6 +228,15 @@ impl<B: Backend> Admin<B> {
         match told {
             Ok(told) => json_answer(StatusCode::OK, &told),
             Err(why) => json_answer(StatusCode::BAD_REQUEST, &serde_json::json!({"error": why})),
+        }
+    }
+
+    async fn reload(&self) -> Answer {
+        match self.backend.reload().await {
+            Ok(told) => json_answer(StatusCode::OK, &told),
+            Err(why) => {
+                json_answer(StatusCode::UNPROCESSABLE_ENTITY, &serde_json::json!({"error": why}))
+            }
         }
     }
 
@@ -271,6 +288,7 @@ GET  /healthz            200 while the process serves
 GET  /readyz             200 when ready for traffic, 503 while recovering or draining
 GET  /metrics            figures for Prometheus
 GET  /upstreams          the servers of all sites, and how they are (JSON)
+POST /reload             reads the configuration and the certificates again, as SIGHUP does
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
                          status and answer (of an answer that the origin might give), ask=true
 POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:

@@ -24,7 +24,6 @@ use crate::worker::Shared;
 const MISSED_MAX: usize = 16_384;
 
 /// Where the cache comes from.
-#[expect(clippy::large_enum_variant, reason = "there is one, while a proxy starts")]
 pub enum CacheSource {
     /// There is none: everything is passed on.
     None,

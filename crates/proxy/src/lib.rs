@@ -77,5 +77,5 @@ pub use clock::TokioClock;
 pub use control::Control;
 pub use ledger::Ledger;
 pub use listener::{ListenSocket, Listener};
-pub use operator::AdminSetup;
+pub use operator::{AdminSetup, Reload};
 pub use run::{CacheSetup, Devices, Ended, Setup, run};

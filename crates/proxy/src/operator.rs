@@ -5,16 +5,21 @@ use std::net::TcpListener;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 
+use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
-use crate::admin::{Admin, Backend, Explained, Guard, Purge, Purged, Readiness};
+use crate::admin::{Admin, Backend, Explained, Guard, Purge, Purged, Readiness, Reloaded};
 use crate::control::Control;
 use crate::explain::{self, Question};
 use crate::metrics::Metrics;
 use crate::purger;
 use crate::upstream::figures;
 use crate::worker::Worker;
+
+/// Reads the configuration again; see [`crate::admin::Reloaded`]. Called on a thread of its own.
+pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
 
 /// The admin interface of a proxy.
 pub struct AdminSetup {
@@ -24,6 +29,8 @@ pub struct AdminSetup {
     pub guard: Guard,
     /// What `/metrics` shows.
     pub metrics: Arc<Metrics>,
+    /// What `/reload` does.
+    pub reload: Reload,
 }
 
 /// The backend of the admin interface.
@@ -31,17 +38,18 @@ pub(crate) struct Operator {
     worker: Rc<Worker>,
     control: Control,
     metrics: Arc<Metrics>,
+    reload: Reload,
 }
 
 impl Operator {
     /// Serves the admin interface until the runtime ends, for it tells of the drain, too; or until
     /// another process takes it over.
     pub fn start(setup: AdminSetup, worker: Rc<Worker>, control: Control) -> io::Result<()> {
-        let AdminSetup { listener, guard, metrics } = setup;
+        let AdminSetup { listener, guard, metrics, reload } = setup;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let admin =
-            Rc::new(Admin::new(guard, Operator { worker, control: control.clone(), metrics }));
+        let operator = Operator { worker, control: control.clone(), metrics, reload };
+        let admin = Rc::new(Admin::new(guard, operator));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
         Ok(())
@@ -66,6 +74,18 @@ impl Backend for Operator {
 
     fn metrics(&self) -> String {
         self.metrics.scrape()
+    }
+
+    fn reload(&self) -> Reloaded<'_> {
+        let (reload, (tell, told)) = (self.reload.clone(), oneshot::channel());
+        let spawned = thread::Builder::new().name("reload".to_owned()).spawn(move || {
+            // Whoever asked may be gone.
+            let _ = tell.send(reload());
+        });
+        Box::pin(async move {
+            spawned.map_err(|error| error.to_string())?;
+            told.await.unwrap_or_else(|_| Err("the reload broke off; see the log".to_owned()))
+        })
     }
 
     fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {

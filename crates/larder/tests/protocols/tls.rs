@@ -192,8 +192,15 @@ fn certificates_are_replaced_without_a_restart_and_bad_ones_are_not_taken() {
     larder.signal(Signal::HUP);
     assert!(larder.says("the configuration stays as it was"), "{}", larder.said());
     assert!(larder.says("a.pem: expected"), "{}", larder.said());
+    // The admin interface does the same, and says what came of it.
+    let reload = || crate::client::request("POST", "/reload").body(b"");
+    let reply = larder.admin_send(reload());
+    assert!(reply.status == 422 && reply.text().contains("a.pem: expected"), "{}", reply.text());
     let still = run(shown(it.address, "a.example", it.authority.client(&[]))).unwrap();
     assert_eq!(still, last);
+    it.authority.issue(&it.setup.path(""), "a", &["a.example"]);
+    assert_eq!(larder.admin_send(reload()).status, 200);
+    assert!(now_shows(&larder, &it, &last));
     stop.store(true, Ordering::Relaxed);
     assert!(asking.join().unwrap() > 0);
     assert!(!larder.said().contains("PRIVATE KEY"));

@@ -40,6 +40,13 @@ impl Backend for Rc<Shelf> {
         })
     }
 
+    fn reload(&self) -> Reloaded<'_> {
+        let broken = self.broken.get();
+        Box::pin(async move {
+            if broken { Err("line 3 is wrong".to_owned()) } else { Ok(serde_json::json!({})) }
+        })
+    }
+
     fn upstreams(&self) -> serde_json::Value {
         serde_json::json!({ "sites": [] })
     }
