@@ -117,8 +117,9 @@ fn why(
          files: each grows from its end, and the modelled UFS gathers what a file gets into rows \
          of up to 56 KB until its sync comes. That is what its speed depends on: with every write \
          on the disk before the call returns BUDDY has {buddy_through:.0} gets per second and \
-         STREAM {stream_through:.0}; the memory for pages and the time of the sync change it \
-         little. What the paper's system did with small writes, it does not say beyond that one \
+         STREAM {stream_through:.0}; in a full run BUDDY loses a tenth with an eighth of the \
+         memory for pages, or with a sync every five seconds. \
+         What the paper's system did with small writes, it does not say beyond that one \
          \"usually resulted in a disk-read and a disk-write\". The streams are the product's engine \
          on one large file, which grows as it is written: what was never written is not read. It \
          stores a header, the key and 300 bytes of metadata with each object, writes down what was \
