@@ -1,6 +1,6 @@
 //! The scripts played to the proxies that people use: not to judge them, but to know where we
-//! differ from what operators are used to, and why. Every difference is printed with the section of the
-//! RFC and our reason; one in a script without a reason fails.
+//! differ from what operators are used to, and why. Every difference is printed with the section of
+//! the RFC and our reason; one in a script without a reason fails.
 //!
 //! Each runs with as little configuration as lets it cache in front of an origin, in a directory of
 //! its own.
