@@ -175,12 +175,12 @@ impl Areas {
     /// Digests removed while a recovery is under way that a checkpoint has room for. A little is
     /// left for those that come until the recovery has ended.
     pub(crate) fn removed_max(&self) -> u64 {
-        self.spare() * 3 / 8 / Checkpoint::REMOVED_LEN
+        self.spare() / 8 * 3 / Checkpoint::REMOVED_LEN
     }
 
     /// Purges in force that a checkpoint has room for.
     pub(crate) fn purges_max(&self) -> u64 {
-        self.spare() * 5 / 8 / Purges::ENTRY_LEN as u64
+        self.spare() / 8 * 5 / Purges::ENTRY_LEN as u64
     }
 
     /// Where cluster `number` lies on the device.
@@ -357,6 +357,10 @@ mod tests {
         let mut bytes = Vec::new();
         areas.encode(&mut Encoder(&mut bytes));
         assert_eq!(Areas::decode(&mut Decoder(&bytes)), Some(areas));
+        // A length that no device has, of checkpoint A.
+        bytes[24..32].copy_from_slice(&(u64::MAX / 2 + 1).to_le_bytes());
+        let huge = Areas::decode(&mut Decoder(&bytes)).expect("aligned");
+        assert!(huge.removed_max() > 1 << 50 && huge.purges_max() > 1 << 50);
         bytes[72] = 3;
         assert_eq!(Areas::decode(&mut Decoder(&bytes)), None);
     }
