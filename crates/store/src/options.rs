@@ -122,7 +122,7 @@ pub struct Options {
     /// together (STREAM-PACKETIZER, M7). A multiple of the slot; 0: every record is written alone.
     pub packet: u32,
     /// Bytes of a page, the least that is written in a layout of slots: a record that ends within
-    /// one is written with the rest of it. 4,096, the default, because drives tell of smaller blocks
+    /// one is written with the rest of it. 4,096 is the default, as drives tell of smaller blocks
     /// that they only emulate; less for a file whose host has pages of its own. Rounded up to a
     /// power of two, and to the device's block.
     pub write_page: u32,

@@ -70,13 +70,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
             times.row(what, "gets/s", paper, of(index, place).gets_per_second);
         }
     }
-    let mut hosts = Table::new("varied", "Gets per second, if one thing of the host is different");
-    for (host, pair) in varied.iter().zip(others.chunks_exact(2)) {
-        for (name, run) in ["BUDDY", "STREAM at 71%"].iter().zip(pair) {
-            let what = format!("{name}, {}", host.name());
-            hosts.row(what, "gets/s", Stated::Nothing, run.gets_per_second);
-        }
-    }
+    let hosts = hosts(varied, &others);
     let details = details(utilizations, streams);
 
     let level = |run: &Run| {
@@ -102,6 +96,18 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(Outcome::new(why).table(factors).table(times).table(hosts).table(details).plot(plot))
 }
 
+/// What a host that is different makes of BUDDY and of STREAM, whose runs are pairs.
+fn hosts(varied: &[Host], runs: &[Run]) -> Table {
+    let mut hosts = Table::new("varied", "Gets per second, if one thing of the host is different");
+    for (host, pair) in varied.iter().zip(runs.chunks_exact(2)) {
+        for (name, run) in ["BUDDY", "STREAM at 71%"].iter().zip(pair) {
+            let what = format!("{name}, {}", host.name());
+            hosts.row(what, "gets/s", Stated::Nothing, run.gets_per_second);
+        }
+    }
+    hosts
+}
+
 /// What differs from the paper; of STREAM's and the packetizer's factors at 71% and at 95%, and of
 /// BUDDY and STREAM when every write is on the disk at once.
 fn why(
@@ -118,10 +124,9 @@ fn why(
          of up to 56 KB until its sync comes. That is what its speed depends on: with every write \
          on the disk before the call returns BUDDY has {buddy_through:.0} gets per second and \
          STREAM {stream_through:.0}; in a full run BUDDY loses a tenth with an eighth of the \
-         memory for pages, or with a sync every five seconds. \
-         What the paper's system did with small writes, it does not say beyond that one \
-         \"usually resulted in a disk-read and a disk-write\". The streams are the product's engine \
-         on one large file, which grows as it is written: what was never written is not read. It \
+         memory for pages, or with a sync every five seconds. What the paper's system did with \
+         small writes, it does not say beyond that one \"usually resulted in a disk-read and a \
+         disk-write\". The streams are the product's engine on one large file, which grows as it is written: what was never written is not read. It \
          stores a header, the key and 300 bytes of metadata with each object, writes down what was \
          given up before it takes the next object, and flushes its journal every five seconds, \
          which the paper's programs did not. Utilization is the share of slots taken, all that \

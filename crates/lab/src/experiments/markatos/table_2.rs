@@ -88,8 +88,8 @@ fn why(machine: Machine, runs: &[Run]) -> String {
          model of Solaris UFS whose costs of a file are set by figure 3, the first three run as in \
          figure 4, from where the paper has their numbers, BUDDY as in figure 6, beside STREAM; \
          the other four are the product's engine with its presets on one large file of the same \
-         file system, at 71% utilization, which grows as it is written. The engine stores a header, the key and 300 bytes of metadata with each \
-         object, writes down what was given up before it takes the next object, and flushes its \
+         file system, at 71% utilization, which grows as it is written. The engine stores a \
+         header, the key and 300 bytes of metadata with each object, writes down what was given up before it takes the next object, and flushes its \
          journal every five seconds, which the paper's programs did not: a fifth of what it writes \
          is journal and checkpoints. The paper measured 4.7 MB of writes a second at most; this \
          drive and file system come to 3.4 at the edge of the disk and 2.7 in its middle, as each \
