@@ -73,6 +73,16 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let hosts = hosts(varied, &others);
     let details = details(utilizations, streams);
 
+    let plot = plot(utilizations, buddy, streams).note(machine.note());
+    let ends = [factor(0, 0), factor(1, 0), factor(0, high), factor(1, high)];
+    let through =
+        others.last_chunk().map(|pair: &[Run; 2]| pair.each_ref().map(|run| run.gets_per_second));
+    let why = why(ends, through.unwrap_or([f64::NAN; 2]), machine);
+    Ok(Outcome::new(why).table(factors).table(times).table(hosts).table(details).plot(plot))
+}
+
+/// Times by utilization; BUDDY's does not depend on it.
+fn plot(utilizations: &[f64], buddy: &Run, streams: &[Run]) -> Plot {
     let level = |run: &Run| {
         utilizations.iter().map(|share| (share * 100.0, run.seconds(GETS))).collect::<Vec<_>>()
     };
@@ -82,18 +92,15 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         .ours("BUDDY", level(buddy));
     for (index, name) in NAMES.iter().enumerate() {
         let points = utilizations.iter().enumerate();
-        let at = |(place, share): (usize, &f64)| (share * 100.0, of(index, place).seconds(GETS));
+        let at = |(place, share): (usize, &f64)| {
+            (share * 100.0, streams[place * NAMES.len() + index].seconds(GETS))
+        };
         let paper = [295.0, 358.0][index];
         plot = plot
             .paper(name, [(71.0, GETS as f64 / paper), (95.0, GETS as f64 / 133.0)])
             .ours(name, points.map(at));
     }
-    let plot = plot.note(machine.note());
-    let ends = [factor(0, 0), factor(1, 0), factor(0, high), factor(1, high)];
-    let through =
-        others.last_chunk().map(|pair: &[Run; 2]| pair.each_ref().map(|run| run.gets_per_second));
-    let why = why(ends, through.unwrap_or([f64::NAN; 2]), machine);
-    Ok(Outcome::new(why).table(factors).table(times).table(hosts).table(details).plot(plot))
+    plot
 }
 
 /// What a host that is different makes of BUDDY and of STREAM, whose runs are pairs.
@@ -126,11 +133,12 @@ fn why(
          STREAM {stream_through:.0}; in a full run BUDDY loses a tenth with an eighth of the \
          memory for pages, or with a sync every five seconds. What the paper's system did with \
          small writes, it does not say beyond that one \"usually resulted in a disk-read and a \
-         disk-write\". The streams are the product's engine on one large file, which grows as it is written: what was never written is not read. It \
-         stores a header, the key and 300 bytes of metadata with each object, writes down what was \
-         given up before it takes the next object, and flushes its journal every five seconds, \
-         which the paper's programs did not. Utilization is the share of slots taken, all that \
-         included; what was reached at the end stands in the table.{}",
+         disk-write\". The streams are the product's engine on one large file, which grows as it \
+         is written: what was never written is not read. It stores a header, the key and 300 \
+         bytes of metadata with each object, writes down what was given up before it takes the \
+         next object, and flushes its journal every five seconds, which the paper's programs did \
+         not. Utilization is the share of slots taken, all that included; what was reached at the \
+         end stands in the table.{}",
         machine.smaller(),
     )
 }
