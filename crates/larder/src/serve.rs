@@ -109,19 +109,9 @@ fn prepare(
     let passed = bound.iter().map(Bound::pass).chain(admin.iter().map(Bound::pass_admin));
     let passed = passed.collect::<Result<_, _>>().map_err(Failure::runtime)?;
     let upgrader = Arc::new(Upgrader::new(passed, control.clone()));
-    let reloader = Reloader {
-        file,
-        flags,
-        loaded,
-        around,
-        control: control.clone(),
-        access_log: access_log.clone(),
-    };
-    let reloader = Mutex::new(reloader);
-    let reload: Reload = Arc::new(move || {
-        // One that broke off half-way has changed nothing yet.
-        reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
-    });
+    let (log, steering) = (access_log.clone(), control.clone());
+    let reloader = Reloader { file, flags, loaded, around, control: steering, access_log: log };
+    let reload = reload_with(reloader);
     listen_to_signals(&control, reload.clone(), upgrader.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
@@ -136,6 +126,15 @@ fn prepare(
         bound,
         admin,
         upgrader,
+    })
+}
+
+/// What a reload does, for whoever asks for one.
+fn reload_with(reloader: Reloader) -> Reload {
+    let reloader = Mutex::new(reloader);
+    Arc::new(move || {
+        // One that broke off half-way has changed nothing yet.
+        reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
     })
 }
 
