@@ -267,6 +267,7 @@ fn rules_are_checked_one_by_one() {
         ("request-set = ['Host: x']", "x.toml:2: rule.request-set: host is not for rules"),
         ("answer-remove = ['Content-Length']", "x.toml:2: rule.answer-remove: content-length"),
         ("min-ttl = '2s'\nmax-ttl = '1s'", "x.toml:2: rule.min-ttl: expected no more than"),
+        ("key-languages = ['en', 'de;q=1']", "larder.toml:2: rule.key-languages: expected a lang"),
         ("tll = '1s'", "x.toml:3: rule.tll: there is no such key; did you mean rule.ttl?"),
         ("refresh-ahead = 95", "x.toml:3: rule.refresh-ahead: expected a whole number"),
         ("store-max = 'big'", "x.toml:3: rule.store-max: expected a size"),

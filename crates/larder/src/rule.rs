@@ -66,7 +66,7 @@ impl RequestRule {
                 sorted: self.query_sort,
             },
             by_device: self.key_device,
-            languages: self.key_languages.clone(),
+            languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,
             request: edits("request-set", &self.request_set, &self.request_remove)?,
             answer: edits("answer-set", &self.answer_set, &self.answer_remove)?,
@@ -74,6 +74,16 @@ impl RequestRule {
             answer_max: self.answer_max,
             ..rules::Rule::new(name, self.settings(base)?)
         })
+    }
+
+    fn languages(&self) -> Result<Vec<String>, Wrong> {
+        let is_tag = |tag: &String| {
+            !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        match self.key_languages.iter().find(|tag| !is_tag(tag)) {
+            Some(tag) => Err(("key-languages", format!("expected a language, got {tag:?}"))),
+            None => Ok(self.key_languages.clone()),
+        }
     }
 
     fn condition(&self) -> Result<rules::Condition, Wrong> {

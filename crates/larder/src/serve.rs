@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -112,7 +112,8 @@ fn prepare(
     let (log, steering) = (access_log.clone(), control.clone());
     let reloader = Reloader { file, flags, loaded, around, control: steering, access_log: log };
     let reload = reload_with(reloader);
-    listen_to_signals(&control, reload.clone(), upgrader.clone())?;
+    let doors = Arc::new(Mutex::new(Doors::default()));
+    listen_to_signals(&control, reload.clone(), upgrader.clone(), doors.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
     Ok(Start {
@@ -125,6 +126,7 @@ fn prepare(
         reload,
         bound,
         admin,
+        doors,
         upgrader,
     })
 }
@@ -149,6 +151,7 @@ struct Start {
     reload: Reload,
     bound: Vec<Bound>,
     admin: Option<Bound>,
+    doors: Arc<Mutex<Doors>>,
     upgrader: Arc<Upgrader>,
 }
 
@@ -158,7 +161,7 @@ impl Start {
     fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
         let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
         let paths: Vec<PathBuf> = self.bound.iter().filter_map(Bound::path).collect();
-        let doors = Doors::open(std::mem::take(&mut self.bound), self.admin.take())?;
+        *locked(&self.doors) = Doors::open(std::mem::take(&mut self.bound), self.admin.take())?;
         if let Some(predecessor) = &mut predecessor {
             predecessor.ready().map_err(Failure::runtime)?;
         }
@@ -168,7 +171,7 @@ impl Start {
             (None, caches) => Source::now(&config, caches.unwrap_or_default()),
         };
         let ended = loop {
-            let ended = self.round(&doors, source, ready.clone())?;
+            let ended = self.round(source, ready.clone())?;
             let Some(heir) = self.upgrader.heir() else { break ended };
             // With the caches' last handles goes their lock.
             self.metrics.forget_sources();
@@ -197,26 +200,24 @@ impl Start {
     }
 
     /// Serves until the workers have drained.
-    fn round(&self, doors: &Doors, source: Source, ready: String) -> Result<Ended, Failure> {
+    fn round(&self, source: Source, ready: String) -> Result<Ended, Failure> {
         let Source { cache, news, accepting } = source;
         let announcer = self.announce(news, ready)?;
         let front = match self.control.options().front {
             Front::Forward => access::Front::Forward,
             Front::Reverse(_) => access::Front::Reverse,
         };
-        let admin = match &doors.admin {
-            Some(listener) => Some(AdminSetup {
-                listener: listener.try_clone().map_err(|error| cannot("serve", &error))?,
-                guard: self.guard.clone(),
-                metrics: self.metrics.clone(),
-                reload: self.reload.clone(),
-            }),
-            None => None,
-        };
-        let listeners: io::Result<_> = doors.listeners.iter().map(Listener::try_clone).collect();
+        let Doors { listeners, admin } =
+            locked(&self.doors).try_clone().map_err(|error| cannot("serve", &error))?;
+        let admin = admin.map(|listener| AdminSetup {
+            listener,
+            guard: self.guard.clone(),
+            metrics: self.metrics.clone(),
+            reload: self.reload.clone(),
+        });
         let setup = Setup {
             control: self.control.clone(),
-            listeners: listeners.map_err(|error| cannot("serve", &error))?,
+            listeners,
             workers: sizing::workers(self.config.workers),
             observer: Arc::new(Ledger::new(front, self.metrics.clone(), self.access_log.clone())),
             cache,
@@ -263,7 +264,9 @@ impl Start {
     }
 }
 
-/// The sockets that clients and operators come in through.
+/// The sockets that clients and operators come in through. Those who serve have clones of them:
+/// they stay open for a further round, until the process is told to stop.
+#[derive(Default)]
 struct Doors {
     listeners: Vec<Listener>,
     admin: Option<TcpListener>,
@@ -279,6 +282,18 @@ impl Doors {
             admin: admin.map_err(Failure::runtime)?,
         })
     }
+
+    fn try_clone(&self) -> io::Result<Doors> {
+        Ok(Doors {
+            listeners: self.listeners.iter().map(Listener::try_clone).collect::<Result<_, _>>()?,
+            admin: self.admin.as_ref().map(TcpListener::try_clone).transpose()?,
+        })
+    }
+}
+
+/// What is in them is whole between any two statements that use it.
+fn locked(doors: &Mutex<Doors>) -> MutexGuard<'_, Doors> {
+    doors.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The caches of one round of serving, on their way to the proxy.
@@ -418,12 +433,16 @@ fn listen_to_signals(
     control: &Control,
     reload: Reload,
     upgrader: Arc<Upgrader>,
+    doors: Arc<Mutex<Doors>>,
 ) -> Result<(), Failure> {
-    let control = control.clone();
+    let (control, sharing) = (control.clone(), upgrader.clone());
     let stop = move |signal: &str| {
         let drain = units::duration(control.options().client.drain);
         log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
         control.drain();
+        if sharing.close() {
+            *locked(&doors) = Doors::default();
+        }
     };
     signals::listen(
         stop,

@@ -8,7 +8,7 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use proxy::{Control, notify};
 
@@ -18,7 +18,7 @@ use crate::handover::{Heir, Passed};
 pub struct Upgrader {
     program: io::Result<PathBuf>,
     arguments: Vec<OsString>,
-    sockets: Vec<Passed>,
+    sockets: Mutex<Vec<Passed>>,
     control: Control,
     heir: Mutex<Option<Heir>>,
 }
@@ -29,7 +29,7 @@ impl Upgrader {
         Upgrader {
             program: env::current_exe(),
             arguments: env::args_os().skip(1).collect(),
-            sockets,
+            sockets: Mutex::new(sockets),
             control,
             heir: Mutex::new(None),
         }
@@ -61,9 +61,21 @@ impl Upgrader {
             .program
             .as_ref()
             .map_err(|error| format!("the program's own file is not known: {error}"))?;
-        let mut heir = Heir::raise(program, &self.arguments, &self.sockets)?;
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heir = Heir::raise(program, &self.arguments, &sockets)?;
         heir.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
         Ok(heir)
+    }
+
+    /// Lets go of the listening sockets, for this process stops: whoever comes now is to be
+    /// refused, not kept waiting. False, and nothing happens, when a new process has them, too.
+    pub fn close(&self) -> bool {
+        // Locked: one is being started.
+        let unshared = self.heir.try_lock().is_ok_and(|heir| heir.is_none());
+        if unshared {
+            self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        unshared
     }
 
     /// Whether the drain that is over was for a new process.
