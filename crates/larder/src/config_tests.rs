@@ -261,22 +261,19 @@ fn what_does_not_fit_into_slots_is_named() {
 #[test]
 fn rules_are_checked_one_by_one() {
     for (text, expected) in [
-        ("sites = ['x']", "x.toml:2: rule.sites: there is no site \"x\""),
-        ("paths = ['a']", "x.toml:2: rule.paths: expected a path that begins with / or *"),
-        ("headers = ['a b']", "x.toml:2: rule.headers: expected \"Name\""),
-        ("request-set = ['Host: x']", "x.toml:2: rule.request-set: host is not for rules"),
-        ("answer-remove = ['Content-Length']", "x.toml:2: rule.answer-remove: content-length"),
-        ("min-ttl = '2s'\nmax-ttl = '1s'", "x.toml:2: rule.min-ttl: expected no more than"),
+        ("sites = ['x']", "larder.toml:2: rule.sites: there is no site \"x\""),
+        ("paths = ['a']", "larder.toml:2: rule.paths: expected a path that begins with / or *"),
+        ("headers = ['a b']", "larder.toml:2: rule.headers: expected \"Name\""),
+        ("request-set = ['Host: x']", "larder.toml:2: rule.request-set: host is not for rules"),
+        ("answer-remove = ['Content-Length']", "larder.toml:2: rule.answer-remove: content-length"),
+        ("min-ttl = '2s'\nmax-ttl = '1s'", "larder.toml:2: rule.min-ttl: expected no more than"),
         ("key-languages = ['en', 'de;q=1']", "larder.toml:2: rule.key-languages: expected a lang"),
-        ("tll = '1s'", "x.toml:3: rule.tll: there is no such key; did you mean rule.ttl?"),
-        ("refresh-ahead = 95", "x.toml:3: rule.refresh-ahead: expected a whole number"),
-        ("store-max = 'big'", "x.toml:3: rule.store-max: expected a size"),
+        ("tll = '1s'", "larder.toml:3: rule.tll: there is no such key; did you mean rule.ttl?"),
+        ("refresh-ahead = 95", "larder.toml:3: rule.refresh-ahead: expected a whole number"),
+        ("store-max = 'big'", "larder.toml:3: rule.store-max: expected a size"),
     ] {
-        let text = format!("\n[[rule]]\n{text}");
-        let built = File::parse("x.toml", &text)
-            .and_then(|file| Loaded::build(&file, &Layer::new()).map(|_| ()));
-        let problems = built.expect_err(&text).to_string();
-        assert!(problems.starts_with(expected), "{problems}");
+        let told = problems(&format!("\n[[rule]]\n{text}"));
+        assert!(told.starts_with(expected), "{told}");
     }
 }
 
@@ -289,6 +286,7 @@ fn rules_name_sites_and_change_at_a_reload() {
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
     assert_eq!(loaded.config.rules[0].ttl, Some(Duration::from_secs(1)));
 }
+
 #[test]
 fn listeners_have_tables_with_manners() {
     let text = "
