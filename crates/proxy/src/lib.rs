@@ -62,6 +62,7 @@ mod run;
 mod scheme;
 mod serve;
 mod sink;
+mod socket;
 mod sparse;
 mod stream;
 pub mod tunnel;

@@ -19,7 +19,7 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::connection;
-use crate::stream::Socket;
+use crate::socket::Socket;
 use crate::welcome::{Manners, peer_of_unix_socket};
 use crate::worker::{Shared, Worker};
 

@@ -4,29 +4,12 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// Applies an expression to whichever socket there is.
-macro_rules! on_socket {
-    ($self:expr, $socket:ident => $do:expr) => {
-        match &mut $self.get_mut().socket {
-            Socket::Tcp($socket) => $do,
-            Socket::Unix($socket) => $do,
-        }
-    };
-}
-
-/// A bare socket.
-pub(crate) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+use crate::socket::{Socket, transport};
 
 /// A socket, and bytes that were read from it already.
 pub(crate) struct Raw {
@@ -39,6 +22,8 @@ pub(crate) enum Stream {
     Plain(Raw),
     Tls(Box<TlsStream<Raw>>),
 }
+
+transport!(Stream { Plain, Tls });
 
 impl Raw {
     pub fn new(socket: Socket) -> Raw {
@@ -56,23 +41,14 @@ impl Raw {
             false => Bytes::from([bytes, self.early.clone()].concat()),
         };
     }
-
-    fn reset_at_close(&self) {
-        let linger = Some(Duration::ZERO);
-        // Best effort: without it a plain end is seen.
-        let _ = match &self.socket {
-            Socket::Tcp(stream) => SockRef::from(stream).set_linger(linger),
-            Socket::Unix(stream) => SockRef::from(stream).set_linger(linger),
-        };
-    }
 }
 
 impl Stream {
     /// Makes the close a reset, if it can be had: a plain end would pass for the end of a body.
     pub fn reset_at_close(&self) {
         match self {
-            Stream::Plain(raw) => raw.reset_at_close(),
-            Stream::Tls(tls) => tls.get_ref().0.reset_at_close(),
+            Stream::Plain(raw) => raw.socket.reset_at_close(),
+            Stream::Tls(tls) => tls.get_ref().0.socket.reset_at_close(),
         }
     }
 }
@@ -89,25 +65,25 @@ impl AsyncRead for Raw {
             self.early.advance(n);
             return Poll::Ready(Ok(()));
         }
-        on_socket!(self, socket => Pin::new(socket).poll_read(cx, buf))
+        Pin::new(&mut self.socket).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Raw {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        on_socket!(self, socket => Pin::new(socket).poll_write(cx, buf))
+        Pin::new(&mut self.socket).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        on_socket!(self, socket => Pin::new(socket).poll_write_vectored(cx, bufs))
+        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -118,62 +94,7 @@ impl AsyncWrite for Raw {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_socket!(self, socket => Pin::new(socket).poll_shutdown(cx))
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(raw) => Pin::new(raw).poll_read(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(raw) => Pin::new(raw).poll_write(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(raw) => Pin::new(raw).poll_write_vectored(cx, bufs),
-            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(raw) => Pin::new(raw).poll_flush(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(raw) => Pin::new(raw).poll_shutdown(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }

@@ -21,7 +21,8 @@ use crate::metrics::Event;
 use crate::options::Options;
 use crate::proxy_header;
 use crate::scheme::Scheme;
-use crate::stream::{Raw, Socket, Stream};
+use crate::socket::Socket;
+use crate::stream::{Raw, Stream};
 
 /// What every HTTP/2 connection begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
