@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use device::AnyDevice;
-use http::HeaderMap;
 use http::header::{self, HeaderValue};
+use http::{HeaderMap, Method};
+use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
 use semantics::sparse::Layout;
 use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key};
@@ -123,6 +124,11 @@ impl Answer {
         Rc::new(Answer { key, marker, entry, head, sparse, opened: RefCell::new(None) })
     }
 
+    /// It came of a HEAD: there is no body.
+    pub fn is_of_head(&self) -> bool {
+        self.head.packed().is(HeadOnly)
+    }
+
     /// Length of the whole body in bytes.
     pub fn length(&self) -> u64 {
         self.sparse.map_or(self.entry.len(), |layout| layout.length)
@@ -154,22 +160,32 @@ impl Answer {
     }
 }
 
-/// Looks an object up, through its marker if it has one. `None`: the variant's key is too long.
-pub(crate) async fn find(store: &Store, primary: &Key, request: &HeaderMap) -> Option<Found> {
+/// Looks an object up, through its marker if it has one. What a HEAD brought is there for HEADs
+/// alone. `None`: the variant's key is too long.
+pub(crate) async fn find(
+    store: &Store,
+    primary: &Key,
+    method: &Method,
+    request: &HeaderMap,
+) -> Option<Found> {
+    let is_for = |read: &ReadHead| *method == Method::HEAD || !read.head.packed().is(HeadOnly);
     let Lookup::Hit(entry) = store.lookup(primary).await else {
         return Some(Found::Nothing { key: primary.clone(), marker: None });
     };
     let marker = match read(&entry) {
-        Some(Read::Head(read)) => {
+        Some(Read::Head(read)) if is_for(&read) => {
             let key = primary.clone();
             return Some(Found::Answer(Answer::new(key, None, entry, read)));
         }
         Some(Read::Marker(marker)) => marker,
-        None => return Some(Found::Nothing { key: primary.clone(), marker: None }),
+        Some(Read::Head(_)) | None => {
+            return Some(Found::Nothing { key: primary.clone(), marker: None });
+        }
     };
     let key = variant_key(primary, &marker, request)?;
     if let Lookup::Hit(entry) = store.lookup(&key).await
         && let Some(Read::Head(read)) = read(&entry)
+        && is_for(&read)
     {
         let marker = Some(marker);
         return Some(Found::Answer(Answer::new(key, marker, entry, read)));

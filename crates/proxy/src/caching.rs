@@ -7,16 +7,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
+use http::{HeaderName, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
 use semantics::cache_control::Delta;
-use semantics::merge::{self, HeadEffect};
 use semantics::reuse::{self, Cause, Fallback, Reuse, StalePermit};
-use semantics::vary::Vary;
-use semantics::{
-    Exchange, MethodClass, RequestFacts, Seconds, StoredHead, VaryMarker, partial, storability,
-};
-use store::{FetchToken, Key, Source as From};
+use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial};
+use store::{Key, Source as From};
 use tokio::task::spawn_local;
 
 use crate::account::Account;
@@ -25,7 +21,7 @@ use crate::body::AnswerBody;
 use crate::cache::{Answer, Found, Store, find};
 use crate::cache_status::{CacheStatus, Fwd};
 use crate::fill::Fill;
-use crate::filler::{Filler, now};
+use crate::filler::Filler;
 use crate::follow::{Follow, Role};
 use crate::forward;
 use crate::headers::random;
@@ -33,9 +29,8 @@ use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
 use crate::rules::Rule;
-use crate::serve;
 use crate::sparse::{Served, Serving};
-use crate::upstream::{Failure, UpstreamBody};
+use crate::upstream::UpstreamBody;
 use crate::visit::Visit;
 
 /// Rounds after which a request is sent on by itself.
@@ -74,7 +69,8 @@ pub(crate) async fn answer(
 ) -> Response<AnswerBody> {
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     for number in 0..ROUNDS_MAX {
-        let Some(found) = find(store, primary, &visit.parts.headers).await else {
+        let (method, fields) = (&visit.parts.method, &visit.parts.headers);
+        let Some(found) = find(store, primary, method, fields).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
             break;
         };
@@ -147,10 +143,11 @@ fn counted(visit: &Visit<'_>, response: Response<AnswerBody>) -> Response<Answer
     response
 }
 
-struct Round<'a> {
-    visit: &'a Visit<'a>,
-    store: &'a Store,
-    primary: &'a Key,
+/// One look at what is there for a request, and what follows from it.
+pub(crate) struct Round<'a> {
+    pub visit: &'a Visit<'a>,
+    pub store: &'a Store,
+    pub primary: &'a Key,
 }
 
 impl Round<'_> {
@@ -165,6 +162,11 @@ impl Round<'_> {
                 };
                 self.refresh_ahead(&answer, age);
                 self.hit(answer, age, outcome, account).await
+            }
+            // Nothing brings the next one behind it: a HEAD validates nothing but what a GET brought.
+            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
+                let fallback = Fallback { on_error: true, on_unreachable: true };
+                self.head(Outdated { answer, age, fallback, why: Fwd::Stale }, account).await
             }
             Reuse::Stale { age, permit } => {
                 let why = match permit {
@@ -257,75 +259,9 @@ impl Round<'_> {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Range)));
         }
         if visit.parts.method == Method::HEAD && !running {
-            // A HEAD fetches no body that could be stored.
-            return Turn::Past(account, miss_status(&marker));
+            return self.fetch_head(key, marker, account).await;
         }
         self.fetch(key, marker, None, account).await
-    }
-
-    /// A HEAD for what must be validated goes to the origin as it came: its answer tells whether
-    /// what is stored is still good (RFC 9111, 4.3.5).
-    async fn head(&self, outdated: Outdated, mut account: Account) -> Turn {
-        let visit = self.visit;
-        if visit.facts.directives.no_store {
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
-        }
-        let token = self.store.begin_fetch(self.primary);
-        let requested = now();
-        let stale = |account, why, status: Option<u16>| {
-            let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
-            told.fwd_status = status;
-            let Outdated { answer, age, .. } = &outdated;
-            Turn::Done(reply::from_entry(visit, account, told, *age, answer, None))
-        };
-        match forward::ask(visit, &mut account, None).await {
-            Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {
-                stale(account, Stale::Unreachable, None)
-            }
-            Err(failure) => Turn::Done(serve::failed(account, failure)),
-            Ok(response) if outdated.fallback.covers(response.status()) => {
-                stale(account, Stale::IfError, Some(response.status().as_u16()))
-            }
-            Ok(response) => {
-                let exchange = Exchange { requested, received: now() };
-                let (status, headers) = (response.status(), response.headers());
-                self.note_head(&token, &outdated.answer, status, headers, exchange).await;
-                let told = CacheStatus::new(Outcome::Refreshed).fwd(outdated.why);
-                Turn::Done(forward::hand_on(visit, account, response, told))
-            }
-        }
-    }
-
-    /// Brings a stored answer up to date, or marks it outdated, by the answer to a HEAD.
-    async fn note_head(
-        &self,
-        token: &FetchToken,
-        answer: &Answer,
-        status: StatusCode,
-        headers: &HeaderMap,
-        exchange: Exchange,
-    ) {
-        let settings = self.visit.settings();
-        let (stored, length) = (answer.head.stored(), answer.length());
-        let head = match merge::head_effect(stored, length, status, headers, exchange, settings) {
-            HeadEffect::Refresh(head) if self.may_keep(&head, answer, exchange) => head,
-            HeadEffect::Refresh(_) | HeadEffect::Outdated => stored.clone().expired(),
-            HeadEffect::Nothing => return,
-        };
-        let kept = self.store.replace_meta(token, &answer.key, &answer.entry, answer.encode(&head));
-        if let Err(refusal) = kept.await {
-            log::debug!("what a HEAD told of a stored object was not kept: {refusal}");
-        }
-    }
-
-    /// Whether a head may be stored where `answer` is.
-    fn may_keep(&self, head: &StoredHead, answer: &Answer, exchange: Exchange) -> bool {
-        let settings = self.visit.settings();
-        let facts = self.facts_of_get();
-        let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
-        let vary = head.vary();
-        judged.is_ok()
-            && answer.marker.as_ref().map_or(vary == Vary::None, |marker| marker.covers(&vary))
     }
 
     /// Whether the answer to this request's range could be kept.
@@ -388,6 +324,7 @@ impl Round<'_> {
     fn refresh_ahead(&self, answer: &Rc<Answer>, age: Seconds) {
         let (visit, packed) = (self.visit, answer.head.packed());
         if answer.sparse.is_none()
+            && !answer.is_of_head()
             && reuse::is_nearly_stale(packed, age, visit.settings())
             && !visit.facts.directives.no_store
             && random().is_multiple_of(REFRESH_ONE_IN)
@@ -443,7 +380,7 @@ impl Round<'_> {
             errand,
             facts: self.facts_of_get(),
             request: visit.parts.headers.clone(),
-            stale: outdated.map(|outdated| outdated.answer.clone()),
+            stale: outdated.map(|outdated| outdated.answer.clone()).filter(|a| !a.is_of_head()),
             fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
             ranged,
             known,
@@ -452,14 +389,14 @@ impl Round<'_> {
     }
 
     /// The request's facts, as if it were the plain GET whose answer is stored.
-    fn facts_of_get(&self) -> RequestFacts {
+    pub fn facts_of_get(&self) -> RequestFacts {
         let class = MethodClass::Cacheable;
         RequestFacts { class, is_head: false, has_range: false, ..self.visit.facts.clone() }
     }
 }
 
 /// The status of a miss: with a marker there are other variants.
-fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
+pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
     let status = CacheStatus::new(Outcome::Miss);
     if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
 }

@@ -161,7 +161,7 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     let key = cache::primary_key(site, &name);
     let past = case.past_the_cache(key.is_some(), worker.store().is_some());
     let found = match (&key, worker.store()) {
-        (Some(key), Some(store)) => cache::find(&store, key, &parts.headers).await,
+        (Some(key), Some(store)) => cache::find(&store, key, &parts.method, &parts.headers).await,
         _ => None,
     };
     let mut told = json!({

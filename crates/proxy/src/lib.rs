@@ -36,6 +36,7 @@ mod framing;
 mod framing_watch;
 mod gap;
 mod headers;
+mod heads;
 pub mod http2;
 mod interim;
 pub mod keyring;

@@ -98,7 +98,8 @@ pub(crate) fn from_material(
             Source::Empty
         }
         _ if parts.method == Method::HEAD => {
-            if let Some(length) = length {
+            // A 204 has none (RFC 9110, 8.6).
+            if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
                 response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
             }
             Source::Empty
@@ -161,7 +162,8 @@ pub(crate) fn from_entry(
         fields,
         received: stored.packed().received(),
         strong_last_modified: stored.packed().is(Flag::StrongLastModified),
-        length: Some(length),
+        // Of what a HEAD brought only the origin knows the length.
+        length: (!answer.is_of_head()).then_some(length),
         body: Box::new(body),
     };
     from_material(parts, account, outcome, now, material)

@@ -247,7 +247,17 @@ impl ResponseDirectives {
         }
         let mut directives = ResponseDirectives { targeted: true, ..Default::default() };
         for (name, entry) in &members {
-            let sfv::ListEntry::Item(item) = entry else { continue };
+            let item = match entry {
+                sfv::ListEntry::Item(item) => item,
+                // No directive is defined so: what would permit says nothing then, what restricts
+                // is heeded none the less.
+                sfv::ListEntry::InnerList(_) => {
+                    if !["public", "must-understand", "immutable"].contains(&name.as_str()) {
+                        directives.apply(name.as_str(), || Delta::Invalid, || Scope::All);
+                    }
+                    continue;
+                }
+            };
             let value = &item.bare_item;
             if matches!(value, sfv::BareItem::Boolean(false)) {
                 continue;
@@ -471,7 +481,10 @@ mod tests {
             let read = parse(&[plain, &line]);
             assert!(read.no_store && !read.targeted, "{unusable:?} must be ignored");
         }
-        for invalid in ["max-age=\"60\"", "max-age=-1", "max-age=1.5", "max-age"] {
+        let read =
+            parse(&["CDN-Cache-Control: max-age=60, private=(\"x-a\" \"x-b\"), no-store=()"]);
+        assert_eq!((read.private, read.no_store), (Scope::All, true));
+        for invalid in ["max-age=\"60\"", "max-age=-1", "max-age=1.5", "max-age", "max-age=(60)"] {
             let read = parse(&[&format!("CDN-Cache-Control: {invalid}")]);
             assert_eq!(read.max_age, Delta::Invalid, "{invalid}");
         }

@@ -62,9 +62,11 @@ pub enum Flag {
     Targeted = 1 << 13,
     /// There is a `Vary`.
     Varies = 1 << 14,
+    /// The answer to a HEAD: it has no body to answer a GET with (RFC 9110, 9.3.2).
+    HeadOnly = 1 << 15,
 }
 
-const KNOWN_FLAGS: u32 = (1 << 15) - 1;
+const KNOWN_FLAGS: u32 = (1 << 16) - 1;
 
 /// The facts. See the head of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +180,12 @@ impl Packed {
     /// the origin's mind: what the origin allows with stale answers goes for this one.
     pub fn outdated(mut self, at: Time) -> Packed {
         self.lifetime = self.lifetime.min(self.age(at));
+        self
+    }
+
+    /// The same facts, as those of the answer to a HEAD.
+    pub(crate) fn of_head(mut self) -> Packed {
+        self.flags |= Flag::HeadOnly as u32;
         self
     }
 
@@ -320,7 +328,7 @@ mod tests {
         let facts = packed(&["Cache-Control: max-age=60", "ETag: \"a\""]);
         let good = facts.encode();
         assert_eq!(Packed::decode(&good), Some(facts));
-        for (at, byte) in [(0, 0), (0, 2), (1, 1), (2, 0), (3, 255), (5, 128), (7, 1), (23, 129)] {
+        for (at, byte) in [(0, 0), (0, 2), (1, 1), (2, 0), (3, 255), (6, 1), (7, 1), (23, 129)] {
             let mut bad = good;
             bad[at] = byte;
             if at == 2 {

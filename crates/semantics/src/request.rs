@@ -9,11 +9,15 @@ use crate::cache_control::RequestDirectives;
 pub enum MethodClass {
     /// GET and HEAD: may be answered from the cache.
     Cacheable,
-    /// OPTIONS and TRACE: go to the origin and change nothing (RFC 9110, 9.2.1).
+    /// OPTIONS, TRACE and those that are registered as safe: go to the origin and change nothing
+    /// (RFC 9110, 9.2.1 and 16.1.1).
     Safe,
     /// All others, unknown ones included: go to the origin and may invalidate (RFC 9111, 4.4).
     Unsafe,
 }
+
+/// Methods beyond RFC 9110 that the registry calls safe (RFC 4918, RFC 3253, RFC 5323).
+const REGISTERED_AS_SAFE: [&str; 3] = ["PROPFIND", "REPORT", "SEARCH"];
 
 impl MethodClass {
     /// The class of `method`.
@@ -21,6 +25,7 @@ impl MethodClass {
         match *method {
             Method::GET | Method::HEAD => MethodClass::Cacheable,
             Method::OPTIONS | Method::TRACE => MethodClass::Safe,
+            _ if REGISTERED_AS_SAFE.contains(&method.as_str()) => MethodClass::Safe,
             _ => MethodClass::Unsafe,
         }
     }
@@ -31,7 +36,7 @@ impl MethodClass {
 pub struct RequestFacts {
     /// What the method means to a cache.
     pub class: MethodClass,
-    /// HEAD: an answer has no body, and is not stored.
+    /// HEAD: an answer has no body, and cannot answer a GET.
     pub is_head: bool,
     /// `Cache-Control`, or `Pragma: no-cache` when there is none.
     pub directives: RequestDirectives,
@@ -65,6 +70,7 @@ mod tests {
         assert_eq!(class("HEAD"), MethodClass::Cacheable);
         assert_eq!(class("OPTIONS"), MethodClass::Safe);
         assert_eq!(class("TRACE"), MethodClass::Safe);
+        assert_eq!(class("PROPFIND"), MethodClass::Safe);
         for name in ["POST", "PUT", "DELETE", "PATCH", "CONNECT", "PURGE", "get"] {
             assert_eq!(class(name), MethodClass::Unsafe, "{name}");
         }

@@ -168,7 +168,7 @@ fn judge_directives(
 pub(crate) fn permits_sharing(directives: &ResponseDirectives) -> bool {
     directives.public
         || directives.must_revalidate
-        || directives.s_maxage.or_zero_when_invalid().is_some()
+        || matches!(directives.s_maxage, Delta::Value(_))
 }
 
 /// Storing helps only what some later request can use: for a while as it is, stale when permitted,
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn directives_forbid_in_this_order() {
         type Case<'a> = (&'a [&'a str], &'a [&'a str], Result<(), NotStorable>);
-        let cases: [Case; 15] = [
+        let cases: [Case; 16] = [
             (&["Cache-Control: no-store"], &[MAX_AGE], Err(NoStoreRequest)),
             (&[], &[MAX_AGE, "Cache-Control: no-store"], Err(NoStore)),
             (&[], &["Cache-Control: NO-STORE, max-age=60"], Err(NoStore)),
@@ -264,6 +264,11 @@ mod tests {
             (&["Authorization: x"], &[MAX_AGE], Err(Authorization)),
             (&["Authorization: x"], &["Cache-Control: public, max-age=60"], Ok(())),
             (&["Authorization: x"], &["Cache-Control: s-maxage=60"], Ok(())),
+            (
+                &["Authorization: x"],
+                &["Cache-Control: s-maxage=x", "ETag: \"a\""],
+                Err(Authorization),
+            ),
             (&["Authorization: x"], &["Cache-Control: must-revalidate, max-age=60"], Ok(())),
             (
                 &["Authorization: x"],

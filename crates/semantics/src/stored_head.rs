@@ -126,6 +126,13 @@ impl StoredHead {
         self
     }
 
+    /// The same response, as the answer to a HEAD: good for other HEADs alone. Its length is the one
+    /// that it states.
+    pub fn of_head(mut self) -> StoredHead {
+        self.packed = self.packed.of_head();
+        self
+    }
+
     /// The same response, with a `Last-Modified` that is a weak validator.
     pub(crate) fn with_weak_last_modified(mut self) -> StoredHead {
         self.packed = self.packed.with_weak_last_modified();

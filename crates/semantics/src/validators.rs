@@ -122,7 +122,7 @@ pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now:
         if !holds {
             return Verdict::PreconditionFailed;
         }
-    } else if let Some(limit) = date::of_field(request, &IF_UNMODIFIED_SINCE, now)
+    } else if let Some(limit) = only_date(request, &IF_UNMODIFIED_SINCE, now)
         && selected.last_modified().is_some_and(|modified| modified > limit)
     {
         return Verdict::PreconditionFailed;
@@ -132,7 +132,7 @@ pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now:
             return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
         }
     } else if reads
-        && let Some(since) = date::of_field(request, &IF_MODIFIED_SINCE, now)
+        && let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now)
         && selected.last_modified().is_some_and(|modified| modified <= since)
     {
         return Verdict::NotModified;
@@ -156,12 +156,20 @@ fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
 /// `If-Modified-Since` is not before the last change. A response without `Last-Modified` changed
 /// when it was made, or received, at the latest (RFC 9111, 4.3.2).
 fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> bool {
-    let Some(since) = date::of_field(request, &IF_MODIFIED_SINCE, now) else { return false };
+    let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now) else { return false };
     let changed = selected
         .last_modified()
         .or_else(|| date::of_field(selected.headers, &DATE, selected.received))
         .unwrap_or(selected.received);
     changed <= since
+}
+
+/// The date of a condition; `None` when it is none, or there are several: then it does not count
+/// (RFC 9110, 13.1.3 and 13.1.4).
+fn only_date(request: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
+    let mut lines = request.get_all(name).iter();
+    let (line, None) = (lines.next()?, lines.next()) else { return None };
+    date::parse(line.as_bytes(), now)
 }
 
 fn tags(headers: &HeaderMap, name: HeaderName) -> TagList<'_> {
@@ -254,7 +262,7 @@ mod tests {
         let (before, same, after) = (since(EARLIER_DATE), since(NOW_DATE), since(LATER_DATE));
         let modified = &*date("Last-Modified", NOW_DATE);
         let dated = &*date("Date", NOW_DATE);
-        let cases: [(&[&str], &[&str], Verdict); 23] = [
+        let cases: [(&[&str], &[&str], Verdict); 24] = [
             (&[], &["ETag: \"a\""], Proceed),
             (&["If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
             (&["If-None-Match: W/\"a\""], &["ETag: \"a\""], NotModified),
@@ -271,6 +279,7 @@ mod tests {
             (&[&same], &[modified], NotModified),
             (&[&after], &[modified], NotModified),
             (&["If-Modified-Since: nonsense"], &[modified], Proceed),
+            (&[&after, &after], &[modified], Proceed),
             // Without Last-Modified, Date or the time of receipt stands in.
             (&[&before], &[dated], Proceed),
             (&[&same], &[dated], NotModified),
