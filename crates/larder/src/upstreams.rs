@@ -29,6 +29,8 @@ pub struct Manner {
     pub fail_timeout: Option<Duration>,
     pub next_upstream: Option<Vec<String>>,
     pub next_upstream_tries: Option<u32>,
+    pub queue: Option<u32>,
+    pub queue_timeout: Option<Duration>,
     pub check_path: Option<String>,
     pub check_interval: Option<Duration>,
     pub check_timeout: Option<Duration>,
@@ -69,6 +71,8 @@ impl Manner {
             fail_timeout,
             next_upstream,
             next_upstream_tries,
+            queue,
+            queue_timeout,
             check_path,
             check_interval,
             check_timeout,
@@ -172,6 +176,8 @@ impl Manner {
             fail_timeout: self.fail_timeout.unwrap_or(defaults.fail_timeout),
             next: next.unwrap_or(defaults.next),
             tries: self.next_upstream_tries.unwrap_or(defaults.tries),
+            queue: self.queue.unwrap_or(defaults.queue),
+            queue_timeout: self.queue_timeout.unwrap_or(defaults.queue_timeout),
             check: self.check_path.as_deref().and_then(check_path).map(|path| {
                 let defaults = HealthCheck::new(path);
                 let statuses = self

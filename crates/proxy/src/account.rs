@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::{self, HeaderValue};
@@ -15,6 +16,7 @@ use crate::connection::Connection;
 use crate::metrics::Event;
 use crate::outcome::{Error, Outcome};
 use crate::scheme::Scheme;
+use crate::upstream::Trail;
 use crate::welcome::{Link, TlsFacts};
 use crate::worker::Worker;
 
@@ -64,9 +66,11 @@ pub struct Finished<'a> {
     pub complete: bool,
     /// From the head of the request to the end of the answer's body.
     pub duration: Duration,
-    /// Host and port of the upstream that was asked; `None` also unless
-    /// [`Observer::wants_texts`].
+    /// Host and port of the upstream that was asked, of several servers the last one; `None` also
+    /// unless [`Observer::wants_texts`].
     pub upstream: Option<&'a str>,
+    /// The addresses and ports of all servers that were asked for it, with commas between.
+    pub upstream_addresses: Option<&'a str>,
     /// What only a log wants; `None` unless [`Observer::wants_texts`].
     pub texts: Option<&'a Texts>,
 }
@@ -101,6 +105,7 @@ pub(crate) struct Account {
     waits_for_client: bool,
     began: Instant,
     upstream: Option<String>,
+    trail: Option<Arc<Trail>>,
     texts: Option<Box<Texts>>,
 }
 
@@ -133,6 +138,7 @@ impl Account {
             waits_for_client: false,
             began: Instant::now(),
             upstream: None,
+            trail: None,
             texts,
         }
     }
@@ -152,10 +158,11 @@ impl Account {
         self.worker.shared.pseudonym.as_str()
     }
 
-    /// The upstream that was asked.
-    pub fn asked(&mut self, upstream: &impl fmt::Display) {
+    /// The upstream that is asked, and where its servers will be noted.
+    pub fn asked(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Trail>>) {
         if self.texts.is_some() {
             self.upstream = Some(upstream.to_string());
+            self.trail = trail;
         }
     }
 
@@ -195,6 +202,7 @@ impl Drop for Account {
         self.waits_for_client(false);
         self.conn.request_ended();
         self.conn.report_moved(&*self.worker.observer);
+        let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
         self.worker.observer.finished(&Finished {
             client: self.client,
             method: &self.method,
@@ -205,7 +213,8 @@ impl Drop for Account {
             body_bytes: self.body_bytes,
             complete: self.complete,
             duration: self.began.elapsed(),
-            upstream: self.upstream.as_deref(),
+            upstream: server.as_deref().or(self.upstream.as_deref()),
+            upstream_addresses: addresses.as_deref(),
             texts: self.texts.as_deref(),
         });
     }

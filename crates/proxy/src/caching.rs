@@ -300,7 +300,7 @@ impl Round<'_> {
         let Some(reader) = fill.join() else { return Turn::Again(account) };
         let role = if began {
             let filler = self.filler(fill, key.clone(), marker, outdated.as_ref(), !alone);
-            account.asked(&filler.errand.to);
+            account.asked(&filler.errand.to, filler.errand.trail.clone());
             let (interim, ranged) = (filler.errand.interim.clone(), filler.ranged);
             spawn_local(filler.run());
             Role::Leader { interim, ranged }

@@ -24,7 +24,7 @@ use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
 use crate::rules::Rule;
 use crate::scheme::Scheme;
-use crate::upstream::{Destination, Failure, Origin, Outgoing, UpstreamBody};
+use crate::upstream::{Destination, Failure, Origin, Outgoing, Trail, UpstreamBody};
 use crate::worker::Worker;
 
 /// A request for an upstream.
@@ -41,6 +41,8 @@ pub(crate) struct Errand {
     named: (String, u16),
     /// Where the 1xx answers go.
     pub interim: Option<Arc<Interim>>,
+    /// The servers that it went to, where a log wants to know.
+    pub trail: Option<Arc<Trail>>,
     /// The operator's rule for the request: it settles what the answer is taken for.
     pub rule: Option<Arc<Rule>>,
 }
@@ -94,6 +96,7 @@ impl Errand {
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
             interim,
+            trail: worker.observer.wants_texts().then(Arc::default),
             rule: None,
         }
     }
@@ -205,6 +208,7 @@ impl Errand {
             idempotent: headers::is_idempotent(&self.method),
             // With one server it is there already.
             own_host: self.own_host && several.is_some(),
+            trail: self.trail.as_deref(),
             hash: several.map_or(0, |group| group.hash(&self.named.0, &self.uri)),
         }
     }

@@ -46,7 +46,7 @@ pub(crate) async fn ask(
     body: Option<Incoming>,
 ) -> Result<Response<UpstreamBody>, Failure> {
     let errand = visit.errand();
-    account.asked(&errand.to);
+    account.asked(&errand.to, errand.trail.clone());
     let asking = errand.run(visit.worker(), visit.options(), body);
     let response = relay(&visit.connection.state, errand.interim.as_deref(), asking).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

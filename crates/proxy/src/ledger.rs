@@ -71,6 +71,7 @@ impl Observer for Ledger {
             outcome: done.outcome,
             aborted: !done.complete,
             hierarchy,
+            upstream_addresses: done.upstream_addresses.filter(|_| !refused),
         });
     }
 
@@ -110,6 +111,7 @@ impl Observer for Ledger {
             outcome: Outcome::Invalid(why),
             aborted: false,
             hierarchy: Hierarchy::None,
+            upstream_addresses: None,
         });
     }
 }
@@ -149,6 +151,7 @@ mod tests {
                 complete: true,
                 duration: Duration::from_millis(12),
                 upstream: Some("a.example:80"),
+                upstream_addresses: Some("192.0.2.1:80"),
                 texts: Some(&texts),
             };
             ledger.finished(&done);

@@ -31,7 +31,7 @@ use crate::purger::{self, Answered};
 use crate::request::{self, Refused, Target};
 use crate::rules::{Asked, Rule};
 use crate::scheme::Scheme;
-use crate::upstream::{Failure, Origin};
+use crate::upstream::{Failure, Origin, Trail};
 use crate::visit::{self, Visit};
 use crate::worker::Context;
 
@@ -315,7 +315,9 @@ async fn connect(
         Ok(stream) => {
             let response = Response::new(AnswerBody::of_tunnel());
             account.answered(StatusCode::OK, Outcome::Tunnel, response.headers());
-            account.asked(&origin);
+            let (origin, trail) = (Arc::new(origin), Trail::default());
+            trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
+            account.asked(&origin, Some(Arc::new(trail)));
             let idle = options.tunnel_idle;
             let tunnel = Tunnel { upstream: stream, account, idle };
             match upgrade.filter(|_| parts.version == Version::HTTP_2) {

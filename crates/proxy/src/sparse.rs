@@ -94,7 +94,7 @@ impl Serving<'_> {
             match parts.open(from, range.end).await {
                 Ok(segment) => {
                     if segment.from == Provenance::Fetched {
-                        account.asked(&parts.errand.to);
+                        account.asked(&parts.errand.to, parts.errand.trail.clone());
                     }
                     status = match segment.from {
                         Provenance::Fetched => {

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,9 +40,11 @@ mod health;
 mod http2;
 mod origin;
 mod pool;
+mod queue;
 mod several;
 mod stream;
 mod tls;
+mod trail;
 
 pub use balance::Balance;
 pub(crate) use body::{BodyError, UpstreamBody};
@@ -51,6 +53,7 @@ pub(crate) use failure::Failure;
 pub use group::{Group, GroupOptions, Next, Server};
 pub use origin::{At, Http2, Origin};
 pub use tls::{Identity, Tls, TlsOptions};
+pub(crate) use trail::Trail;
 
 use body::Lease;
 use dial::{Stage, in_time};
@@ -112,11 +115,20 @@ pub(crate) struct Outgoing<'a> {
     pub own_host: bool,
     /// Of its URL, for whoever balances by that.
     pub hash: u64,
+    /// Where the servers are noted that it goes to.
+    pub trail: Option<&'a Trail>,
 }
 
 impl Outgoing<'_> {
     fn next(&mut self) -> Option<Request<OutBody>> {
         self.request.take().or_else(|| self.again.map(|again| again()))
+    }
+
+    /// Notes a server that it goes to.
+    fn note(&self, origin: &Arc<Origin>, address: Option<IpAddr>) {
+        if let Some(trail) = self.trail {
+            trail.note(origin, address);
+        }
     }
 
     /// It may be sent once more, though it may have had its effect.
@@ -186,6 +198,7 @@ impl Upstream {
         for attempt in 1.. {
             let had = self.connection(origin, limits, check, may_pool, serving).await;
             let (connection, fresh) = had.map_err(|failure| {
+                outgoing.note(origin, None);
                 // It has not left, or left for a connection that proved dead.
                 let untouched = outgoing.request.is_some();
                 Unanswered { failure, untouched, counts: true }
@@ -196,6 +209,7 @@ impl Upstream {
             {
                 request.headers_mut().insert(header::HOST, host);
             }
+            outgoing.note(origin, connection.address());
             let asked = match connection {
                 Connection::Http1(connection) => {
                     may_pool = false;

@@ -147,6 +147,11 @@ manner! {
          count as failures of the server, too.";
     next_upstream_tries "next-upstream-tries" Kind::Int(1, 64), "3",
         "Origin servers that one request is sent to at most.";
+    queue "queue" Kind::Int(0, 1_000_000), "256",
+        "Requests that wait at most for a site's servers while all have as many as `max-conns` \
+         permits; further ones get a 503 at once.";
+    queue_timeout "queue-timeout" TIMEOUT, "10s",
+        "How long a request waits for a server that has room; then 503.";
     check_path "check-path" Kind::Text("a path"), "none" or "none",
         "What origin servers are asked for from time to time, to take those out of use that do not \
          answer well; \"none\": they are not.";

@@ -3,13 +3,17 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::origin::{Origin, PATIENCE};
 use crate::runner::{Larder, Setup, free_address};
 use crate::skip::skipped;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
 
@@ -101,6 +105,64 @@ fn a_unix_socket_serves_and_goes_with_the_process() {
     assert!(exchange(UnixStream::connect(&path).unwrap(), REQUEST).starts_with("HTTP/1.1 200"));
     larder.stop();
     assert!(!path.exists());
+}
+
+/// Who may connect to a socket in the file system is for its mode to say: whatever networks are
+/// named, a header is asked for, and believed.
+#[test]
+fn a_balancer_on_a_unix_socket_says_who_the_client_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("larder.sock");
+    let address = format!("unix:{}", path.display());
+    let told = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
+    let more = "proxy-protocol = [\"192.0.2.0/24\"]\n";
+    let (origin, _setup, larder) = with_listener(&address, more);
+    let answer = exchange(UnixStream::connect(&path).unwrap(), &told);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(client_seen(&origin), "192.0.2.7");
+    assert_eq!(exchange(UnixStream::connect(&path).unwrap(), REQUEST), "");
+    assert!(larder.metrics().contains("larder_proxy_protocol_refused_total 1\n"));
+}
+
+/// A program started as a service manager does, with sockets of its own from descriptor 3 on.
+#[test]
+fn sockets_of_a_service_manager_are_served_with_what_their_tables_say() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("larder.sock");
+    let (tcp, unix) =
+        (TcpListener::bind("127.0.0.1:0").unwrap(), UnixListener::bind(&path).unwrap());
+    let (address, origin) = (tcp.local_addr().unwrap(), Origin::start());
+    let config = directory.path().join("larder.toml");
+    let text = format!(
+        "cache = ['{}']\ncache-size = '64M'\nmemory = '32M'\nreverse = '{}'\nadmin = 'off'\n\
+         [[listener]]\naddress = '{address}'\n\
+         [[listener]]\naddress = 'unix:{}'\nproxy-protocol = ['127.0.0.1']\n",
+        directory.path().join("cache").display(),
+        origin.url(""),
+        path.display()
+    );
+    fs::write(&config, text).unwrap();
+    // They come in as its standard input and output, for those are inherited by this child alone.
+    let script = "exec 3<&0 4<&1 </dev/null >/dev/null; \
+                  LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" serve --config \"$1\"";
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script, PROGRAM]).arg(&config).current_dir(directory.path());
+    command.stdin(OwnedFd::from(tcp)).stdout(OwnedFd::from(unix)).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // Both sockets listen since before it was started: nobody is refused.
+    let plain = exchange(connect(address), REQUEST);
+    let told = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
+    let told = String::from_utf8(told).unwrap().replace("/page", "/page?cc=no-store");
+    let balanced = exchange(UnixStream::connect(&path).unwrap(), told.as_bytes());
+    let without = exchange(UnixStream::connect(&path).unwrap(), REQUEST);
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(plain.starts_with("HTTP/1.1 200"), "{plain}");
+    assert_eq!(client_seen(&origin), "127.0.0.1");
+    assert!(balanced.starts_with("HTTP/1.1 200"), "{balanced}");
+    let seen = origin.requests("/page?cc=no-store");
+    assert_eq!(seen[0].head.get("x-forwarded-for"), Some("192.0.2.7"));
+    assert_eq!(without, "");
 }
 
 #[test]

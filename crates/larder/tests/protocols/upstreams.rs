@@ -137,6 +137,8 @@ fn operators_see_how_the_servers_of_a_site_are() {
          upstream = ['http://{gone}', '{good} weight=2']\nmax-fails = 1\nfail-timeout = '1h'\n"
     );
     let setup = Setup::forward().config(&config);
+    let log = setup.path("access.log");
+    let setup = setup.flag("access-log", &log.display().to_string()).flag("log-format", "json");
     let running = setup.start();
     for n in 0..4 {
         let target = format!("/page?n={n}");
@@ -157,6 +159,12 @@ fn operators_see_how_the_servers_of_a_site_are() {
     assert_eq!(states[1]["weight"], 2);
     let up = format!("larder_upstream_server_up{{site=\"www\",server=\"{gone}\"}} 0");
     assert!(running.metrics().contains(&up), "{}", running.metrics());
+    // The log names the server that answered, and all that were asked.
+    let server = good.strip_prefix("http://").unwrap();
+    let asked = format!("\"upstream\":\"{server}\",\"upstream_addr\":\"{gone}, {server}\"");
+    let logged = || fs::read_to_string(&log).is_ok_and(|text| text.contains(&asked));
+    assert!(eventually(logged), "{asked}: {}", fs::read_to_string(&log).unwrap());
+    assert_eq!(site["queue"]["waiting"], 0);
     // What is known stays known.
     running.signal(Signal::HUP);
     assert!(running.says("no change takes effect"), "{}", running.said());

@@ -82,6 +82,8 @@ pub struct Record<'a> {
     pub aborted: bool,
     /// Where the answer was fetched.
     pub hierarchy: Hierarchy<'a>,
+    /// The addresses and ports of all servers that were asked, with commas between.
+    pub upstream_addresses: Option<&'a str>,
 }
 
 impl Record<'_> {
@@ -204,6 +206,7 @@ impl Record<'_> {
                 field("upstream", Some(peer.as_bytes()), out)
             }
         }
+        field("upstream_addr", self.upstream_addresses.map(str::as_bytes), out);
         let referer = self.referer.map(|bytes| {
             let (before, after) = bytes_without_user(bytes);
             [before, after].concat()

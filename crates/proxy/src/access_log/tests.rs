@@ -27,6 +27,7 @@ fn record(url: &str) -> Record<'_> {
         outcome: Outcome::HitRam,
         aborted: false,
         hierarchy: Hierarchy::None,
+        upstream_addresses: None,
     }
 }
 

@@ -149,6 +149,7 @@ async fn ask(
         idempotent: true,
         own_host: check.host.is_none(),
         hash: 0,
+        trail: None,
     };
     let origin = &group.servers()[at].origin;
     match upstream.ask(origin, limits, &allowed, &mut outgoing, None).await {

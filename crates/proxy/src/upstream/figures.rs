@@ -16,6 +16,7 @@ impl Source for ServerFigures {
     fn samples(&self, out: &mut Samples) {
         let options = self.0.options();
         for site in sites(&options) {
+            queue_samples(site, out);
             for server in site.upstream.servers() {
                 let (health, name) = (&server.health, server.origin.to_string());
                 let labels = [("site", site.name.as_str()), ("server", name.as_str())];
@@ -46,6 +47,26 @@ impl Source for ServerFigures {
     }
 }
 
+/// Of the requests that wait until one of a site's servers has room.
+fn queue_samples(site: &Site, out: &mut Samples) {
+    let (queue, labels) = (site.upstream.queue(), [("site", site.name.as_str())]);
+    let help = "Requests that wait for a server with room.";
+    out.gauge("larder_upstream_queue_waiting", help, &labels, u64::from(queue.waiting()));
+    let figures = &queue.figures;
+    for (name, help, n) in [
+        (
+            "larder_upstream_queue_waits",
+            "Requests that have waited for a server with room.",
+            &figures.waits,
+        ),
+        ("larder_upstream_queue_wait_microseconds", "Time that they waited.", &figures.wait_us),
+        ("larder_upstream_queue_timeouts", "Requests that waited for too long.", &figures.timeouts),
+        ("larder_upstream_queue_refused", "Requests that found the queue full.", &figures.refused),
+    ] {
+        out.counter(name, help, &labels, n.load(Relaxed));
+    }
+}
+
 /// All servers of all sites, for operators.
 pub(crate) fn view(options: &Options) -> Value {
     let now = health::now();
@@ -67,7 +88,16 @@ pub(crate) fn view(options: &Options) -> Value {
                 "connect_microseconds": figures.connect_us.load(Relaxed),
             })
         });
-        json!({ "site": site.name, "servers": servers.collect::<Vec<_>>() })
+        let queue = group.queue();
+        let queue = json!({
+            "waiting": queue.waiting(),
+            "places": group.options().queue,
+            "waits": queue.figures.waits.load(Relaxed),
+            "wait_microseconds": queue.figures.wait_us.load(Relaxed),
+            "timeouts": queue.figures.timeouts.load(Relaxed),
+            "refused": queue.figures.refused.load(Relaxed),
+        });
+        json!({ "site": site.name, "queue": queue, "servers": servers.collect::<Vec<_>>() })
     };
     json!({ "sites": sites(options).iter().map(site).collect::<Vec<_>>() })
 }

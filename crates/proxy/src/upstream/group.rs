@@ -19,6 +19,7 @@ use super::checks::HealthCheck;
 use super::failure::Failure;
 use super::health::{self, Fit, Health};
 use super::origin::Origin;
+use super::queue::Queue;
 use crate::outcome::Error as Reason;
 
 /// The servers of one site.
@@ -28,6 +29,7 @@ pub struct Group {
     servers: Vec<Server>,
     options: GroupOptions,
     turns: Turns,
+    queue: Arc<Queue>,
 }
 
 /// How the servers of a site are used.
@@ -46,6 +48,11 @@ pub struct GroupOptions {
     pub tries: u32,
     /// How servers are checked in the background; `None`: they are not.
     pub check: Option<HealthCheck>,
+    /// Requests that wait at most while all servers have as many as they may; 0: none does.
+    /// Default 256.
+    pub queue: u32,
+    /// How long they wait. Default 10 s.
+    pub queue_timeout: Duration,
 }
 
 impl Default for GroupOptions {
@@ -57,6 +64,8 @@ impl Default for GroupOptions {
             next: Next::default(),
             tries: 3,
             check: None,
+            queue: 256,
+            queue_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -115,7 +124,8 @@ impl Group {
     /// The servers of the site `name`: between 1 and 64; more are left out.
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
-        Group { name: name.to_owned(), servers, options, turns: Turns::default() }
+        let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
+        Group { name, servers, options, turns, queue }
     }
 
     /// A site that is fetched from one server.
@@ -136,6 +146,11 @@ impl Group {
     /// How they are used.
     pub fn options(&self) -> &GroupOptions {
         &self.options
+    }
+
+    /// Requests that wait until a server has room, of all workers.
+    pub fn waiting(&self) -> u32 {
+        self.queue.waiting()
     }
 
     /// The server that the site's requests are named after when they name no host.
@@ -160,6 +175,19 @@ impl Group {
                 server.health = old.health.clone();
             }
         }
+        // What ends at the old ones makes room at these.
+        self.queue = before.queue.clone();
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Whether a server that is in use has room.
+    pub(super) fn has_room(&self) -> bool {
+        let now = health::now();
+        let free = |server: &Server| server.has_room() && server.health.fit(now) == Fit::Yes;
+        self.servers.iter().any(free)
     }
 
     /// Whether a server besides `tried` might answer.
@@ -220,7 +248,7 @@ impl Group {
         }
     }
 
-    fn nobody(&self) -> Failure {
+    pub(super) fn nobody(&self) -> Failure {
         let now = health::now();
         let busy = |server: &Server| server.health.fit(now) != Fit::No && !server.has_room();
         match self.servers.iter().any(busy) {
@@ -239,7 +267,10 @@ impl Group {
     pub(super) fn report(&self, at: usize, back: bool, why: &str) {
         let (server, site) = (&self.servers[at].origin, &self.name);
         match back {
-            true => log::info!("upstream {server} of site {site} is back in use{why}"),
+            true => {
+                log::info!("upstream {server} of site {site} is back in use{why}");
+                self.queue.wake();
+            }
             false => log::warn!("upstream {server} of site {site} is OUT OF USE: {why}"),
         }
     }
@@ -312,6 +343,9 @@ impl Drop for Serving {
         self.health().active.fetch_sub(1, Relaxed);
         if mem::take(self.trial.get_mut()) {
             self.health().abandon_trial();
+        }
+        if self.group.servers[self.at].max_requests.is_some() {
+            self.group.queue.wake();
         }
     }
 }

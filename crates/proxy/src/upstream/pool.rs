@@ -64,6 +64,16 @@ pub(super) enum Connection {
     Http2(Rc<Http2>),
 }
 
+impl Connection {
+    /// The other end; `None` for a socket in the file system.
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Connection::Http1(connection) => connection.address,
+            Connection::Http2(connection) => connection.address,
+        }
+    }
+}
+
 /// One connection in HTTP/1.1: dropped, it is closed.
 pub(super) struct Http1 {
     pub sender: SendRequest<OutBody>,

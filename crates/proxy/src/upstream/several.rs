@@ -26,7 +26,12 @@ impl Upstream {
         let options = group.options();
         let (mut tried, mut tries, mut last) = (0u64, 0, None);
         loop {
-            let serving = match group.choose(tried, outgoing.hash) {
+            let chosen = match tries {
+                0 => group.admit(outgoing.hash).await,
+                // It has waited enough: for another server it takes whichever has room.
+                _ => group.choose(tried, outgoing.hash),
+            };
+            let serving = match chosen {
                 Ok(serving) => serving,
                 Err(nobody) => return Err(last.unwrap_or(nobody)),
             };

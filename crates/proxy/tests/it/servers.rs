@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proxy::options::Front;
 use proxy::resolve::{Found, Looking, Lookup};
 use proxy::upstream::{Balance, Group, GroupOptions, HealthCheck, Next, Origin as To, Server};
 
@@ -256,7 +257,7 @@ fn no_server_gets_more_at_a_time_than_it_may() {
     let (second, other) = held("second");
     let mut servers = vec![to(first.address), to(second.address)];
     servers.iter_mut().for_each(|server| server.max_requests = Some(1));
-    let rig = rig(servers, GroupOptions::default());
+    let rig = rig(servers, GroupOptions { queue: 0, ..GroupOptions::default() });
     let mut waiting = [rig.client(), rig.client()];
     for (n, client) in waiting.iter_mut().enumerate() {
         // Two requests for one URL would be one.
@@ -274,6 +275,56 @@ fn no_server_gets_more_at_a_time_than_it_may() {
         assert_eq!(client.answer().status, 200);
     }
     wait_until("there is room again", || ask(&mut rig.client(), "GET", "/x").status == 200);
+}
+
+/// Requests that wait for a server.
+fn waiting(rig: &Rig) -> u32 {
+    match &rig.control.options().front {
+        Front::Reverse(sites) => sites[0].upstream.waiting(),
+        Front::Forward => panic!("it is a reverse proxy"),
+    }
+}
+
+#[test]
+fn while_all_are_busy_requests_wait_for_their_turn() {
+    let (only, open) = held("only");
+    let mut server = to(only.address);
+    server.max_requests = Some(1);
+    let options = GroupOptions { queue: 2, ..GroupOptions::default() };
+    let rig = rig(vec![server], options);
+    let mut clients = [rig.client(), rig.client(), rig.client()];
+    for (n, client) in clients.iter_mut().enumerate() {
+        client.send(format!("GET /held/{n} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
+        wait_until("it was asked, or waits", || only.count() == 1 && waiting(&rig) == n as u32);
+    }
+    // There is no further place.
+    let answer = ask(&mut rig.client(), "GET", "/x");
+    assert_eq!((answer.status, answer.detail().as_str()), (503, "ERROR(upstream-busy)"));
+    for (n, client) in clients.iter_mut().enumerate() {
+        assert_eq!(only.count(), n + 1);
+        open.send(()).unwrap();
+        assert_eq!(client.answer().status, 200);
+        wait_until("the next one was asked", || only.count() == (n + 2).min(3));
+    }
+    let paths: Vec<_> = only.asked().iter().map(|asked| asked.path.clone()).collect();
+    assert_eq!(paths, ["/held/0", "/held/1", "/held/2"]);
+}
+
+#[test]
+fn who_waits_for_too_long_is_told() {
+    let (only, open) = held("only");
+    let mut server = to(only.address);
+    server.max_requests = Some(1);
+    let queue_timeout = Duration::from_millis(50);
+    let rig = rig(vec![server], GroupOptions { queue_timeout, ..GroupOptions::default() });
+    let mut first = rig.client();
+    first.send("GET /held HTTP/1.1\r\nHost: a.example\r\n\r\n");
+    wait_until("it was asked", || only.count() == 1);
+    let answer = ask(&mut rig.client(), "GET", "/x");
+    assert_eq!((answer.status, answer.detail().as_str()), (503, "ERROR(upstream-busy)"));
+    assert!(answer.text().contains("for 0.05 s"), "{}", answer.text());
+    open.send(()).unwrap();
+    assert_eq!(first.answer().status, 200);
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn record() -> Record<'static> {
         outcome: Outcome::Miss,
         aborted: false,
         hierarchy: Hierarchy::Direct("93.184.216.34"),
+        upstream_addresses: Some("192.0.2.1:80, 93.184.216.34:80"),
     }
 }
 
@@ -55,6 +56,7 @@ fn exact_lines() {
          \"url\":\"http://www.example.com/a/b?q=1&r=%20\",\"version\":\"HTTP/1.1\",\
          \"status\":200,\"bytes_out\":1411,\"body_out\":1200,\
          \"outcome\":\"MISS\",\"aborted\":false,\"upstream\":\"93.184.216.34\",\
+         \"upstream_addr\":\"192.0.2.1:80, 93.184.216.34:80\",\
          \"referer\":\"http://www.example.com/\",\"user_agent\":\"curl/8.5.0\",\
          \"content_type\":\"text/html; charset=utf-8\"}\n"
     );
