@@ -121,6 +121,8 @@ pub struct Caching {
     pub error_ttl: Option<Duration>,
     pub keep: Option<Duration>,
     pub refresh_ahead: u8,
+    pub validate_neighbours: u8,
+    pub neighbour_rate: u32,
 }
 
 /// The keys of `[purge]`.

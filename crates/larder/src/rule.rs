@@ -35,6 +35,7 @@ pub struct RequestRule {
     pub stale_when_unreachable: Option<Duration>,
     pub keep: Option<Duration>,
     pub refresh_ahead: Option<u8>,
+    pub validate_neighbours: Option<u8>,
     pub query_keep: Vec<String>,
     pub query_drop: Vec<String>,
     pub query_sort: bool,
@@ -125,6 +126,7 @@ impl RequestRule {
             stale_when_unreachable: or(self.stale_when_unreachable, base.stale_when_unreachable),
             keep: seconds(self.keep).or(base.keep),
             refresh_ahead_percent: self.refresh_ahead.unwrap_or(base.refresh_ahead_percent),
+            validate_neighbours: self.validate_neighbours.unwrap_or(base.validate_neighbours),
             ..base.clone()
         })
     }
@@ -311,6 +313,16 @@ pub const RULE: &[Field<RequestRule>] = &[
         &["auto"],
         |r, v| r.refresh_ahead = Take::take(v),
         "In place of `caching.refresh-ahead`, which \"auto\" is.",
+    )
+    .word("auto")
+    .live(),
+    RuleField::new(
+        "validate-neighbours",
+        Kind::Int(0, 64),
+        &["auto"],
+        |r, v| r.validate_neighbours = Take::take(v),
+        "In place of `caching.validate-neighbours`, which \"auto\" is: for what is validated, and \
+         0 also keeps answers from being validated as neighbours.",
     )
     .word("auto")
     .live(),

@@ -81,6 +81,7 @@ pub(crate) const YEARS: Duration = Duration::from_secs(1 << 31);
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
 mod clients;
+mod neighbours;
 mod purging;
 mod tables;
 mod upstream;
@@ -751,6 +752,8 @@ const GENERAL: &[Setting] = &[
          validated in the background, so that what is popular does not expire; 0: none.",
     )
     .live(),
+    neighbours::MOST,
+    neighbours::RATE,
     Setting::new(
         "forwarded.add",
         Kind::List(&Kind::OneOf(&[

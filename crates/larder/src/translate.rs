@@ -133,6 +133,7 @@ fn semantics(config: &Config) -> Result<Settings, String> {
         lifetimes: Lifetimes { errors: caching.error_ttl.map(seconds), ..Lifetimes::default() },
         keep: caching.keep.map(seconds),
         refresh_ahead_percent: caching.refresh_ahead,
+        validate_neighbours: caching.validate_neighbours,
     })
 }
 
@@ -259,6 +260,7 @@ fn fill(config: &Config) -> FillOptions {
         aligned_from: fill.aligned_from,
         unshareable_for: fill.unshareable_for,
         unshareable_keys: fill.unshareable_keys,
+        neighbour_rate: config.caching.neighbour_rate,
         wait: fill.wait,
     }
 }

@@ -201,6 +201,26 @@ pub(crate) async fn find_sparse(store: &Store, key: &Key, epoch: u128) -> Option
     (sparse.layout.epoch == epoch).then(|| Answer::new(key.clone(), None, entry, read))
 }
 
+/// What is in memory under `key`, its marker known; whole answers only. It does not count as asked
+/// for, and no device is asked.
+pub(crate) fn resident(store: &Store, key: &Key, marker: Option<VaryMarker>) -> Option<Rc<Answer>> {
+    let entry = store.resident(key)?;
+    match read(&entry)? {
+        Read::Head(read) if read.sparse.is_none() => {
+            Some(Answer::new(key.clone(), marker, entry, read))
+        }
+        _ => None,
+    }
+}
+
+/// The marker that is in memory under `primary`, as [`resident`] finds answers.
+pub(crate) fn resident_marker(store: &Store, primary: &Key) -> Option<VaryMarker> {
+    match read(&store.resident(primary)?)? {
+        Read::Marker(marker) => Some(marker),
+        Read::Head(_) => None,
+    }
+}
+
 enum Read {
     Head(ReadHead),
     Marker(VaryMarker),

@@ -21,7 +21,7 @@ use crate::body::AnswerBody;
 use crate::cache::{Answer, Found, Store, find};
 use crate::cache_status::{CacheStatus, Fwd};
 use crate::fill::Fill;
-use crate::filler::Filler;
+use crate::filler::{Filler, Purpose};
 use crate::follow::{Follow, Role};
 use crate::forward;
 use crate::headers::random;
@@ -85,6 +85,10 @@ pub(crate) async fn answer(
             Found::Answer(answer) => {
                 let settings = visit.settings();
                 let reuse = reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings);
+                let fresh = matches!(reuse, Reuse::Fresh { .. });
+                if visit.worker().shared.neighbours.asked_for(answer.key.as_bytes()) && fresh {
+                    count(Event::NeighbourUsed);
+                }
                 // What is there in parts is counted once it is known whether some are missing.
                 if reuse == Reuse::Outlived {
                     count(Event::CacheMiss);
@@ -350,7 +354,7 @@ impl Round<'_> {
         let (key, marker) = (answer.key.clone(), answer.marker.clone());
         let mut filler = self.filler(fill, key, marker, Some(&outdated), true);
         filler.errand.interim = None;
-        filler.behind = true;
+        filler.purpose = Purpose::Behind;
         spawn_local(filler.run());
     }
 
@@ -384,7 +388,7 @@ impl Round<'_> {
             fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
             ranged,
             known,
-            behind: false,
+            purpose: Purpose::Client,
         }
     }
 

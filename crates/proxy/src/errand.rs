@@ -45,6 +45,8 @@ pub(crate) struct Errand {
     pub trail: Option<Arc<Trail>>,
     /// The operator's rule for the request: it settles what the answer is taken for.
     pub rule: Option<Arc<Rule>>,
+    /// Worth a connection that is open and idle, but no new one.
+    pub in_passing: bool,
 }
 
 impl Errand {
@@ -98,6 +100,7 @@ impl Errand {
             interim,
             trail: worker.observer.wants_texts().then(Arc::default),
             rule: None,
+            in_passing: false,
         }
     }
 
@@ -155,6 +158,11 @@ impl Errand {
         Ok(())
     }
 
+    /// The client on whose behalf it is.
+    pub fn client(&self) -> SocketAddr {
+        self.client
+    }
+
     /// The rules of caching for what it brings.
     pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
         self.rule.as_ref().map_or(&options.semantics, |rule| &rule.settings)
@@ -209,6 +217,7 @@ impl Errand {
             // With one server it is there already.
             own_host: self.own_host && several.is_some(),
             trail: self.trail.as_deref(),
+            in_passing: self.in_passing,
             hash: several.map_or(0, |group| group.hash(&self.named.0, &self.uri)),
         }
     }

@@ -26,6 +26,7 @@ use crate::fill::{End, Failed, Fill, FillHead, Stage, Validated};
 use crate::fills::Unshareable;
 use crate::headers::random;
 use crate::metrics::Event;
+use crate::neighbours;
 use crate::outcome::Error;
 use crate::sink::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
 use crate::upstream::{Failure, UpstreamBody};
@@ -54,9 +55,25 @@ pub(crate) struct Filler {
     pub ranged: bool,
     /// Known in the table: further clients may follow.
     pub known: bool,
-    /// No client waits: a stale answer was given, this brings the next one.
-    pub behind: bool,
+    /// On whose behalf.
+    pub purpose: Purpose,
 }
+
+/// For whom something is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A client that waits.
+    Client,
+    /// No client waits: a stale answer was given, this brings the next one.
+    Behind,
+    /// Nobody asked: it lies beside something that was validated ([`crate::neighbours`]). Nothing
+    /// comes of it but a 304 or a new answer of moderate size; whoever joins meanwhile then goes by
+    /// himself.
+    Neighbour,
+}
+
+/// A neighbour that has become larger than this many bytes is not fetched unless somebody asks.
+const NEIGHBOUR_MAX: u64 = 1 << 20;
 
 /// The time for the rules of caching.
 pub(crate) fn now() -> Time {
@@ -111,10 +128,23 @@ impl Filler {
         self.stream(response, exchange, &mut ending).await;
     }
 
-    /// Runs the fill to its end.
+    /// Runs the fill to its end, then looks after the neighbours of what was validated.
     pub async fn run(mut self) {
+        let near = neighbours::near(&self);
+        let came = self.fetch().await;
+        neighbours::attend(&self, near, came).await;
+    }
+
+    /// Runs the fill to its end: what became of it.
+    pub async fn fetch(&mut self) -> Event {
         let mut ending = self.begin();
+        self.validate_or_fetch(&mut ending).await;
+        ending.counted
+    }
+
+    async fn validate_or_fetch(&mut self, ending: &mut Ending) {
         let requested = now();
+        let is_for_client = self.purpose == Purpose::Client;
         let fields = &mut self.errand.headers;
         let validated = self
             .stale
@@ -122,7 +152,7 @@ impl Filler {
             .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
         // With nothing of our own to ask about, the client's question goes on (RFC 9111, 4.3.2).
         let asks_for_client =
-            validated.is_none() && !self.behind && validators::keep_questions(fields);
+            validated.is_none() && is_for_client && validators::keep_questions(fields);
         if validated.is_none() && !asks_for_client {
             validators::remove_conditions(fields);
         }
@@ -135,7 +165,10 @@ impl Filler {
         {
             let exchange = Exchange { requested, received: now() };
             if merge::confirms(stale.head.stored(), response.headers(), exchange) {
-                return self.validated(&stale, answer.ok(), exchange, &mut ending).await;
+                return self.validated(&stale, answer.ok(), exchange, ending).await;
+            }
+            if self.purpose == Purpose::Neighbour {
+                return self.leave(ending);
             }
             // It speaks of something else: ask without our conditions.
             validators::remove_conditions(&mut self.errand.headers);
@@ -145,23 +178,34 @@ impl Filler {
             answer = self.ask().await;
         }
         match answer {
+            Ok(response)
+                if self.purpose == Purpose::Neighbour && response.status() != StatusCode::OK =>
+            {
+                self.leave(ending);
+            }
             Ok(response) if is_final(response.status()) => {
                 let exchange = Exchange { requested, received: now() };
                 if self.ranged && is_about_the_range(response.status()) {
-                    return self.part(response, exchange, &mut ending).await;
+                    return self.part(response, exchange, ending).await;
                 }
-                self.stream(response, exchange, &mut ending).await;
+                self.stream(response, exchange, ending).await;
             }
             Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
-                self.answer_condition(response, &mut ending);
+                self.answer_condition(response, ending);
             }
             Ok(response) => {
                 let (origin, status) = (&self.errand.to, response.status().as_u16());
                 let text = format!("{origin} answered {status}, which nobody asked for.");
-                self.fail(Failure::Failed(Error::BadAnswer, text), &mut ending);
+                self.fail(Failure::Failed(Error::BadAnswer, text), ending);
             }
-            Err(failure) => self.fail(failure, &mut ending),
+            Err(failure) => self.fail(failure, ending),
         }
+    }
+
+    /// What is stored stays as it is.
+    fn leave(&self, ending: &mut Ending) {
+        ending.leave_table();
+        self.fill.publish(Stage::Absent(false), None);
     }
 
     async fn ask(&self) -> Result<Response<UpstreamBody>, Failure> {
@@ -169,6 +213,9 @@ impl Filler {
     }
 
     fn fail(&self, failure: Failure, ending: &mut Ending) {
+        if self.purpose == Purpose::Neighbour {
+            return self.leave(ending);
+        }
         ending.leave_table();
         self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
     }
@@ -458,8 +505,10 @@ impl Filler {
     /// little is missing. Without a known length, as little as that is fetched in the hope of an
     /// end.
     fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
-        if self.behind {
-            return true;
+        match self.purpose {
+            Purpose::Client => {}
+            Purpose::Behind => return true,
+            Purpose::Neighbour => return length.unwrap_or(produced) <= NEIGHBOUR_MAX,
         }
         let limits = &self.context.options.fill;
         match length {

@@ -44,6 +44,7 @@ mod labels;
 mod ledger;
 mod listener;
 pub mod metrics;
+mod neighbours;
 pub mod notify;
 mod opening;
 mod operator;

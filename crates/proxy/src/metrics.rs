@@ -93,10 +93,18 @@ pub enum Event {
     ConditionalHit,
     /// Such a request, answered otherwise.
     ConditionalMiss,
+    /// A neighbour of what was validated was found good (systems C14).
+    NeighbourValidated,
+    /// … was replaced by what the origin has now.
+    NeighbourReplaced,
+    /// … stayed as it was: no answer, an error, or nothing that could be stored.
+    NeighbourLeft,
+    /// Something that was validated so was asked for, for the first time since, while it was fresh.
+    NeighbourUsed,
 }
 
 impl Event {
-    const COUNT: usize = Event::ConditionalMiss as usize + 1;
+    const COUNT: usize = Event::NeighbourUsed as usize + 1;
 }
 
 /// Upper bounds of the latency histograms in microseconds.
@@ -215,6 +223,7 @@ impl Metrics {
         self.connections(&mut out);
         self.cache(&mut out);
         self.fills(&mut out);
+        self.neighbours(&mut out);
         self.upstream(&mut out);
         for source in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             source.samples(&mut out);
@@ -334,6 +343,21 @@ impl Metrics {
         }
         let help = "Requests that joined a running fetch.";
         out.counter("larder_fill_followers_joined", help, &[], self.total(Event::FollowerJoined));
+    }
+
+    fn neighbours(&self, out: &mut Samples) {
+        let ends = [
+            ("validated", Event::NeighbourValidated),
+            ("replaced", Event::NeighbourReplaced),
+            ("left", Event::NeighbourLeft),
+        ];
+        for (result, event) in ends {
+            let help = "Neighbours of what was validated that the origin was asked about, too.";
+            let labels = [("result", result)];
+            out.counter("larder_neighbour_validations", help, &labels, self.total(event));
+        }
+        let help = "Neighbours so validated or replaced that were asked for while they were fresh.";
+        out.counter("larder_neighbours_used", help, &[], self.total(Event::NeighbourUsed));
     }
 
     /// The outcomes of the UCFS paper (3.1, systems C12). They tell what the cache was worth, apart

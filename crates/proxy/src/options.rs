@@ -279,6 +279,9 @@ pub struct FillOptions {
     /// Time a client waits for the head of another client's fetch before it fetches on its own.
     /// Default 20 s.
     pub wait: Duration,
+    /// How many neighbours of what is validated may be validated behind it, a second and site
+    /// ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.
+    pub neighbour_rate: u32,
 }
 
 impl Default for FillOptions {
@@ -293,6 +296,7 @@ impl Default for FillOptions {
             unshareable_for: Duration::from_secs(30),
             unshareable_keys: 16_384,
             wait: Duration::from_secs(20),
+            neighbour_rate: 20,
         }
     }
 }

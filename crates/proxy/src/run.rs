@@ -20,6 +20,7 @@ use crate::fills::Fills;
 use crate::headers::Via;
 use crate::labels::ObjectLabels;
 use crate::listener::{self, Accepted, Listener};
+use crate::neighbours::Neighbours;
 use crate::operator::{AdminSetup, Operator};
 use crate::upstream::checks;
 use crate::upstream::figures::ServerFigures;
@@ -88,6 +89,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         via: Via::new(&options.pseudonym),
         pseudonym: options.pseudonym.clone(),
         fills: Fills::new(),
+        neighbours: Neighbours::default(),
         missed: Missed::new(),
         labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
         windows: Arc::new(Windows::new(cache.memory() / 8)),

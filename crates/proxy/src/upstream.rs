@@ -113,6 +113,8 @@ pub(crate) struct Outgoing<'a> {
     pub idempotent: bool,
     /// Its `Host` is the name of whichever server gets it.
     pub own_host: bool,
+    /// No connection is opened for it.
+    pub in_passing: bool,
     /// Of its URL, for whoever balances by that.
     pub hash: u64,
     /// Where the servers are noted that it goes to.
@@ -196,12 +198,15 @@ impl Upstream {
     ) -> Result<Response<UpstreamBody>, Unanswered> {
         let mut may_pool = true;
         for attempt in 1.. {
-            let had = self.connection(origin, limits, check, may_pool, serving).await;
+            let had = match outgoing.in_passing {
+                true => self.idle(origin, limits, check, may_pool),
+                false => self.connection(origin, limits, check, may_pool, serving).await,
+            };
             let (connection, fresh) = had.map_err(|failure| {
                 outgoing.note(origin, None);
                 // It has not left, or left for a connection that proved dead.
                 let untouched = outgoing.request.is_some();
-                Unanswered { failure, untouched, counts: true }
+                Unanswered { failure, untouched, counts: !outgoing.in_passing }
             })?;
             let Some(mut request) = outgoing.next() else { break };
             if outgoing.own_host
@@ -241,6 +246,24 @@ impl Upstream {
         let text = format!("The request for {origin} cannot be sent once more.");
         let failure = Failure::Failed(Reason::Internal, text);
         Err(Unanswered { failure, untouched: false, counts: false })
+    }
+
+    /// A connection that is open and free, for what is not worth a new one.
+    fn idle(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        may_pool: bool,
+    ) -> Result<(Connection, bool), Failure> {
+        let current = may_pool.then(|| self.resolver.current(origin, limits.dns_ttl)).flatten();
+        let pooled = || self.pool.take(origin, limits, check, current.as_deref());
+        let Some(taken) = may_pool.then(pooled).flatten() else {
+            let text = format!("No connection to {origin} is idle.");
+            return Err(Failure::Failed(Reason::UpstreamBusy, text));
+        };
+        self.observer.count(Event::UpstreamReused, 1);
+        Ok((taken, false))
     }
 
     /// A connection, and whether it was made for this request.

@@ -2,7 +2,7 @@
 //! workers share is in [`Shared`].
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,6 +23,7 @@ use crate::fills::Fills;
 use crate::headers::Via;
 use crate::http2::{OnWorker, builder};
 use crate::labels::ObjectLabels;
+use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
 use crate::windows::Windows;
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub via: Via,
     pub pseudonym: Pseudonym,
     pub fills: Fills,
+    pub neighbours: Neighbours,
     pub missed: Missed,
     pub labels: Arc<ObjectLabels>,
     pub windows: Arc<Windows>,
@@ -73,6 +75,8 @@ pub(crate) struct Worker {
     pub shared: Arc<Shared>,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
+    /// The sites whose neighbours are being validated here.
+    pub attended: RefCell<HashSet<u64>>,
     /// `None` while it is awaited.
     store: RefCell<Option<Option<Store>>>,
     context: RefCell<Rc<Context>>,
@@ -112,6 +116,7 @@ impl Worker {
             observer: shared.observer.clone(),
             upstream: Rc::new(Upstream::new(&options.upstream, shared.observer.clone())),
             shared,
+            attended: RefCell::default(),
             store: RefCell::default(),
             context: RefCell::new(Context::new(options)),
             connections: RefCell::default(),

@@ -13,7 +13,7 @@
 //! answers both.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use crate::stored_head::VaryMarker;
 use crate::url::Url;
@@ -57,6 +57,41 @@ pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Byte
         }
     }
     key.freeze()
+}
+
+/// The primary key in the key of a variant; `None` when it is none.
+pub fn primary_of(variant: &[u8]) -> Option<&[u8]> {
+    split_variant(variant).map(|(primary, _)| primary)
+}
+
+/// The fields that select the variant under `key`, as the key has them: a request with these, and
+/// no others of the marker's, selects it. `None` when it is no variant under `marker`.
+pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
+    let (_, rest) = split_variant(key)?;
+    let mut rest = rest.strip_prefix(&marker.epoch().to_le_bytes()[..])?;
+    let mut fields = HeaderMap::new();
+    for name in marker.names() {
+        let (is_there, further) = rest.split_first()?;
+        rest = further;
+        match is_there {
+            0 => {}
+            1 => {
+                let (length, further) = rest.split_first_chunk::<4>()?;
+                let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+                let (value, further) = further.split_at_checked(length)?;
+                fields.insert(name, HeaderValue::from_bytes(value).ok()?);
+                rest = further;
+            }
+            _ => return None,
+        }
+    }
+    rest.is_empty().then_some(fields)
+}
+
+/// The primary key in the key of a variant, and what follows on it.
+fn split_variant(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = key.strip_prefix(&[VARIANT])?.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
 /// The key of the part in window `number` of the object under `object`. An object with a new epoch
@@ -152,6 +187,31 @@ mod tests {
             assert!(!keys[at + 1..].contains(key), "{at}");
         }
         assert_eq!(key(&marker, &["Accept: x", "X-Other: 1"]), keys[2]);
+    }
+
+    #[test]
+    fn a_variant_s_key_says_what_selects_it() {
+        let names = ["accept-encoding", "accept-language", "x-b"].map(|name| name.parse().unwrap());
+        let marker = VaryMarker::new(7, &names);
+        let primary = primary("forward", &url("http://a/"));
+        for lines in [
+            &[][..],
+            &["X-B:"],
+            &["Accept-Encoding: GZip;q=1, br", "X-B: c, a", "X-B: b"],
+            &["Accept-Language: de-DE, en;q=0.5"],
+        ] {
+            let key = variant(&primary, &marker, &headers(lines));
+            let fields = selecting(&key, &marker).unwrap();
+            assert_eq!(variant(&primary, &marker, &fields), key, "{lines:?}");
+            assert_eq!(primary_of(&key), Some(&primary[..]));
+            assert_eq!(selecting(&key, &VaryMarker::new(8, &names)), None, "another epoch");
+            assert_eq!(selecting(&key, &VaryMarker::new(7, &names[..2])), None, "other names");
+            for cut in 0..key.len() {
+                assert_eq!(selecting(&key[..cut], &marker), None, "{lines:?} {cut}");
+            }
+        }
+        assert_eq!((primary_of(&primary), selecting(&primary, &marker)), (None, None));
+        assert_eq!(primary_of(&part(&primary, 9, 3)), None);
     }
 
     #[test]

@@ -132,6 +132,26 @@ pub fn is_nearly_stale(stored: &Packed, age: Seconds, settings: &Settings) -> bo
     left * 100 < lifetime * u64::from(settings.refresh_ahead_percent)
 }
 
+/// Whether what is stored is worth a validation that nobody waits for: it is stale, there is
+/// something to ask about, and if it is still good it answers without a question for a while. It
+/// may be `outdated` since some time before its lifetime is over.
+pub fn is_worth_validating(
+    stored: &Packed,
+    outdated: Option<Time>,
+    now: Time,
+    settings: &Settings,
+) -> bool {
+    let age = stored.age(now);
+    let lifetime = outdated.map_or(*stored, |at| stored.outdated(at)).lifetime();
+    stored.status() == StatusCode::OK
+        && stored.has_validator()
+        && !stored.is(Flag::NoCache)
+        && !stored.is(Flag::HeadOnly)
+        && stored.lifetime() > Seconds::ZERO
+        && lifetime <= age
+        && settings.keep.is_none_or(|keep| age.minus(lifetime) <= keep)
+}
+
 /// Whether a second request may be given the response to a first one that is still being fetched
 /// (collapsed requests). The head has been found storable; the second request must select the same
 /// variant and be content with the response as it is, without validation.
@@ -293,6 +313,26 @@ mod tests {
                 format!("validate {cause:?}{error}{unreachable}")
             }
         }
+    }
+
+    #[test]
+    fn only_what_a_304_makes_fresh_again_is_worth_a_validation_that_nobody_waits_for() {
+        let worth = |lines: &[&str], seconds, keep| {
+            let settings = Settings { keep, ..Settings::default() };
+            is_worth_validating(&packed(lines), None, later(seconds), &settings)
+        };
+        let (minute, tag) = ("Cache-Control: max-age=60", "ETag: \"a\"");
+        assert!(!worth(&[minute, tag], 59, None));
+        assert!(worth(&[minute, tag], 60, None));
+        assert!(worth(&[minute, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"], 60, None));
+        assert!(!worth(&[minute], 60, None));
+        assert!(!worth(&["Cache-Control: max-age=0", tag], 60, None));
+        assert!(!worth(&["Cache-Control: max-age=60, no-cache", tag], 60, None));
+        let keep = Some(Seconds::new(10));
+        assert!(worth(&[minute, tag], 70, keep) && !worth(&[minute, tag], 71, keep));
+        let settings = Settings::default();
+        let purged = |at| is_worth_validating(&packed(&[minute, tag]), at, later(0), &settings);
+        assert!(purged(Some(later(0))) && !purged(Some(later(1))) && !purged(None));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Settings {
     /// The last part of a lifetime, in percent, in which a hit may have the answer validated before
     /// it expires; zero: none.
     pub refresh_ahead_percent: u8,
+    /// How many stale neighbours of what is validated are validated behind it, at most; zero: none.
+    pub validate_neighbours: u8,
 }
 
 /// What an operator says of lifetimes where the origin does not, or in its place. It moves no
@@ -88,6 +90,7 @@ impl Default for Settings {
             lifetimes: Lifetimes::default(),
             keep: None,
             refresh_ahead_percent: 0,
+            validate_neighbours: 0,
         }
     }
 }

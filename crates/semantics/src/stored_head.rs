@@ -285,6 +285,13 @@ impl Meta {
     }
 }
 
+/// The facts in the encoded form of a whole response, its fields left alone; `None` for anything
+/// else.
+pub fn facts(meta: &[u8]) -> Option<Packed> {
+    let facts = meta.strip_prefix(&[HEAD, VERSION])?.first_chunk()?;
+    Packed::decode(facts)
+}
+
 /// The fields in the encoded form of a response, whole or in parts, without making a map of them:
 /// name and value. Anything else has none.
 pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -13,6 +13,7 @@ mod insertion;
 mod lookup;
 mod maintenance;
 mod memory;
+mod neighbours;
 mod prefetch;
 mod purging;
 mod reading;

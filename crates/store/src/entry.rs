@@ -53,6 +53,16 @@ impl<D: Device, C: Clock> Entry<D, C> {
         Some(Entry { volume, digest, object, first: Some(first), source, outdated })
     }
 
+    /// The entry for an object in memory whose body is in its record.
+    pub(crate) fn of_resident(
+        volume: Rc<Volume<D, C>>,
+        digest: Digest,
+        object: Arc<Object>,
+    ) -> Self {
+        let outdated = object.outdated_since();
+        Entry { volume, digest, object, first: None, source: Source::Ram, outdated }
+    }
+
     pub(crate) fn object(&self) -> &Arc<Object> {
         &self.object
     }

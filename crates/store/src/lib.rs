@@ -21,6 +21,7 @@ mod inspect;
 mod key;
 mod labels;
 mod layout_name;
+mod neighbours;
 mod open;
 mod options;
 mod placements;
@@ -92,6 +93,7 @@ pub use inspect::{
 pub use key::{Key, Locality};
 pub use labels::{Label, Labels, Mode, Target};
 pub use layout_name::LayoutName;
+pub use neighbours::Neighbour;
 pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
 pub use options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy,

@@ -347,7 +347,7 @@ impl<D: Device, C: Clock> Store<D, C> {
 
     /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the
     /// neighbours stay together, and losing a device costs its share only), and its digest there.
-    fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
+    pub(crate) fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
         let volume = match &*self.volumes {
             [only] => only,
             volumes => volumes

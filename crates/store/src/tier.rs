@@ -15,6 +15,7 @@
 //! call takes constant amortised time.
 
 mod lists;
+mod rows;
 
 use hashbrown::HashTable;
 
@@ -22,6 +23,7 @@ use crate::digest::Digest;
 use crate::options::TierShares;
 use crate::read_window::{ALL_RINGS, Ring};
 use lists::{Id, List, Slab};
+use rows::Rows;
 
 /// Something whose bytes in memory are counted.
 pub(crate) trait Weighed {
@@ -108,6 +110,7 @@ struct LevelState {
 pub(crate) struct Tier<T> {
     slab: Slab<Node<T>>,
     table: HashTable<Id>,
+    rows: Rows,
     levels: [LevelState; 3],
     shares: TierShares,
     dirty_bytes: usize,
@@ -122,6 +125,7 @@ impl<T: Weighed> Tier<T> {
         let mut tier = Tier {
             slab: Slab::new(),
             table: HashTable::new(),
+            rows: Rows::default(),
             levels: [level; 3],
             shares,
             dirty_bytes: 0,
@@ -183,9 +187,10 @@ impl<T: Weighed> Tier<T> {
     }
 
     /// Puts an object at the top of medium. Returns what was there under its digest, dirty or not:
-    /// it is superseded.
+    /// it is superseded, and the new one takes its place in the row of the site.
     pub(crate) fn insert(&mut self, digest: Digest, resident: Resident<T>) -> Option<Resident<T>> {
-        let old = self.remove(&digest);
+        let (before, old) = self.take_out(&digest).unzip();
+        let site = resident.site;
         self.counters.prefetched += u64::from(resident.prefetched.is_some());
         let weight = resident.object.weight();
         self.counters.entered_bytes += weight as u64;
@@ -193,6 +198,10 @@ impl<T: Weighed> Tier<T> {
         let id = self.slab.add(Node { digest, weight, level: Level::Medium, resident });
         let slab = &self.slab;
         self.table.insert_unique(hash(&digest), id, |id| hash(&slab.get(*id).digest));
+        if before != Some(id) || old.as_ref().is_none_or(|old| old.site != site) {
+            before.into_iter().for_each(|before| self.rows.remove(before));
+            self.rows.add(id, site);
+        }
         self.link(id, Level::Medium, End::Newest);
         self.balance();
         old
@@ -200,6 +209,13 @@ impl<T: Weighed> Tier<T> {
 
     /// Takes an object out.
     pub(crate) fn remove(&mut self, digest: &Digest) -> Option<Resident<T>> {
+        let (id, resident) = self.take_out(digest)?;
+        self.rows.remove(id);
+        Some(resident)
+    }
+
+    /// Takes an object out of everything but its row.
+    fn take_out(&mut self, digest: &Digest) -> Option<(Id, Resident<T>)> {
         let slab = &self.slab;
         let same = |id: &Id| slab.get(*id).digest == *digest;
         let entry = self.table.find_entry(hash(digest), same).ok()?;
@@ -207,7 +223,7 @@ impl<T: Weighed> Tier<T> {
         self.unlink(id);
         let node = self.slab.take(id);
         self.dirty_bytes -= if node.resident.dirty { node.weight } else { 0 };
-        Some(node.resident)
+        Some((id, node.resident))
     }
 
     /// Notes that the object is (no longer) to be written. False when it is not here.
@@ -259,6 +275,20 @@ impl<T: Weighed> Tier<T> {
             .map(|node| (&node.digest, &node.resident))
     }
 
+    /// The objects of the same site that came into memory before and behind one, the nearest
+    /// first: at most `steps` each way.
+    pub(crate) fn beside(
+        &self,
+        digest: &Digest,
+        steps: usize,
+    ) -> impl Iterator<Item = (&Digest, &Resident<T>)> {
+        let around = self.find(digest).map(|id| self.rows.around(id, steps));
+        around.into_iter().flatten().map(|id| {
+            let node = self.slab.get(id);
+            (&node.digest, &node.resident)
+        })
+    }
+
     /// All objects, least recently used first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Digest, &Resident<T>)> {
         [Level::Cold, Level::Medium, Level::Hot]
@@ -285,7 +315,7 @@ impl<T: Weighed> Tier<T> {
 
     /// Bytes of memory of the tier's own structures, the objects not included.
     pub(crate) fn overhead_bytes(&self) -> usize {
-        self.slab.memory_bytes() + self.table.allocation_size()
+        self.slab.memory_bytes() + self.table.allocation_size() + self.rows.memory_bytes()
     }
 
     /// Number of objects.

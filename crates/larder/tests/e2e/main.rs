@@ -19,6 +19,7 @@ mod cache_file;
 mod fronts;
 mod large;
 mod layouts;
+mod neighbours;
 mod outcomes;
 mod partial;
 mod presets;

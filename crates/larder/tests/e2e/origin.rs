@@ -90,6 +90,8 @@ pub struct Seen {
     pub head: Head,
     /// The request's body.
     pub body: Vec<u8>,
+    /// The port that its connection came from.
+    pub from: u16,
 }
 
 impl Seen {
@@ -224,11 +226,12 @@ impl Drop for Origin {
 fn serve(connection: TcpStream, shared: &Shared) {
     let _ = connection.set_nodelay(true);
     let Ok(mut writer) = connection.try_clone() else { return };
+    let from = connection.peer_addr().map_or(0, |address| address.port());
     let mut reader = BufReader::new(connection);
     let mut used = false;
     while let Ok(Some(head)) = message::read_head(&mut reader) {
         let Ok(body) = message::read_request_body(&mut reader, &head) else { return };
-        let seen = Seen { head, body };
+        let seen = Seen { head, body, from };
         {
             let mut state = shared.lock();
             if state.closed || state.severing && used {

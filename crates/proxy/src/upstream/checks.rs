@@ -148,6 +148,7 @@ async fn ask(
         again: None,
         idempotent: true,
         own_host: check.host.is_none(),
+        in_passing: false,
         hash: 0,
         trail: None,
     };

@@ -276,3 +276,23 @@ fn t4_without_a_hot_share_it_is_one_lru_list() {
         }
     }
 }
+
+#[test]
+fn a_new_version_keeps_its_place_beside_its_neighbours() {
+    let mut tier = Tier::new(1_000, TierShares::default());
+    for number in 0..5 {
+        tier.insert(digest(number), Resident { site: number % 2, ..resident(number, 10) });
+    }
+    let beside = |tier: &Tier<Body>, number| -> Vec<u64> {
+        tier.beside(&digest(number), 9).map(|(_, resident)| resident.object.0).collect()
+    };
+    assert_eq!(beside(&tier, 2), [0, 4]);
+    tier.insert(digest(0), resident(0, 20));
+    tier.get(&digest(0));
+    assert_eq!(beside(&tier, 4), [2, 0]);
+    tier.remove(&digest(2));
+    assert_eq!((beside(&tier, 4), beside(&tier, 2)), (vec![0], vec![]));
+    // Another site under the same digest, and the old one's row is as if it had never been there.
+    tier.insert(digest(4), Resident { site: 1, ..resident(4, 10) });
+    assert_eq!((beside(&tier, 0), beside(&tier, 4)), (vec![], vec![3, 1]));
+}

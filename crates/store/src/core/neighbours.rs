@@ -1,0 +1,39 @@
+//! Neighbours: what is in memory beside an object, of its site, and lies in its cluster or in its
+//! directory (systems C14). No device is asked.
+
+use std::sync::Arc;
+
+use super::Core;
+use crate::digest::Digest;
+use crate::object::Object;
+use crate::purges::Fate;
+use crate::record::RecordKind;
+
+/// So many steps are gone each way from the object's own place: a walk under the lock must be
+/// short, some microseconds, and what is farther away came to memory at another time.
+const STEPS: usize = 64;
+
+impl Core {
+    /// The neighbours of an object in memory, the nearest first. Objects in pieces are left out.
+    pub(crate) fn neighbours(&self, digest: &Digest) -> Vec<Arc<Object>> {
+        let Some(resident) = self.tier.peek(digest) else { return Vec::new() };
+        let beside = self.tier.beside(digest, STEPS).filter(|(_, other)| {
+            let together = resident.cluster.is_some() && other.cluster == resident.cluster;
+            (together || other.group == resident.group) && self.is_whole(&other.object)
+        });
+        beside.map(|(_, other)| Arc::clone(&other.object)).collect()
+    }
+
+    /// What is in memory under `digest` with this key, without a trace; not an object in pieces.
+    pub(crate) fn resident_whole(&self, digest: &Digest, key: &[u8]) -> Option<Arc<Object>> {
+        let object = &self.tier.peek(digest)?.object;
+        (object.key == key && self.is_whole(object)).then(|| Arc::clone(object))
+    }
+
+    /// An object whose body is in its record, and that no purge has made dead.
+    fn is_whole(&self, object: &Object) -> bool {
+        object.header.kind == RecordKind::Object
+            && !object.in_pieces()
+            && self.fate(object) != Fate::Dead
+    }
+}
