@@ -118,7 +118,7 @@ pub(crate) async fn open_first(
 ) -> Option<Store> {
     // A sender that went away has nothing to bring.
     let opened = match setup.await.unwrap_or(None) {
-        Some(setup) => open(setup, shared).await,
+        Some(setup) => Box::pin(open(setup, shared)).await,
         None => None,
     };
     let (store, shared) = opened.unzip();
@@ -146,7 +146,7 @@ async fn open(setup: CacheSetup, shared: &Shared) -> Option<(Store, (StoreShare,
 }
 
 async fn open_store(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Option<Store> {
-    match Store::open(devices, TokioClock, options).await {
+    match Box::pin(Store::open(devices, TokioClock, options)).await {
         Ok(store) => {
             let background = store.clone();
             spawn_local(async move { background.run_background().await });

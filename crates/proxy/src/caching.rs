@@ -111,7 +111,7 @@ pub(crate) async fn answer(
             }
         }
     }
-    counted(visit, forward::pass(visit, account, body, past, async |_| ()).await)
+    counted(visit, forward::pass(visit, account, body, past).await)
 }
 
 /// Whether what is stored is under a key that has all that the operator's rule wants in it: what
@@ -201,7 +201,7 @@ impl Round<'_> {
                 };
                 let outdated = Outdated { answer, age, fallback, why };
                 if visit.parts.method == Method::HEAD {
-                    return self.head(outdated, account).await;
+                    return Box::pin(self.head(outdated, account)).await;
                 }
                 self.fetch(key, marker, Some(outdated), account).await
             }
@@ -314,7 +314,7 @@ impl Round<'_> {
         };
         let (store, primary) = (self.store, self.primary);
         let follow = Follow { visit, store, primary, key, role, outdated, status };
-        follow.answer(reader, account).await
+        Box::pin(follow.answer(reader, account)).await
     }
 
     fn new_fill(&self) -> Fill {
@@ -425,7 +425,7 @@ pub(crate) async fn keep_post(
     spawn_local(filler.run_answered(response, exchange));
     let (key, role) = (primary.clone(), Role::Leader { interim: None, ranged: false });
     let follow = Follow { visit, store, primary, key, role, outdated: None, status };
-    match follow.answer(reader, account).await {
+    match Box::pin(follow.answer(reader, account)).await {
         Turn::Done(response) => response,
         // Its own fill has an answer for whoever began it.
         Turn::Again(account) | Turn::Past(account, _) => {

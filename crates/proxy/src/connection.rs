@@ -84,7 +84,7 @@ pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, ma
     let state = Rc::new(ConnState::default());
     let _watched = worker.watch(&state);
     let context = worker.context();
-    let ready = welcome(socket, peer, manners, &context.options, &*worker.observer);
+    let ready = Box::pin(welcome(socket, peer, manners, &context.options, &*worker.observer));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
     let Ready { stream, client, link, protocol } = ready;
     let connection = Rc::new(Connection {
@@ -165,7 +165,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
             worker.observer.refused(*client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
             // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
             let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
-            close(stream, false).await;
+            Box::pin(close(stream, false)).await;
         }
         HttpEnd::Cut(_) => {}
         HttpEnd::Done(result) => {
@@ -184,7 +184,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
                     observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
                     observer.count(Event::BytesSent, ended.received);
                 }
-                _ => close(stream, state.eof()).await,
+                _ => Box::pin(close(stream, state.eof())).await,
             }
         }
     }

@@ -186,7 +186,7 @@ impl Filler {
             Ok(response) if is_final(response.status()) => {
                 let exchange = Exchange { requested, received: now() };
                 if self.ranged && is_about_the_range(response.status()) {
-                    return self.part(response, exchange, ending).await;
+                    return Box::pin(self.part(response, exchange, ending)).await;
                 }
                 self.stream(response, exchange, ending).await;
             }
@@ -330,7 +330,9 @@ impl Filler {
         self.fill.publish(Stage::Streaming(head.clone()), partial);
         let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
         let (end, counted) = self.carry(body, &mut sink, length).await;
-        self.keep_trunk(&end, &mut sink, head.shared.as_ref(), length).await;
+        if matches!(end, End::Broken(_)) {
+            Box::pin(self.keep_trunk(&mut sink, head.shared.as_ref(), length)).await;
+        }
         ending.counted = counted;
         ending.leave_table();
         self.fill.end(end);

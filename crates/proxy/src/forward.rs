@@ -20,21 +20,16 @@ use crate::serve;
 use crate::upstream::{Failure, UpstreamBody};
 use crate::visit::Visit;
 
-/// Asks the upstream and hands its answer on. `inspect` sees the upstream's head before the client
-/// does, and may hold it back (an invalidation must be over first).
+/// Asks the upstream and hands its answer on.
 pub(crate) async fn pass(
     visit: &Visit<'_>,
     mut account: Account,
     body: Incoming,
     status: CacheStatus,
-    inspect: impl AsyncFnOnce(&Response<UpstreamBody>),
 ) -> Response<AnswerBody> {
     let body = (!body.is_end_stream()).then_some(body);
     match ask(visit, &mut account, body).await {
-        Ok(response) => {
-            inspect(&response).await;
-            hand_on(visit, account, response, status)
-        }
+        Ok(response) => hand_on(visit, account, response, status),
         Err(failure) => serve::failed(account, failure),
     }
 }
@@ -48,6 +43,8 @@ pub(crate) async fn ask(
     let errand = visit.errand();
     account.asked(&errand.to, errand.trail.clone());
     let asking = errand.run(visit.worker(), visit.options(), body);
+    // The connection's own future has no room for it: most requests never come here.
+    let asking = Box::pin(asking);
     let response = relay(&visit.connection.state, errand.interim.as_deref(), asking).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let text = format!("{} changed the protocol, which nobody asked for.", errand.to);

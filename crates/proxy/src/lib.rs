@@ -7,6 +7,9 @@
 //! comes back is made to say one thing about its body (`framing`); what the cache takes no part in
 //! is passed on by `forward`.
 
+// How large is in `clippy.toml`.
+#![warn(clippy::large_futures)]
+
 pub mod access;
 pub mod access_log;
 mod account;

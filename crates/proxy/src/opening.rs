@@ -17,7 +17,7 @@ use tokio::task::spawn_local;
 
 use crate::cache;
 use crate::errand;
-use crate::fill::{End, FillHead, Stage};
+use crate::fill::{FillHead, Stage};
 use crate::filler::{Ending, Filler, new_epoch};
 use crate::fills::Unshareable;
 use crate::gap::GapFiller;
@@ -172,12 +172,11 @@ impl Filler {
     /// Keeps what has come of a whole that broke off, when the rest can be asked for.
     pub(crate) async fn keep_trunk(
         &self,
-        end: &End,
         sink: &mut Sink,
         head: Option<&StoredHead>,
         length: Option<u64>,
     ) {
-        let (End::Broken(_), Some(head), Some(length)) = (end, head, length) else { return };
+        let (Some(head), Some(length)) = (head, length) else { return };
         if !partial::resumes(head) || self.fill.token().overtaken() {
             return;
         }

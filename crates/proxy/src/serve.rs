@@ -77,7 +77,7 @@ async fn decide(
         return refuse(account, &Refused { status, why: Invalid::Body, text });
     }
     if parts.method == Method::CONNECT {
-        return connect(connection, &context.options, account, &mut parts).await;
+        return Box::pin(connect(connection, &context.options, account, &mut parts)).await;
     }
     let rule = rule_for(&context.options, &parts, scheme);
     if let Some(rule) = &rule {
@@ -173,9 +173,9 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
         MethodClass::Unsafe => {
             let status = past(Bypass::Method);
             if store.is_none() && !visit.worker().awaits_store() {
-                return forward::pass(visit, account, body, status, async |_| ()).await;
+                return forward::pass(visit, account, body, status).await;
             }
-            return write_through(visit, account, body, status).await;
+            return Box::pin(write_through(visit, account, body, status)).await;
         }
         MethodClass::Safe => Bypass::Method,
         MethodClass::Cacheable if visit.rule.as_ref().is_some_and(|rule| rule.bypass) => {
@@ -204,7 +204,7 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
     if visit.facts.class == MethodClass::Cacheable && visit.facts.directives.only_if_cached {
         return caching::only_if_cached(account);
     }
-    forward::pass(visit, account, body, past(why), async |_| ()).await
+    forward::pass(visit, account, body, past(why)).await
 }
 
 /// Passes an unsafe request on; what its answer makes invalid is gone before the client has the

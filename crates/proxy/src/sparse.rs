@@ -63,12 +63,12 @@ struct Missing {
 impl Serving<'_> {
     /// Answers; what is missing is asked of the origin.
     pub async fn answer(&self, account: Account) -> Served {
-        self.run(account, true).await
+        Box::pin(self.run(account, true)).await
     }
 
     /// Answers from what is there.
     pub async fn answer_alone(&self, account: Account) -> Served {
-        self.run(account, false).await
+        Box::pin(self.run(account, false)).await
     }
 
     fn stored_head(&self) -> &StoredHead {

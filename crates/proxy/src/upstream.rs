@@ -221,7 +221,7 @@ impl Upstream {
                     self.ask_http1(origin, connection, limits, request, outgoing).await
                 }
                 Connection::Http2(connection) => {
-                    ask_http2(origin, connection, limits, request, outgoing).await
+                    Box::pin(ask_http2(origin, connection, limits, request, outgoing)).await
                 }
             };
             let broke = match asked {
@@ -296,9 +296,9 @@ impl Upstream {
         let made = match origin.may_be_http2() {
             true => {
                 let _opening = self.pool.open(origin);
-                self.connect(origin, limits, check).await
+                Box::pin(self.connect(origin, limits, check)).await
             }
-            false => self.connect(origin, limits, check).await,
+            false => Box::pin(self.connect(origin, limits, check)).await,
         };
         if let (Some(serving), Ok(_)) = (serving, &made) {
             serving.connected(began.elapsed());
