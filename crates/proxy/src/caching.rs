@@ -170,7 +170,8 @@ impl Round<'_> {
             // Nothing brings the next one behind it: a HEAD validates nothing but what a GET brought.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
-                self.head(Outdated { answer, age, fallback, why: Fwd::Stale }, account).await
+                let outdated = Outdated { answer, age, fallback, why: Fwd::Stale };
+                Box::pin(self.head(outdated, account)).await
             }
             Reuse::Stale { age, permit } => {
                 let why = match permit {
@@ -263,7 +264,7 @@ impl Round<'_> {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Range)));
         }
         if visit.parts.method == Method::HEAD && !running {
-            return self.fetch_head(key, marker, account).await;
+            return Box::pin(self.fetch_head(key, marker, account)).await;
         }
         self.fetch(key, marker, None, account).await
     }

@@ -132,7 +132,9 @@ impl Filler {
     pub async fn run(mut self) {
         let near = neighbours::near(&self);
         let came = self.fetch().await;
-        neighbours::attend(&self, near, came).await;
+        if !near.is_empty() {
+            Box::pin(neighbours::attend(&self, near, came)).await;
+        }
     }
 
     /// Runs the fill to its end: what became of it.

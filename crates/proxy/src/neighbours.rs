@@ -178,7 +178,7 @@ fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Setting
 /// Validates what is still worth it of `near`, one after another, when the origin had a good answer
 /// for what `of` has validated.
 pub(crate) async fn attend(of: &Filler, near: Vec<Key>, came: Event) {
-    if near.is_empty() || came == Event::FillAborted {
+    if came == Event::FillAborted {
         return;
     }
     let (worker, options) = (&of.worker, &of.context.options);
