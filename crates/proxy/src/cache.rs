@@ -193,6 +193,18 @@ pub(crate) async fn find(
     Some(Found::Nothing { key, marker: Some(marker) })
 }
 
+/// The answer that lies whole under a variant's key.
+pub(crate) async fn find_variant(
+    store: &Store,
+    key: &Key,
+    marker: &VaryMarker,
+) -> Option<Rc<Answer>> {
+    let Lookup::Hit(entry) = store.lookup(key).await else { return None };
+    let Read::Head(read) = read(&entry)? else { return None };
+    let is_whole = read.sparse.is_none() && !read.head.packed().is(HeadOnly);
+    is_whole.then(|| Answer::new(key.clone(), Some(marker.clone()), entry, read))
+}
+
 /// The sparse object with this epoch, if it is still what lies under `key`.
 pub(crate) async fn find_sparse(store: &Store, key: &Key, epoch: u128) -> Option<Rc<Answer>> {
     let Lookup::Hit(entry) = store.lookup(key).await else { return None };

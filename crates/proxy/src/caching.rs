@@ -259,20 +259,16 @@ impl Round<'_> {
         }
         let fills = &visit.worker().shared.fills;
         let running = fills.running(key.as_bytes()).is_some();
-        let ranged = self.is_ranged();
-        if visit.facts.has_range && !visit.facts.is_head && !running && !ranged {
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Range)));
-        }
         if visit.parts.method == Method::HEAD && !running {
             return Box::pin(self.fetch_head(key, marker, account)).await;
         }
         self.fetch(key, marker, None, account).await
     }
 
-    /// Whether the answer to this request's range could be kept.
+    /// Whether the origin is to be asked for the range that the request wants. What it answers with a
+    /// whole is kept as such, whatever was asked.
     fn is_ranged(&self) -> bool {
-        let visit = self.visit;
-        visit.parts.method == Method::GET && partial::asks_for_one(&visit.parts.headers)
+        self.visit.parts.method == Method::GET && self.visit.facts.has_range
     }
 
     /// Joins the running fill of `key`, or begins it.
@@ -294,7 +290,10 @@ impl Round<'_> {
         let unshareable = fills.unshareable(key.as_bytes());
         let directives = &visit.facts.directives;
         let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
-        let alone = unshareable.is_some_and(|why| why.concerns(visit.facts.authorized))
+        // Several ranges in one answer are for nobody else.
+        let several = self.is_ranged() && !partial::asks_for_one(&visit.parts.headers);
+        let alone = several
+            || unshareable.is_some_and(|why| why.concerns(visit.facts.authorized))
             || (reloads && fills.running(key.as_bytes()).is_some());
         if visit.worker().shared.windows.full() && fills.running(key.as_bytes()).is_none() {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use semantics::multipart::Multipart;
 use store::{Key, Partial, PartialRead, ReadError};
 use tokio::task::spawn_local;
@@ -139,6 +139,27 @@ impl EntryBody {
                 }
             }
         }
+    }
+}
+
+/// So a fill carries what is stored.
+impl http_body::Body for EntryBody {
+    type Data = Bytes;
+    type Error = CutShort;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+        self.get_mut().poll(cx).map(|next| next.map(|bytes| bytes.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left())
     }
 }
 

@@ -111,6 +111,8 @@ pub(crate) struct Validated {
     /// The metadata of the object that was validated.
     pub meta: Bytes,
     pub head: StoredHead,
+    /// Fields that only the client gets that began the fill.
+    pub for_asker: HeaderMap,
     /// False when the 304 was for the client alone that began the fill.
     pub shareable: bool,
 }
@@ -128,6 +130,8 @@ pub(crate) struct FillHead {
     pub stored: bool,
     /// Body length in bytes, when the origin says so.
     pub length: Option<u64>,
+    /// The origin named a stored answer with a 304: the body is that one's.
+    pub selected: bool,
 }
 
 /// How a body ended.

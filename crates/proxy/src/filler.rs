@@ -12,11 +12,13 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
 use http_body::Body;
+use semantics::packed::Flag;
 use semantics::reuse::Fallback;
 use semantics::storability::NotStorable;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, RequestFacts, StoredHead, Time, VaryMarker, merge, reuse, storability, validators,
+    Exchange, RequestFacts, StoredHead, Time, VaryMarker, forwarded, merge, reuse, storability,
+    validators,
 };
 use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
 
@@ -28,7 +30,8 @@ use crate::headers::random;
 use crate::metrics::Event;
 use crate::neighbours;
 use crate::outcome::Error;
-use crate::sink::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
+use crate::selection::Question;
+use crate::sink::{Carried, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
 use crate::upstream::{Failure, UpstreamBody};
 use crate::worker::{Context, Worker};
 
@@ -161,24 +164,24 @@ impl Filler {
         if self.ranged {
             self.ask_for_range(validated.is_some());
         }
-        let mut answer = self.ask().await;
-        if let (Ok(response), Some(stale)) = (&answer, validated)
-            && response.status() == StatusCode::NOT_MODIFIED
-        {
-            let exchange = Exchange { requested, received: now() };
-            if merge::confirms(stale.head.stored(), response.headers(), exchange) {
-                return self.validated(&stale, answer.ok(), exchange, ending).await;
+        let others = self.ask_about_others(validated.as_deref());
+        let asks_about = validated.is_some() || !others.is_empty();
+        let answer = match self.ask().await {
+            Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
+                let exchange = Exchange { requested, received: now() };
+                let question = Question { validated, others, for_client: asks_for_client };
+                if Box::pin(self.not_modified(question, response, exchange, ending)).await {
+                    return;
+                }
+                // It speaks of something else: ask without our conditions.
+                validators::remove_conditions(&mut self.errand.headers);
+                if self.ranged {
+                    self.ask_for_range(false);
+                }
+                self.ask().await
             }
-            if self.purpose == Purpose::Neighbour {
-                return self.leave(ending);
-            }
-            // It speaks of something else: ask without our conditions.
-            validators::remove_conditions(&mut self.errand.headers);
-            if self.ranged {
-                self.ask_for_range(false);
-            }
-            answer = self.ask().await;
-        }
+            answer => answer,
+        };
         match answer {
             Ok(response)
                 if self.purpose == Purpose::Neighbour && response.status() != StatusCode::OK =>
@@ -205,7 +208,7 @@ impl Filler {
     }
 
     /// What is stored stays as it is.
-    fn leave(&self, ending: &mut Ending) {
+    pub fn leave(&self, ending: &mut Ending) {
         ending.leave_table();
         self.fill.publish(Stage::Absent(false), None);
     }
@@ -223,11 +226,13 @@ impl Filler {
     }
 
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
-    fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut Ending) {
+    pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut Ending) {
         let (mut parts, _) = response.into_parts();
         errand::clean_answer(&self.worker, &mut parts.headers, parts.version, false);
         let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
-        let head = FillHead { status, headers, shared: None, key, stored: false, length: None };
+        let stored = false;
+        let head =
+            FillHead { status, headers, shared: None, key, stored, length: None, selected: false };
         ending.leave_table();
         ending.counted = Event::FillUnstored;
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
@@ -235,18 +240,18 @@ impl Filler {
     }
 
     /// A 304: the stored body is good, its head is brought up to date.
-    async fn validated(
+    pub async fn validated(
         &self,
         stale: &Answer,
-        response: Option<Response<UpstreamBody>>,
+        mut response: Response<UpstreamBody>,
         exchange: Exchange,
         ending: &mut Ending,
     ) {
-        let Some(mut response) = response else { return };
         let settings = self.errand.settings(&self.context.options);
         let version = response.version();
         errand::clean_answer(&self.worker, response.headers_mut(), version, false);
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
+        let for_asker = merge::for_asker(&head, response.headers(), settings);
         let judged =
             storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
         let shareable = judged.is_ok() && self.is_covered(&head.vary());
@@ -266,13 +271,16 @@ impl Filler {
         if let Err(refusal) = kept {
             log::debug!("the refreshed head was not stored: {refusal}");
         }
-        if !head.packed().is_fresh(exchange.received) {
+        if !is_for_all(&head, exchange.received) {
             self.not_shareable(Unshareable::NotFresh);
+        }
+        if shareable {
+            self.note_variant(&self.key, &head);
         }
         ending.leave_table();
         ending.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
-        let validated = Validated { meta, head, shareable };
+        let validated = Validated { meta, head, for_asker, shareable };
         self.fill.publish(Stage::Validated(Arc::new(validated)), None);
     }
 
@@ -303,11 +311,7 @@ impl Filler {
         let shared = match self.judge(status, &headers, exchange) {
             Ok((head, new_marker)) => {
                 writer = self.begin_writing(&head, length, new_marker).await;
-                if head.packed().is_fresh(exchange.received) {
-                    self.worker.shared.fills.set_shareable(self.key.as_bytes());
-                } else {
-                    self.not_shareable(Unshareable::NotFresh);
-                }
+                self.note_freshness(&head, exchange.received);
                 Some(head)
             }
             Err(why) => {
@@ -320,20 +324,42 @@ impl Filler {
                 None
             }
         };
-        if self.known && shared.is_some() {
+        let (stored, key) = (writer.is_some(), self.key.clone());
+        let head = FillHead { status, headers, shared, key, stored, length, selected: false };
+        Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
+    }
+
+    /// Tells the next clients of this key whether waiting for each other helps them.
+    pub fn note_freshness(&self, head: &StoredHead, at: Time) {
+        if is_for_all(head, at) {
+            self.worker.shared.fills.set_shareable(self.key.as_bytes());
+        } else {
+            self.not_shareable(Unshareable::NotFresh);
+        }
+    }
+
+    /// Publishes the head of a body and carries that to its end.
+    pub async fn bring(
+        &self,
+        head: Arc<FillHead>,
+        writer: Option<Writer>,
+        body: impl Carried,
+        ending: &mut Ending,
+    ) {
+        if self.known && head.shared.is_some() {
             let key = self.key.as_bytes();
             self.worker.shared.fills.alias(key, &self.fill);
             ending.keys.push(key.clone());
         }
-        let stored = writer.is_some();
-        let key = self.key.clone();
         let partial = writer.as_ref().map(Writer::partial);
-        let head = Arc::new(FillHead { status, headers, shared, key, stored, length });
         self.fill.publish(Stage::Streaming(head.clone()), partial);
         let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
-        let (end, counted) = self.carry(body, &mut sink, length).await;
+        let (end, counted) = self.carry(body, &mut sink, head.length).await;
         if matches!(end, End::Broken(_)) {
-            Box::pin(self.keep_trunk(&mut sink, head.shared.as_ref(), length)).await;
+            Box::pin(self.keep_trunk(&mut sink, head.shared.as_ref(), head.length)).await;
+        }
+        if let (Event::FillStored, Some(shared)) = (counted, &head.shared) {
+            self.note_variant(&self.key, shared);
         }
         ending.counted = counted;
         ending.leave_table();
@@ -360,6 +386,9 @@ impl Filler {
         }
         let head = StoredHead::new(status, headers, exchange, settings);
         let vary = head.vary();
+        if forwarded::tells_clients_apart(&self.context.options.forwarded.add, &vary) {
+            return Err(Unshareable::NotStorable);
+        }
         if self.is_covered(&vary) {
             return Ok((head, false));
         }
@@ -374,12 +403,12 @@ impl Filler {
     }
 
     /// Whether the key already tells apart what an answer with this `Vary` depends on.
-    fn is_covered(&self, vary: &Vary) -> bool {
-        self.marker.as_ref().map_or(*vary == Vary::None, |marker| marker.covers(vary))
+    pub fn is_covered(&self, vary: &Vary) -> bool {
+        vary.is_covered(self.marker.as_ref())
     }
 
     /// Opens a writer; `None` when the store refuses.
-    async fn begin_writing(
+    pub async fn begin_writing(
         &self,
         head: &StoredHead,
         length: Option<u64>,
@@ -429,7 +458,7 @@ impl Filler {
     /// Carries the body to its end.
     pub async fn carry(
         &self,
-        mut body: UpstreamBody,
+        mut body: impl Carried,
         sink: &mut Sink,
         length: Option<u64>,
     ) -> (End, Event) {
@@ -464,10 +493,7 @@ impl Filler {
                 }
                 Step::End => break,
                 Step::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
-                Step::Broken(error) => {
-                    log::debug!("{}: the body broke off: {error}", self.errand.to);
-                    return (End::Broken(error.reason()), Event::FillAborted);
-                }
+                Step::Broken(why) => return (End::Broken(why), Event::FillAborted),
             };
             produced += piece.len() as u64;
             if matches!(sink, Sink::Open(_)) && self.is_too_large(produced) {
@@ -529,6 +555,11 @@ impl Filler {
 /// Whether an answer speaks of the range alone, not of the whole.
 fn is_about_the_range(status: StatusCode) -> bool {
     matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
+}
+
+/// Whether others may have it without asking the origin.
+fn is_for_all(head: &StoredHead, at: Time) -> bool {
+    head.packed().is_fresh(at) && !head.packed().is(Flag::NoCache)
 }
 
 fn is_final(status: StatusCode) -> bool {

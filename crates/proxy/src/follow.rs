@@ -13,6 +13,7 @@ use semantics::hop_by_hop;
 use semantics::packed::Flag;
 use semantics::range::{self, Limits, Selection};
 use semantics::reuse::{self, Reuse};
+use semantics::validators::Selected;
 use store::Key;
 use tokio::time::timeout;
 
@@ -142,7 +143,9 @@ impl Follow<'_> {
             }
         }
         let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
-        let (age, head) = (packed.age(visit.now), Some(&validated.head));
+        let own = (self.leads() && !validated.for_asker.is_empty())
+            .then(|| validated.head.clone().with_fields(&validated.for_asker));
+        let (age, head) = (packed.age(visit.now), Some(own.as_ref().unwrap_or(&validated.head)));
         if outdated.answer.sparse.is_some() {
             let serving = self.serving(&outdated.answer, age);
             return match (Serving { head, status: Some(status), ..serving }).answer(account).await {
@@ -172,7 +175,10 @@ impl Follow<'_> {
             if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
                 status = status.ttl(shared.packed().ttl(self.visit.now));
             }
-            if self.asks_for_less() {
+            if head.selected {
+                let CacheStatus { fwd, stored, ttl, .. } = status;
+                status = CacheStatus { fwd, stored, ttl, ..CacheStatus::new(Outcome::Revalidated) };
+            } else if self.asks_for_less() {
                 status = status.fwd_status(head.status.as_u16());
             }
             let mut fields = head.headers.clone();
@@ -229,13 +235,14 @@ impl Follow<'_> {
             _ => None,
         };
         let length = head.length;
+        // Several ranges are not cut from what is still coming: then all of it is sent.
+        let cut = length.filter(|length| !self.asks_for_several(head, *length));
         let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
             Some(body) => Source::Fill(Box::new(body.with_rescue(rescue))),
             None => Source::Empty,
         };
         let outcome = status.outcome;
-        let (status, length) = (head.status, head.length);
-        let body = Box::new(body);
+        let (status, length, body) = (head.status, cut, Box::new(body));
         let material = Material { status, fields, received, strong_last_modified, length, body };
         let now = self.visit.now;
         Turn::Done(reply::from_material(parts, account, outcome, now, material))
@@ -256,6 +263,17 @@ impl Follow<'_> {
             Selection::Whole | Selection::Unsatisfiable => true,
             Selection::Multiple(_) => false,
         }
+    }
+
+    /// Whether several ranges of a body of `length` bytes are asked for.
+    fn asks_for_several(&self, head: &FillHead, length: u64) -> bool {
+        let (parts, limits) = (self.visit.parts, Limits::default());
+        let selected = Selected::of(head.status, &head.headers, self.visit.now);
+        self.visit.facts.has_range
+            && matches!(
+                range::select(&parts.method, &parts.headers, &selected, length, limits),
+                Selection::Multiple(_)
+            )
     }
 
     /// Whether the client may get another status than the origin sent.

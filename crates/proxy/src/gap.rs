@@ -270,10 +270,7 @@ impl GapFiller {
                     Step::End | Step::Abandoned => {
                         return (Window::Broken(Error::Upstream), Bytes::new());
                     }
-                    Step::Broken(error) => {
-                        log::debug!("{}: a part broke off: {error}", self.parts.errand.to);
-                        return (Window::Broken(error.reason()), Bytes::new());
-                    }
+                    Step::Broken(why) => return (Window::Broken(why), Bytes::new()),
                 }
                 continue;
             }

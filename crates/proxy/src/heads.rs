@@ -9,8 +9,7 @@
 use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::{self, HeadEffect};
 use semantics::packed::Flag;
-use semantics::vary::Vary;
-use semantics::{Exchange, StoredHead, VaryMarker, storability};
+use semantics::{Exchange, StoredHead, VaryMarker, forwarded, storability};
 use store::{FetchToken, Hint, Key, Refusal};
 
 use crate::account::Account;
@@ -129,7 +128,7 @@ impl Round<'_> {
         let settings = self.visit.settings();
         let facts = self.facts_of_get();
         let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
-        judged.is_ok() && is_covered(answer.marker.as_ref(), &head.vary())
+        judged.is_ok() && head.vary().is_covered(answer.marker.as_ref())
     }
 
     /// Stores the answer to a HEAD for later ones, unless there is something better: what a GET
@@ -149,9 +148,13 @@ impl Round<'_> {
         if !facts.is_fresh(exchange.received) || facts.is(Flag::NoCache) {
             return None;
         }
-        let new_marker = match (is_covered(marker, &head.vary()), marker) {
+        let vary = head.vary();
+        if forwarded::tells_clients_apart(&visit.options().forwarded.add, &vary) {
+            return None;
+        }
+        let new_marker = match (vary.is_covered(marker), marker) {
             (true, _) => None,
-            (false, None) => Some(VaryMarker::new(new_epoch(), head.vary().names())),
+            (false, None) => Some(VaryMarker::new(new_epoch(), vary.names())),
             // A wider marker would make all unreachable that lies under this one.
             (false, Some(_)) => return None,
         };
@@ -184,10 +187,4 @@ impl Round<'_> {
         let hint = Hint { size: Some(0), ..Hint::default() };
         self.store.insert(token, &key, head.encode(), hint).await?.commit().await
     }
-}
-
-/// Whether what lies under `marker`, or without one, is told apart by all that an answer with this
-/// `Vary` depends on.
-fn is_covered(marker: Option<&VaryMarker>, vary: &Vary) -> bool {
-    marker.map_or(*vary == Vary::None, |marker| marker.covers(vary))
 }

@@ -161,7 +161,8 @@ impl Filler {
     ) {
         let length = body.size_hint().exact();
         let key = self.key.clone();
-        let head = FillHead { status, headers, shared: None, key, stored: false, length };
+        let stored = false;
+        let head = FillHead { status, headers, shared: None, key, stored, length, selected: false };
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
         ending.leave_table();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length).await;

@@ -24,6 +24,7 @@ use crate::neighbours::Neighbours;
 use crate::operator::{AdminSetup, Operator};
 use crate::upstream::checks;
 use crate::upstream::figures::ServerFigures;
+use crate::variants::Variants;
 use crate::windows::{WindowFigures, Windows};
 use crate::worker::{Shared, Worker};
 
@@ -90,6 +91,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         pseudonym: options.pseudonym.clone(),
         fills: Fills::new(),
         neighbours: Neighbours::default(),
+        variants: Variants::default(),
         missed: Missed::new(),
         labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
         windows: Arc::new(Windows::new(cache.memory() / 8)),

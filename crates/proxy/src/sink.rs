@@ -1,5 +1,6 @@
 //! Where the bytes of a fill go besides its readers, and the steps in which a body comes.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,8 +10,10 @@ use http::HeaderMap;
 use http_body::{Body, Frame};
 use store::{Partial, Refusal};
 
+use crate::body::CutShort;
 use crate::fill::Fill;
-use crate::upstream::{BodyError, UpstreamBody};
+use crate::outcome::Error;
+use crate::upstream::BodyError;
 
 /// The store's writer over any device, in real time.
 pub(crate) type Writer = store::Writer<device::AnyDevice, crate::clock::TokioClock>;
@@ -23,14 +26,42 @@ pub(crate) enum Step {
     Data(Bytes),
     Trailers(HeaderMap),
     End,
-    Broken(BodyError),
+    Broken(Error),
     Abandoned,
 }
 
-pub(crate) fn next_frame(body: &mut UpstreamBody, cx: &mut Context<'_>) -> Poll<Step> {
+/// A body that a fill carries: the origin's, or one that is stored.
+pub(crate) trait Carried:
+    Body<Data = Bytes, Error: fmt::Display + Into<Error>> + Unpin
+{
+}
+
+impl<B> Carried for B
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: fmt::Display + Into<Error>,
+{
+}
+
+impl From<BodyError> for Error {
+    fn from(error: BodyError) -> Error {
+        error.reason()
+    }
+}
+
+impl From<CutShort> for Error {
+    fn from(_: CutShort) -> Error {
+        Error::Store
+    }
+}
+
+pub(crate) fn next_frame(body: &mut impl Carried, cx: &mut Context<'_>) -> Poll<Step> {
     Pin::new(body).poll_frame(cx).map(|frame| match frame {
         None => Step::End,
-        Some(Err(error)) => Step::Broken(error),
+        Some(Err(error)) => {
+            log::debug!("a body broke off: {error}");
+            Step::Broken(error.into())
+        }
         Some(Ok(frame)) => match frame.into_data() {
             Ok(data) => Step::Data(data),
             Err(other) => Step::Trailers(Frame::into_trailers(other).unwrap_or_default()),

@@ -26,6 +26,7 @@ use crate::labels::ObjectLabels;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::upstream::Upstream;
+use crate::variants::Variants;
 use crate::windows::Windows;
 
 /// Time that a connection on which nothing has come yet is given when the drain begins: its first
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub pseudonym: Pseudonym,
     pub fills: Fills,
     pub neighbours: Neighbours,
+    pub variants: Variants,
     pub missed: Missed,
     pub labels: Arc<ObjectLabels>,
     pub windows: Arc<Windows>,

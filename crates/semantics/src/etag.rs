@@ -47,7 +47,7 @@ impl<'a> EntityTag<'a> {
 pub enum TagList<'a> {
     /// `*`
     Any,
-    /// The tags; what is malformed, and what follows it in its line, is left out.
+    /// The tags; what is malformed is left out, up to the next comma.
     Tags(Vec<EntityTag<'a>>),
 }
 
@@ -60,16 +60,18 @@ impl<'a> TagList<'a> {
             if crate::list::trim(line) == b"*" {
                 return TagList::Any;
             }
-            let mut rest = line;
-            loop {
+            let mut rest = skip_separators(line);
+            while !rest.is_empty() {
+                rest = match EntityTag::read(rest) {
+                    Some((tag, after))
+                        if matches!(after.first(), None | Some(b',' | b' ' | b'\t')) =>
+                    {
+                        tags.push(tag);
+                        after
+                    }
+                    _ => &rest[rest.iter().position(|&byte| byte == b',').unwrap_or(rest.len())..],
+                };
                 rest = skip_separators(rest);
-                let Some((tag, after)) = EntityTag::read(rest) else { break };
-                tags.push(tag);
-                rest = after;
-                if !matches!(rest.first(), None | Some(b',' | b' ' | b'\t')) {
-                    tags.pop();
-                    break;
-                }
             }
         }
         TagList::Tags(tags)
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_may_hold_commas_in_tags_and_garbage_ends_them() {
+    fn lists_may_hold_commas_in_tags_and_garbage_is_skipped() {
         let list = |lines: &[&'static str]| {
             TagList::parse(lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>())
         };
@@ -159,7 +161,9 @@ mod tests {
             tags(&[strong("a"), weak("b"), strong("c,d")])
         );
         assert_eq!(list(&["\"a\"", "\"b\""]), tags(&[strong("a"), strong("b")]));
-        assert_eq!(list(&["\"a\", b, \"c\""]), tags(&[strong("a")]));
+        assert_eq!(list(&["\"a\", b, \"c\""]), tags(&[strong("a"), strong("c")]));
+        assert_eq!(list(&["\"a b\", \"c\"d, \"e\" f"]), tags(&[strong("e")]));
+        assert_eq!(list(&["\"a"]), tags(&[]));
         assert_eq!(list(&["\"a\"b"]), tags(&[]));
         assert_eq!(list(&["a"]), tags(&[]));
         assert_eq!(list(&[""]), tags(&[]));

@@ -11,6 +11,8 @@ use std::str::FromStr;
 
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 
+use crate::vary::Vary;
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -91,6 +93,17 @@ pub struct Hop<'a> {
     pub host: &'a str,
     /// The scheme that the client used.
     pub proto: &'static str,
+}
+
+/// Whether an answer depends on what these fields say of the client itself: it is for that client
+/// alone, and no other request can show that it would get the same.
+pub fn tells_clients_apart(fields: &[Field], vary: &Vary) -> bool {
+    fields.iter().any(|field| match field {
+        Field::For => vary.names().contains(&X_FORWARDED_FOR),
+        Field::Forwarded => vary.names().contains(&FORWARDED),
+        // Of a reverse proxy's requests these are in the key.
+        Field::Proto | Field::Host => false,
+    })
 }
 
 /// Takes every claim out of a request.
@@ -186,6 +199,15 @@ mod tests {
         let client = client.parse().unwrap();
         add(&mut request, &Hop { client, host, proto: "http" }, &ALL);
         request
+    }
+
+    #[test]
+    fn an_answer_that_varies_with_the_address_is_for_one_client() {
+        let varies = |line: &str| tells_clients_apart(&ALL[..2], &Vary::of(&headers(&[line])));
+        assert!(varies("Vary: Accept, X-Forwarded-For") && varies("Vary: Forwarded"));
+        assert!(!varies("Vary: X-Forwarded-Proto") && !varies("Vary: Accept"));
+        let vary = Vary::of(&headers(&["Vary: X-Forwarded-For"]));
+        assert!(!tells_clients_apart(&[Field::Proto], &vary));
     }
 
     #[test]

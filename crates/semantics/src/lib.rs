@@ -27,6 +27,7 @@ pub mod age;
 pub mod cache_control;
 pub mod cache_key;
 pub mod cache_status;
+pub mod coding;
 pub mod date;
 pub mod device_class;
 pub mod disguise;

@@ -8,6 +8,7 @@ use http::header::{
     LAST_MODIFIED,
 };
 
+use crate::cache_control::ResponseDirectives;
 use crate::date;
 use crate::etag::EntityTag;
 use crate::hop_by_hop;
@@ -15,6 +16,7 @@ use crate::packed::{Flag, Packed};
 use crate::settings::Settings;
 use crate::stored_head::StoredHead;
 use crate::time::Exchange;
+use crate::vary::Vary;
 
 /// Fields of the stored response that no update touches: they belong to the stored bytes
 /// (RFC 9111, 3.2). `ETag` has rules of its own.
@@ -36,9 +38,15 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchang
     match (selected.etag(), new_tag) {
         (Some(old), Some(new)) if !new.weak && !old.weak => return old.strong_eq(&new),
         (Some(old), Some(new)) => return old.weak_eq(&new),
+        // What no request selects by its fields is confirmed by its own tag alone.
+        _ if stored.vary() == Vary::Star => return false,
         _ => {}
     }
     let new_modified = date::of_field(not_modified, &LAST_MODIFIED, exchange.received);
+    // A strong validator that nothing stored has speaks of something that is not stored.
+    if selected.etag().is_none() && new_tag.is_some_and(|tag| !tag.weak) {
+        return new_modified.is_some() && new_modified == selected.strong_last_modified();
+    }
     match (selected.last_modified(), new_modified) {
         (Some(old), Some(new)) => old == new,
         _ => true,
@@ -84,6 +92,20 @@ pub fn freshen(
     }
 }
 
+/// The fields of a 304 that are for whoever asked, and must not be in the stored response that
+/// [`freshen`] made of it: those that its `no-cache` or `private` names (RFC 9111, 5.2.2.4 and
+/// 5.2.2.7).
+pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settings) -> HeaderMap {
+    let directives = ResponseDirectives::parse(fresh.headers(), settings);
+    let mut fields = HeaderMap::new();
+    for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+        if !hop_by_hop::is_for_one_hop(name) && !fields.contains_key(name) {
+            fields.extend(not_modified.get_all(name).iter().map(|v| (name.clone(), v.clone())));
+        }
+    }
+    fields
+}
+
 /// A strong tag vouches for every byte. A stored response that carried none, or a weak one, cannot
 /// acquire it from a comparison that was itself weak.
 fn may_replace_etag(stored: &StoredHead, update: &HeaderMap) -> bool {
@@ -123,7 +145,21 @@ pub fn head_effect(
     exchange: Exchange,
     settings: &Settings,
 ) -> HeadEffect {
-    if status != StatusCode::OK || stored.status() != StatusCode::OK {
+    if stored.status() != StatusCode::OK {
+        return HeadEffect::Nothing;
+    }
+    if status == StatusCode::NOT_MODIFIED {
+        // To a condition of the client's: about this one only when it has its strong tag.
+        let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+        let selected = stored.selected();
+        return match (selected.etag(), tag) {
+            (Some(ours), Some(theirs)) if ours.strong_eq(&theirs) => {
+                HeadEffect::Refresh(freshen(stored, headers, exchange, settings))
+            }
+            _ => HeadEffect::Nothing,
+        };
+    }
+    if status != StatusCode::OK {
         return HeadEffect::Nothing;
     }
     // Another coding is another representation, chosen by something `Vary` did not name.
@@ -159,7 +195,8 @@ mod tests {
     #[test]
     fn a_304_confirms_what_carries_its_validator() {
         let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", NOW_DATE));
-        let cases: [(&[&str], &[&str], bool); 12] = [
+        let dated = line("Date", NOW_DATE);
+        let cases: [(&[&str], &[&str], bool); 17] = [
             (&["ETag: \"a\""], &["ETag: \"a\""], true),
             (&["ETag: \"a\""], &["ETag: \"b\""], false),
             (&["ETag: \"a\""], &["ETag: W/\"a\""], true),
@@ -171,7 +208,12 @@ mod tests {
             (&[&old], &[&old], true),
             (&[&old], &[&new], false),
             (&["ETag: \"a\""], &[], true),
-            (&[&old], &["ETag: \"a\""], true),
+            (&[&old], &["ETag: \"a\""], false),
+            (&[&old, &dated], &["ETag: \"a\"", &old], true),
+            (&[&old], &["ETag: \"a\"", &old], false),
+            (&[&old], &["ETag: W/\"a\""], true),
+            (&["Vary: *", "ETag: \"a\""], &["ETag: \"a\""], true),
+            (&["Vary: *", "ETag: \"a\""], &[], false),
         ];
         for (ours, theirs, expected) in cases {
             let verdict = confirms(&stored(ours), &headers(theirs), AT_NOW);
@@ -265,7 +307,7 @@ mod tests {
         let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", LATER_DATE));
         let tagged: &[&str] = &["ETag: \"a\"", &old, "Cache-Control: max-age=60"];
         let bare: &[&str] = &["Cache-Control: max-age=60"];
-        let cases: [(&[&str], u16, &[&str], &str); 13] = [
+        let cases: [(&[&str], u16, &[&str], &str); 16] = [
             (tagged, 200, &["ETag: \"a\"", "X-New: 1"], "refresh"),
             (tagged, 200, &["ETag: \"a\"", "Content-Length: 5"], "refresh"),
             (tagged, 200, &[&old, "Content-Length: 5"], "refresh"),
@@ -277,6 +319,9 @@ mod tests {
             (tagged, 200, &["X-New: 1"], "refresh"),
             (tagged, 200, &["ETag: \"b\"", "Content-Encoding: gzip"], "nothing"),
             (tagged, 404, &["ETag: \"b\""], "nothing"),
+            (tagged, 304, &["ETag: \"a\""], "refresh"),
+            (tagged, 304, &["ETag: W/\"a\""], "nothing"),
+            (tagged, 304, &[], "nothing"),
             (bare, 200, &["Content-Length: 5"], "refresh"),
             (bare, 200, &["Content-Length: 6"], "outdated"),
         ];

@@ -27,6 +27,7 @@ use crate::freshness::{self, Basis};
 use crate::settings::Settings;
 use crate::storability;
 use crate::time::{Exchange, Seconds, Time};
+use crate::vary::Vary;
 
 /// One yes-or-no fact. The numbers are part of the stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,8 @@ pub enum Flag {
     ProxyRevalidate = 1 << 1,
     /// `s-maxage`, which implies `proxy-revalidate` (RFC 9111, 5.2.2.10).
     SMaxAge = 1 << 2,
-    /// `no-cache` for the whole response.
+    /// `no-cache` for the whole response; or `Vary: *`, which comes to the same: no use without
+    /// asking the origin (RFC 9111, 4.1).
     NoCache = 1 << 3,
     /// A well-formed strong `ETag`.
     StrongEtag = 1 << 4,
@@ -100,7 +102,8 @@ impl Packed {
         let flags = directive_flags(&directives)
             | validator_flags(headers, modified, received)
             | flag_if(freshness.basis == Basis::Heuristic, Flag::Heuristic)
-            | flag_if(headers.contains_key(http::header::VARY), Flag::Varies);
+            | flag_if(headers.contains_key(http::header::VARY), Flag::Varies)
+            | flag_if(Vary::of(headers) == Vary::Star, Flag::NoCache);
         let window = |delta: Delta| delta.or_zero_when_invalid().unwrap_or(Seconds::ZERO);
         Packed {
             status,

@@ -1,10 +1,11 @@
 //! Whether a response may be stored by a shared cache (RFC 9111, 3 and 3.5).
 
 use http::StatusCode;
-use http::header::{CONTENT_LOCATION, HeaderMap, SET_COOKIE};
+use http::header::{CONTENT_LOCATION, ETAG, HeaderMap, SET_COOKIE};
 
 use crate::age;
 use crate::cache_control::{Delta, ResponseDirectives, Scope};
+use crate::etag::EntityTag;
 use crate::freshness::{self, Freshness};
 use crate::request::{MethodClass, RequestFacts};
 use crate::settings::Settings;
@@ -32,7 +33,8 @@ pub enum NotStorable {
     Private,
     /// The request carried `Authorization`, and the response does not permit sharing.
     Authorization,
-    /// `Vary: *` or a `Vary` that cannot be read: no request would match it.
+    /// `Vary: *` or a `Vary` that cannot be read, and no tag to ask the origin with: no request would
+    /// match it.
     VaryStar,
     /// `Set-Cookie`, and the settings keep such responses out or the origin did not say that it is
     /// to be stored: a cookie is not for others on a guess.
@@ -79,7 +81,9 @@ pub fn judge(
         return Err(NotStorable::NoStoreRequest);
     }
     judge_directives(request, status, &directives)?;
-    if matches!(Vary::of(headers), Vary::Star) {
+    // Only the origin can say when it fits; with a tag it can be asked (RFC 9111, 4.1).
+    let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+    if matches!(Vary::of(headers), Vary::Star) && (tag.is_none() || !status.is_success()) {
         return Err(NotStorable::VaryStar);
     }
     let freshness = freshness::lifetime(status, headers, &directives, exchange.received, settings);
@@ -254,7 +258,7 @@ mod tests {
     #[test]
     fn directives_forbid_in_this_order() {
         type Case<'a> = (&'a [&'a str], &'a [&'a str], Result<(), NotStorable>);
-        let cases: [Case; 16] = [
+        let cases: [Case; 18] = [
             (&["Cache-Control: no-store"], &[MAX_AGE], Err(NoStoreRequest)),
             (&[], &[MAX_AGE, "Cache-Control: no-store"], Err(NoStore)),
             (&[], &["Cache-Control: NO-STORE, max-age=60"], Err(NoStore)),
@@ -277,6 +281,8 @@ mod tests {
             ),
             (&[], &[MAX_AGE, "Vary: *"], Err(VaryStar)),
             (&[], &[MAX_AGE, "Vary: Accept, *"], Err(VaryStar)),
+            (&[], &[MAX_AGE, "Vary: *", "ETag: a"], Err(VaryStar)),
+            (&[], &[MAX_AGE, "Vary: *", "ETag: \"a\""], Ok(())),
             (&[], &[MAX_AGE, "Vary: Accept"], Ok(())),
             (&["Pragma: no-cache"], &[MAX_AGE], Ok(())),
         ];

@@ -126,6 +126,16 @@ impl StoredHead {
         self
     }
 
+    /// The same response with these fields in place of those of the same names.
+    pub fn with_fields(mut self, fields: &HeaderMap) -> StoredHead {
+        for name in fields.keys() {
+            self.headers.remove(name);
+            let values = fields.get_all(name).iter();
+            self.headers.extend(values.map(|value| (name.clone(), value.clone())));
+        }
+        self
+    }
+
     /// The same response, as the answer to a HEAD: good for other HEADs alone. Its length is the one
     /// that it states.
     pub fn of_head(mut self) -> StoredHead {

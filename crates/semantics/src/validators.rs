@@ -212,6 +212,35 @@ pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
     asks
 }
 
+/// Asks about further stored responses of the same resource beside what a request's `If-None-Match`
+/// names: a 304 then says by its tag which one the request selects (RFC 9111, 4.3.1). The date goes,
+/// which would speak of one of them only. False, and nothing changed, when what is there is no list
+/// of tags.
+pub fn ask_about(request: &mut HeaderMap, others: &[HeaderValue]) -> bool {
+    let mut text = Vec::new();
+    if request.contains_key(IF_NONE_MATCH) {
+        match tags(request, IF_NONE_MATCH) {
+            TagList::Tags(tags) if !tags.is_empty() => {}
+            _ => return false,
+        }
+    }
+    for line in request.get_all(IF_NONE_MATCH).into_iter().chain(others) {
+        if !text.is_empty() {
+            text.extend_from_slice(b", ");
+        }
+        text.extend_from_slice(line.as_bytes());
+    }
+    let Ok(value) = HeaderValue::from_bytes(&text) else { return false };
+    request.insert(IF_NONE_MATCH, value);
+    request.remove(IF_MODIFIED_SINCE);
+    true
+}
+
+/// Whether `tag` is the one, or among those, that a request's `If-None-Match` names.
+pub fn is_named(request: &HeaderMap, tag: &EntityTag<'_>) -> bool {
+    request.contains_key(IF_NONE_MATCH) && tags(request, IF_NONE_MATCH).matches_weakly(tag)
+}
+
 /// The headers of a 304 made from a stored response's: without those that describe a body
 /// (RFC 9110, 15.4.5). `Last-Modified` stays only where there is no `ETag`.
 pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
@@ -332,6 +361,33 @@ mod tests {
         for (method, request, expected) in cases {
             let verdict = judged(as_origin, method, request, 200, &stored);
             assert_eq!(verdict, expected, "{method} {request:?}");
+        }
+    }
+
+    #[test]
+    fn several_responses_are_asked_about_by_their_tags() {
+        let others = [HeaderValue::from_static("\"b\""), HeaderValue::from_static("W/\"c\"")];
+        let since = date("If-Modified-Since", NOW_DATE);
+        let cases: [(&[&str], Option<&str>); 5] = [
+            (&[], Some("\"b\", W/\"c\"")),
+            (&["If-None-Match: \"a\"", &since], Some("\"a\", \"b\", W/\"c\"")),
+            (
+                &["If-None-Match: \"a\"", "If-None-Match: \"x\""],
+                Some("\"a\", \"x\", \"b\", W/\"c\""),
+            ),
+            (&["If-None-Match: *"], None),
+            (&["If-None-Match: a", &since], None),
+        ];
+        for (before, expected) in cases {
+            let mut request = headers(before);
+            assert_eq!(ask_about(&mut request, &others), expected.is_some(), "{before:?}");
+            let Some(expected) = expected else {
+                assert_eq!(request, headers(before));
+                continue;
+            };
+            assert_eq!(request, headers(&[&format!("If-None-Match: {expected}")]));
+            assert!(is_named(&request, &EntityTag::parse(b"W/\"b\"").unwrap()));
+            assert!(!is_named(&request, &EntityTag::parse(b"\"z\"").unwrap()));
         }
     }
 

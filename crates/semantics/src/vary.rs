@@ -12,6 +12,7 @@ use http::header::{
 };
 
 use crate::list;
+use crate::stored_head::VaryMarker;
 
 /// What a response says about the request fields it depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,15 @@ impl Vary {
         }
         sort_names(&mut names);
         if names.is_empty() { Vary::None } else { Vary::Names(names) }
+    }
+
+    /// Whether what lies under `marker`, or without one, is told apart by all that this names. What
+    /// names everything is asked of the origin each time, wherever it lies.
+    pub fn is_covered(&self, marker: Option<&VaryMarker>) -> bool {
+        match self {
+            Vary::None | Vary::Star => true,
+            Vary::Names(_) => marker.is_some_and(|marker| marker.covers(self)),
+        }
     }
 
     /// The names; none for [`Vary::None`] and [`Vary::Star`].

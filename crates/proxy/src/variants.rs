@@ -1,0 +1,181 @@
+//! Which variants of a resource are stored, and under which tags: so that the origin can be asked
+//! about all of them at once (RFC 9111, 4.3.1).
+//!
+//! This is known in memory only, of the resources whose variants came last, and of each the latest
+//! few variants. What is forgotten, or was never known since the start, costs a fetch and nothing
+//! else: an entry is a hint where to look, and the store has the last word.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::HeaderValue;
+use http::header::{CONTENT_ENCODING, ETAG};
+use semantics::{EntityTag, StoredHead};
+use store::Key;
+
+/// Resources whose variants are known, at most …
+const RESOURCES_MAX: usize = 1024;
+/// … and variants of each: what is asked for grows with every tag.
+const VARIANTS_MAX: usize = 8;
+/// Longer keys and tags, in bytes, are not worth the memory.
+const LENGTH_MAX: usize = 512;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Variants {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By the epoch of the marker that the variants lie under.
+    resources: HashMap<u128, Resource>,
+    /// The same epochs, oldest first.
+    order: VecDeque<u128>,
+}
+
+#[derive(Default)]
+struct Resource {
+    /// Latest first.
+    variants: VecDeque<Variant>,
+    /// The origin does not say which one it means.
+    is_mute: bool,
+}
+
+/// A stored variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    pub key: Key,
+    /// A well-formed entity tag.
+    pub tag: HeaderValue,
+    pub coding: Option<HeaderValue>,
+}
+
+impl Variant {
+    /// The variant that lies under `key` with this head; `None` when it cannot be asked about.
+    pub fn of(key: &Key, head: &StoredHead) -> Option<Variant> {
+        // A copy: the value may share the memory of a whole record.
+        let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
+        let tag = own(head.headers().get(ETAG)?)?;
+        EntityTag::parse(tag.as_bytes())?;
+        let coding = head.headers().get(CONTENT_ENCODING).and_then(own);
+        let length = key.as_bytes().len().max(tag.len());
+        let is_good = head.status().is_success() && length <= LENGTH_MAX;
+        is_good.then(|| Variant { key: key.clone(), tag, coding })
+    }
+
+    /// Whether a 304 with this tag means this variant: strong tags exactly, else weak ones (RFC
+    /// 9111, 4.3.4).
+    pub fn is_named(&self, named: &EntityTag<'_>) -> bool {
+        EntityTag::parse(self.tag.as_bytes())
+            .is_some_and(|own| if named.weak { own.weak_eq(named) } else { own.strong_eq(named) })
+    }
+}
+
+impl Variants {
+    /// Remembers a variant under the marker with this epoch.
+    pub fn note(&self, epoch: u128, variant: Variant) {
+        let mut known = self.lock();
+        let Known { resources, order } = &mut *known;
+        let resource = resources.entry(epoch).or_insert_with(|| {
+            order.push_back(epoch);
+            Resource::default()
+        });
+        resource.variants.retain(|other| other.key != variant.key && other.tag != variant.tag);
+        resource.variants.push_front(variant);
+        resource.variants.truncate(VARIANTS_MAX);
+        while order.len() > RESOURCES_MAX {
+            if let Some(oldest) = order.pop_front() {
+                resources.remove(&oldest);
+            }
+        }
+    }
+
+    /// The variants under a marker that the origin can be asked about, latest first.
+    pub fn of(&self, epoch: u128) -> Vec<Variant> {
+        let known = self.lock();
+        let resource = known.resources.get(&epoch).filter(|resource| !resource.is_mute);
+        resource.map_or_else(Vec::new, |resource| resource.variants.iter().cloned().collect())
+    }
+
+    /// A variant is no longer stored.
+    pub fn forget(&self, epoch: u128, key: &Key) {
+        if let Some(resource) = self.lock().resources.get_mut(&epoch) {
+            resource.variants.retain(|variant| variant.key != *key);
+        }
+    }
+
+    /// The origin's 304 did not say which one it means: it is not asked about several again.
+    pub fn mute(&self, epoch: u128) {
+        if let Some(resource) = self.lock().resources.get_mut(&epoch) {
+            resource.is_mute = true;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // A panic under the lock leaves hints that are as good as before.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use store::Locality;
+
+    fn variant(name: &str, tag: &str) -> Variant {
+        let key = Bytes::copy_from_slice(name.as_bytes());
+        let key = Key::new(key, Locality { site: 1, group: 1 }).unwrap();
+        Variant { key, tag: HeaderValue::from_str(tag).unwrap(), coding: None }
+    }
+
+    #[test]
+    fn the_latest_variants_are_known_each_key_and_each_tag_once() {
+        let variants = Variants::default();
+        for number in 0..=VARIANTS_MAX {
+            variants.note(7, variant(&format!("key {number}"), &format!("\"{number}\"")));
+        }
+        let of = variants.of(7);
+        assert_eq!((of.len(), &of[0]), (VARIANTS_MAX, &variant("key 8", "\"8\"")));
+        assert!(!of.contains(&variant("key 0", "\"0\"")));
+        variants.note(7, variant("key 8", "\"new\""));
+        variants.note(7, variant("key 9", "\"7\""));
+        let of = variants.of(7);
+        assert_eq!(of[0], variant("key 9", "\"7\""));
+        assert_eq!(of[1], variant("key 8", "\"new\""));
+        assert_eq!(of[2], variant("key 6", "\"6\""));
+        variants.forget(7, &of[0].key);
+        assert_eq!(variants.of(7)[0], of[1]);
+        assert_eq!(variants.of(8), []);
+    }
+
+    #[test]
+    fn an_origin_that_does_not_tell_them_apart_is_not_asked() {
+        let variants = Variants::default();
+        variants.note(7, variant("a", "\"a\""));
+        variants.mute(7);
+        variants.note(7, variant("b", "\"b\""));
+        assert_eq!(variants.of(7), []);
+    }
+
+    #[test]
+    fn old_resources_make_way() {
+        let variants = Variants::default();
+        for epoch in 0..=RESOURCES_MAX as u128 {
+            variants.note(epoch, variant("a", "\"a\""));
+        }
+        assert_eq!((variants.of(0).len(), variants.of(1).len()), (0, 1));
+        assert_eq!(variants.lock().resources.len(), RESOURCES_MAX);
+    }
+
+    #[test]
+    fn a_strong_tag_names_its_equal_and_a_weak_one_its_like() {
+        let (strong, weak) = (variant("a", "\"a\""), variant("a", "W/\"a\""));
+        let tag = |text: &'static str| EntityTag::parse(text.as_bytes()).unwrap();
+        assert!(strong.is_named(&tag("\"a\"")) && !weak.is_named(&tag("\"a\"")));
+        assert!(strong.is_named(&tag("W/\"a\"")) && weak.is_named(&tag("W/\"a\"")));
+        assert!(!strong.is_named(&tag("\"b\"")) && !strong.is_named(&tag("W/\"b\"")));
+    }
+}
