@@ -117,6 +117,9 @@ pub(crate) struct ClusterTable {
     free: FreeMap,
     counts: [u32; State::ALL],
     sum_references: u64,
+    /// Nothing was ever kept in the clusters from here on: ageing need not look at them. A large
+    /// cache that is nearly empty ages after every few hits.
+    used: usize,
     /// No cluster becomes a set of one-timers before this second.
     one_timer_not_before: u32,
     next_incarnation: u64,
@@ -150,6 +153,7 @@ impl ClusterTable {
             free: FreeMap::new(0),
             counts: [0; State::ALL],
             sum_references: 0,
+            used: 0,
             one_timer_not_before: 0,
             next_incarnation: 1,
             position: 0,
@@ -550,6 +554,7 @@ impl ClusterTable {
         let at = cluster as usize;
         self.incarnations[at] = incarnation;
         self.last_access[at] = now;
+        self.used = self.used.max(at + 1);
         self.set_state(cluster, State::Open);
         self.next_incarnation = self.next_incarnation.max(incarnation.saturating_add(1));
         self.young.push_back((incarnation, cluster));
@@ -641,11 +646,13 @@ impl ClusterTable {
         first..self.clusters().min(first.saturating_add(BLOCK as u32))
     }
 
-    fn score_all(&mut self) {
-        (0..self.scores.len()).for_each(|at| self.scores[at] = self.score_of(at));
-        let blocks = self.scores.len().div_ceil(BLOCK);
-        self.block_keys = (0..blocks).map(|block| self.least_key(block)).collect();
-        self.stale_blocks = vec![false; blocks];
+    /// Brings the scores of the first clusters, and the least keys of their blocks, up to date.
+    fn score_first(&mut self, clusters: usize) {
+        (0..clusters).for_each(|at| self.scores[at] = self.score_of(at));
+        for block in 0..clusters.div_ceil(BLOCK) {
+            self.block_keys[block] = self.least_key(block);
+            self.stale_blocks[block] = false;
+        }
     }
 
     fn worth(&self, at: usize) -> u16 {
@@ -654,9 +661,10 @@ impl ClusterTable {
     }
 
     fn age(&mut self) {
-        self.references.iter_mut().for_each(|references| *references /= 2);
-        self.sum_references = self.references.iter().map(|references| u64::from(*references)).sum();
-        self.score_all();
+        let used = &mut self.references[..self.used];
+        used.iter_mut().for_each(|references| *references /= 2);
+        self.sum_references = used.iter().map(|references| u64::from(*references)).sum();
+        self.score_first(self.used);
     }
 
     /// How far the cluster lies after the current disk position, going round.
@@ -690,7 +698,7 @@ impl ClusterTable {
         young.reserve_exact((self.young_share() as usize + 1).saturating_sub(young.len()));
         self.young = young.into();
         self.sum_references = self.references.iter().map(|references| u64::from(*references)).sum();
-        self.score_all();
+        self.score_first(self.scores.len());
     }
 }
 
