@@ -10,6 +10,7 @@
 use device::Extent;
 
 use crate::areas::BLOCK;
+use crate::deaths::Deaths;
 use crate::digest::Digest;
 use crate::purges::Purge;
 use crate::secret::Secret;
@@ -19,6 +20,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
 const HEADER_LEN: usize = 40;
 /// Blocks that one write may hold.
 const BLOCKS_PER_WRITE: u64 = 16;
+/// So many facts of slots fill a write: nobody gains by more of them waiting in memory.
+const FACTS_PER_WRITE: usize = BLOCKS_PER_WRITE as usize * (BLOCK as usize - HEADER_LEN) / 13;
 
 /// A fact about clusters and records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +101,8 @@ pub(crate) struct Journal {
     noted: Moment,
     /// The moment after the last fact by which something died.
     last_death: Moment,
+    /// The keys of what died in slots, until that is written.
+    deaths: Deaths,
     written: Moment,
     durable: Moment,
     /// Sequence number of the next block, from 1.
@@ -118,6 +123,7 @@ impl Journal {
             pending: Vec::new(),
             noted: 0,
             last_death: 0,
+            deaths: Deaths::default(),
             written: 0,
             durable: 0,
             next_block,
@@ -137,10 +143,27 @@ impl Journal {
         }
     }
 
+    /// As [`Journal::note`], of a fact by which nothing dies but what has this digest.
+    pub(crate) fn note_death_of(&mut self, digest: &Digest, fact: Fact) {
+        self.note(fact);
+        self.deaths.note(digest, self.noted);
+    }
+
     /// The moment up to which the journal must be written so that nothing which has died by now is
     /// found after a kill; `None` when it is.
     pub(crate) fn unwritten_death(&self) -> Option<Moment> {
         (self.last_death > self.written).then_some(self.last_death)
+    }
+
+    /// The moment up to which it must be written so that no record of `digest` is found after a
+    /// kill that has died by now; `None` when it is.
+    pub(crate) fn unwritten_death_of(&self, digest: &Digest) -> Option<Moment> {
+        self.deaths.last(digest)
+    }
+
+    /// Whether there is so much to write that a write takes no more.
+    pub(crate) fn fills_a_write(&self) -> bool {
+        self.pending.len() >= FACTS_PER_WRITE
     }
 
     /// The moment after everything noted so far.
@@ -227,6 +250,7 @@ impl Journal {
     pub(crate) fn end_write(&mut self, write: &JournalWrite) {
         self.writing = false;
         self.written = write.until;
+        self.deaths.written(self.written);
         self.written_block = self.next_block - 1;
     }
 
@@ -388,6 +412,29 @@ mod tests {
         write_all(&mut journal, &mut image);
         image[2 * BLOCK as usize] ^= 1;
         assert_eq!(replay(&secret(), &image, 1), Replay::Damaged { block: 2 });
+    }
+
+    #[test]
+    fn a_death_is_known_by_its_digest_until_it_is_written() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        let [ours, other] = [1, 2].map(|byte| Digest([byte; 16]));
+        let released = |position| Fact::Released { position, sequence: 7 };
+        journal.note_death_of(&ours, released(1));
+        journal.note_death_of(&other, released(2));
+        journal.note_death_of(&ours, released(3));
+        assert_eq!(journal.unwritten_death_of(&ours), Some(3));
+        assert_eq!(journal.unwritten_death_of(&other), Some(2));
+        let write = journal.begin_write(&secret()).expect("three facts");
+        journal.note_death_of(&ours, released(4));
+        journal.end_write(&write);
+        assert_eq!(journal.unwritten_death_of(&ours), Some(4), "it came during the write");
+        assert_eq!(journal.unwritten_death_of(&other), None);
+        write_all(&mut journal, &mut image);
+        assert_eq!(journal.unwritten_death_of(&ours), None);
+        assert!(!journal.fills_a_write());
+        (0..FACTS_PER_WRITE as u32).for_each(|n| journal.note_death_of(&ours, released(n)));
+        assert!(journal.fills_a_write());
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod appender;
 mod cluster_table;
 mod core;
 mod cost_meter;
+mod deaths;
 mod digest;
 mod fetches;
 mod grouping;

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use sim::{Fault, FaultPlan};
-use store::{FormatOptions, LayoutName, Options, ReadUnit, TierShares, WritePolicy};
+use store::policy::PolicyName;
+use store::{
+    FormatOptions, LayoutName, LocalityOptions, Options, ReadUnit, TierShares, WritePolicy,
+};
 
 use super::content::TrialLabels;
 
@@ -91,6 +94,10 @@ impl Arm {
         if random.u8(..3) == 0 {
             options.recovery_wait = Duration::from_micros(random.u64(..20_000));
         }
+        if self.layout != LayoutName::Cluster {
+            // Of a copy, as above, and of its own.
+            vary_slots(&mut options, &mut Rng::with_seed(!random.clone().u64(..)));
+        }
         options
     }
 
@@ -107,5 +114,27 @@ impl Arm {
     /// Whether what is acknowledged reaches the device within the durability bound.
     pub(super) fn bounded(options: &Options) -> bool {
         options.write_policy == WritePolicy::OnInsert
+    }
+}
+
+/// What matters in slots alone: how soon something is given up for room and who, and in which
+/// pieces, how late and in which company records are written.
+fn vary_slots(options: &mut Options, random: &mut Rng) {
+    if random.bool() {
+        // So little of the device that what is stored pushes something out again and again.
+        options.fill_percent = Some(random.u8(2..40));
+    }
+    if random.u8(..4) == 0 {
+        options.policy = PolicyName::ALL[random.usize(..PolicyName::ALL.len())];
+    }
+    if random.u8(..3) == 0 {
+        options.packet = [0, 4096, 8192, 64 << 10][random.usize(..4)];
+    }
+    if random.u8(..4) == 0 {
+        options.durability_bound = Duration::from_millis(random.u64(1..20_000));
+    }
+    if random.u8(..6) == 0 {
+        let buffers = random.u16(1..6);
+        options.locality = Some(LocalityOptions { buffers, bytes: random.u32(4096..65_536) });
     }
 }

@@ -79,11 +79,21 @@ impl Client {
         let number = self.own[self.random.usize(..self.own.len())];
         match self.random.u8(..36) {
             0..11 => {
+                // Of a copy, so that histories stay the same but for this.
+                if self.random.clone().u8(..4) == 0 {
+                    self.give_up(number);
+                }
                 let len = any_len(&mut self.random);
                 _ = self.insert(number, len).await;
             }
             11 => self.insert_overtaken(number).await?,
-            12 | 13 => _ = self.refresh(number).await?,
+            12 | 13 => {
+                let sweeps = self.random.clone().u8(..4) == 0;
+                if let (true, Some(state)) = (sweeps, self.refresh(number).await?) {
+                    // Before the new metadata are on the device.
+                    _ = self.sweep_by(Sweep::Meta(state.meta % 3), Mode::Hard).await;
+                }
+            }
             14 => self.refresh_superseded(number).await?,
             15 | 16 => _ = self.remove(number).await,
             17 => _ = self.purge(number).await,
@@ -95,6 +105,7 @@ impl Client {
             24 => self.read_range(number).await?,
             32..34 => _ = self.sweep(Mode::Hard).await,
             34 => _ = self.sweep(Mode::Soft).await,
+            35 if self.random.clone().bool() => self.refresh_swept(number).await?,
             35 => self.insert_swept(number).await?,
             25..29 => {
                 let any = self.random.u32(..self.all);
@@ -235,13 +246,34 @@ impl Client {
         Ok(result.is_ok().then_some(state))
     }
 
-    /// Metadata of a version that was superseded or removed must not be replaced.
+    /// Metadata that a purge overtook, of what they bear or of what was there before, must not be
+    /// taken: they were made before it.
+    async fn refresh_swept(&mut self, number: u32) -> Result<(), String> {
+        let token = self.store.begin_fetch(&key(number));
+        let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
+        let state = State { meta: old.meta + 1, ..old };
+        let mode = if self.random.bool() { Mode::Hard } else { Mode::Soft };
+        let like = if self.random.bool() { old } else { state };
+        let sweep = Sweep::of(like, &mut self.random);
+        _ = self.sweep_by(sweep, mode).await;
+        match self.store.replace_meta(&token, &key(number), &entry, state.meta_bytes()).await {
+            Err(_) => Ok(()),
+            Ok(()) => Err(format!("{state:?} was taken though {sweep:?} had overtaken it")),
+        }
+    }
+
+    /// Metadata of a version that was superseded, removed or purged must not be replaced.
     ///
     /// # Errors
     /// They were, or what was found is wrong.
     pub async fn refresh_superseded(&mut self, number: u32) -> Result<(), String> {
         let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
-        if self.random.bool() {
+        if self.random.clone().u8(..3) == 0 {
+            let sweep = Sweep::of(old, &mut self.random);
+            if self.sweep_by(sweep, Mode::Hard).await.is_err() {
+                return Ok(());
+            }
+        } else if self.random.bool() {
             let len = any_len(&mut self.random);
             if self.insert(number, len).await.is_err() {
                 return Ok(());
@@ -263,6 +295,13 @@ impl Client {
         let removed = self.store.remove(&key(number)).await;
         self.history.borrow_mut().returned(begun);
         removed
+    }
+
+    /// Gives the key up, as for want of room: whether it is found afterwards is open, until it is
+    /// stored again.
+    pub fn give_up(&self, number: u32) {
+        _ = self.history.borrow_mut().purge(number);
+        self.store.give_up(&key(number));
     }
 
     /// Purges the key.

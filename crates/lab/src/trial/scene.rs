@@ -11,7 +11,7 @@ use std::time::Duration;
 use device::{Clock, Nanos};
 use fastrand::Rng;
 use sim::{Contents, Executor, Fault, FaultPlan, Stop, Uniform};
-use store::{Labels, Options, Store};
+use store::{Labels, Options, Store, WritePolicy};
 
 use super::arm::Arm;
 use super::client::{Client, Seen, Subject};
@@ -73,6 +73,11 @@ impl Scene {
     /// Options of the next openings.
     pub fn set_recovery_wait(&mut self, wait: Duration) {
         self.options.recovery_wait = wait;
+    }
+
+    /// What is stored after the next openings is written when it leaves memory.
+    pub fn write_on_evict(&mut self) {
+        self.options.write_policy = WritePolicy::OnEvict;
     }
 
     /// A client of this store.

@@ -28,7 +28,8 @@ macro_rules! for_every_arm {
                 each_read_fails_once, each_write_fails_once, each_flush_fails_once,
                 the_device_goes_at_each_operation, it_crashes_at_each_operation);
             for_every_arm!(@tests comes_back:
-                superseded_then_evicted, superseded_while_recovery_runs, removed, purged,
+                superseded_then_evicted, superseded_while_recovery_runs,
+                given_up_then_stored_again, stored_late_while_recovery_runs, removed, purged,
                 purged_and_power_lost, purged_while_recovery_runs, metadata_superseded,
                 metadata_superseded_then_evicted, an_overtaken_fill, an_aborted_fill,
                 metadata_of_a_version_that_is_gone, a_crash_between);

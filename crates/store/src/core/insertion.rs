@@ -42,7 +42,7 @@ pub(crate) struct Fetched {
 pub(crate) enum TryInsert {
     /// Visible. The journal must be written up to the moment before the insertion counts as done:
     /// something on the device died with it, or shortly before (an eviction, a damaged record),
-    /// and may be the version that it takes the place of.
+    /// and is, or may be, an older version of it.
     Done(Option<Moment>),
     /// No room now: wait for a change and try again.
     Wait(NewObject),
@@ -109,7 +109,7 @@ impl Core {
                     return TryInsert::Wait(new);
                 }
                 self.supersede(&new.record);
-                let done = self.journal.unwritten_death();
+                let done = self.unwritten_death(&digest);
                 self.admit(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
                 if gathers {
@@ -126,9 +126,9 @@ impl Core {
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
-        // Pieces are new by name: nothing older can come back in their place.
-        let done = self.journal.unwritten_death().filter(|_| is_object);
         let object = self.place(new.record, now);
+        // Pieces are new by name: nothing older can come back in their place.
+        let done = self.unwritten_death(&digest).filter(|_| is_object);
         if self.worth_keeping(&object) {
             let cluster = self.cluster_of(&object);
             self.admit(digest, self.resident(&object, false, None, cluster, 1));

@@ -98,6 +98,9 @@ impl Core {
         }
         // Before the writes, which may never end while clients store.
         let more = !self.space.has_clusters() && self.evict_overfull();
+        if let Some(sync) = self.overdue_sync(now.monotonic) {
+            return sync;
+        }
         if let Some(task) = self.next_write(now) {
             return task;
         }
@@ -161,21 +164,37 @@ impl Core {
         }
     }
 
-    fn next_sync(&mut self, now: Nanos) -> Task {
+    /// The journal, or a flush, for which it is time though nobody waits.
+    fn overdue_sync(&mut self, now: Nanos) -> Option<Task> {
+        let (facts, flush) = self.sync_due(now);
+        if flush.is_some_and(|due| due <= now) {
+            return Some(Task::Sync { durable: true });
+        }
+        // No insertion waits for what has nothing to do with it: so facts may become many.
+        if facts.is_some_and(|due| due <= now) || self.journal.fills_a_write() {
+            self.maintenance.facts_since = None;
+            return Some(Task::Sync { durable: false });
+        }
+        None
+    }
+
+    /// When the facts that wait must be written, and when the device flushed.
+    fn sync_due(&mut self, now: Nanos) -> (Option<Nanos>, Option<Nanos>) {
         let facts = self.journal.now() > self.journal.written();
         if !facts {
             self.maintenance.facts_since = None;
         }
-        let facts_due =
-            facts.then(|| *self.maintenance.facts_since.get_or_insert(now) + self.bound());
-        if facts_due.is_some_and(|due| due <= now) || facts && self.maintenance.draining {
-            return Task::Sync { durable: false };
-        }
+        let bound = self.bound();
+        let since = facts.then(|| *self.maintenance.facts_since.get_or_insert(now));
         let interval = self.options.flush_interval.as_nanos() as Nanos;
-        let flush_due =
-            self.maintenance.unflushed.then_some(self.maintenance.last_flush + interval);
-        if flush_due.is_some_and(|due| due <= now) {
-            return Task::Sync { durable: true };
+        let flush = self.maintenance.unflushed.then_some(self.maintenance.last_flush + interval);
+        (since.map(|since| since.saturating_add(bound)), flush)
+    }
+
+    fn next_sync(&mut self, now: Nanos) -> Task {
+        let (facts_due, flush_due) = self.sync_due(now);
+        if facts_due.is_some() && self.maintenance.draining {
+            return Task::Sync { durable: false };
         }
         let write_due = (self.options.write_policy == WritePolicy::OnInsert)
             .then(|| {

@@ -138,7 +138,7 @@ impl Core {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.insert(*digest, sequence);
         let full = recovering.removed.len() as u64 > self.removed_max;
-        self.journal.note(Fact::Removed { digest: *digest, sequence });
+        self.journal.note_death_of(digest, Fact::Removed { digest: *digest, sequence });
         self.kick();
         if full {
             self.abandon_recovery();

@@ -3,9 +3,11 @@
 use super::Core;
 use super::insertion::Room;
 use crate::api::Refusal;
+use crate::digest::Digest;
 use crate::index::Slot;
-use crate::journal::Fact;
+use crate::journal::{Fact, Moment};
 use crate::record::RecordKind;
+use crate::space::Space;
 use crate::space::slots::SlotSpace;
 use crate::space::slots::page_write::{PageDone, PageJob};
 use crate::space::slots::record_table::Listed;
@@ -70,12 +72,39 @@ impl Core {
 
     /// The record at `position` is dead: recovery learns it, and its slots become free in time.
     pub(crate) fn kill_at(&mut self, position: u32) {
-        let place = self.place_at(position);
-        let Some(space) = self.space.slots_mut() else { return };
-        let Some(place) = place else { return };
-        self.journal.note(Fact::Released { position, sequence: place.incarnation });
-        space.release(position, self.journal.now());
+        let Some(listed) = self.space.slots().and_then(|space| space.listed(position)) else {
+            return;
+        };
+        let listed = *listed;
+        self.note_released(&listed);
+        let moment = self.journal.now();
+        if let Some(space) = self.space.slots_mut() {
+            space.release(position, moment);
+        }
         self.kick();
+    }
+
+    /// Notes down that the record is dead. Its key is remembered until that is written, so that
+    /// what takes its place waits for it: see [`Core::unwritten_death`].
+    fn note_released(&mut self, record: &Listed) {
+        let fact = Fact::Released { position: record.run.first, sequence: record.sequence };
+        match record.kind {
+            RecordKind::Object => self.journal.note_death_of(&record.digest, fact),
+            // Nothing older is found under the name of a piece, and metadata apply to the object
+            // that they name only.
+            RecordKind::Piece | RecordKind::Meta => self.journal.note(fact),
+        }
+    }
+
+    /// The moment up to which the journal must be written before an insertion of `digest` counts
+    /// as done: of what died and is not told yet, that which could be found under this digest if
+    /// the process died before the new record is on the device.
+    pub(super) fn unwritten_death(&self, digest: &Digest) -> Option<Moment> {
+        match &self.space {
+            // A cluster dies as a whole, and nobody lists what was in it.
+            Space::Clusters(_) => self.journal.unwritten_death(),
+            Space::Slots(_) => self.journal.unwritten_death_of(digest),
+        }
     }
 
     /// The object at `position` has new metadata, in the record placed last; `old` is where those
@@ -110,7 +139,7 @@ impl Core {
             let Some(record) = space.listed(position).copied() else { continue };
             self.counters.lost_records += 1;
             self.forget_listed(&record);
-            self.journal.note(Fact::Released { position, sequence: record.sequence });
+            self.note_released(&record);
             if let Some(space) = self.space.slots_mut() {
                 space.condemn(position);
             }
@@ -141,12 +170,7 @@ impl Core {
     }
 
     /// Removes what leads to a record of `kind` at `position`.
-    pub(crate) fn forget_record(
-        &mut self,
-        kind: RecordKind,
-        digest: &crate::digest::Digest,
-        position: u32,
-    ) {
+    pub(crate) fn forget_record(&mut self, kind: RecordKind, digest: &Digest, position: u32) {
         if kind != RecordKind::Piece {
             // Recovery may not have met it yet: then what it has superseded, or the object whose
             // metadata it replaces, may still turn up and would take its place.

@@ -43,6 +43,9 @@ use run_header::RUN_HEADER_LEN;
 /// table, the policy's columns, its share of the layout's.
 pub(crate) const RECORD_MEMORY: usize = 80;
 
+/// Deaths that are kept before they are looked through for the first time.
+const RECENT_DEATHS: usize = 1 << 16;
+
 /// How a slot space works.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotOptions {
@@ -82,8 +85,11 @@ pub(crate) struct SlotSpace {
     batches: Batches,
     quarantine: Quarantine,
     frontier: Frontier,
-    /// Deaths of records that the next checkpoint must name: position and sequence number.
+    /// Deaths of records that the next checkpoint must name: position and sequence number. Among
+    /// them are some that a flush has covered since.
     recent_deaths: Vec<(u32, u64)>,
+    /// When there are so many, they are looked through for those.
+    recent_deaths_max: usize,
     /// Metadata records that die when a later one is on the device for good: that one's sequence
     /// number, and their position.
     superseded_metas: Vec<(u64, u32)>,
@@ -127,6 +133,7 @@ impl SlotSpace {
             quarantine: Quarantine::default(),
             frontier: Frontier::default(),
             recent_deaths: Vec::new(),
+            recent_deaths_max: RECENT_DEATHS,
             superseded_metas: Vec::new(),
             refreshed: BTreeMap::new(),
             reserved: None,
@@ -476,6 +483,16 @@ impl SlotSpace {
     /// The flush ended well.
     pub(crate) fn end_flush(&mut self) {
         self.frontier.end_flush();
+        if self.recent_deaths.len() >= self.recent_deaths_max {
+            // What has a place by now is younger than all of them, or not flushed.
+            self.forget_deaths(self.frontier.reached(u64::MAX));
+            self.recent_deaths_max = RECENT_DEATHS.max(2 * self.recent_deaths.len());
+        }
+    }
+
+    /// A checkpoint that says what lives up to `reached` need not name those who died up to there.
+    fn forget_deaths(&mut self, reached: u64) {
+        self.recent_deaths.retain(|(_, sequence)| *sequence > reached);
     }
 
     // ---- Checkpoints and recovery
@@ -486,7 +503,7 @@ impl SlotSpace {
             return (**image).clone();
         }
         let reached = self.frontier.reached(sequence);
-        self.recent_deaths.retain(|(_, sequence)| *sequence > reached);
+        self.forget_deaths(reached);
         let mut image = SlotImage::new(self.slots, reached, self.recent_deaths.clone());
         self.refreshed.iter().for_each(|(at, sequence)| image.apply_refresh(*at, *sequence));
         let old = self.records.iter().filter(|(_, record)| record.sequence <= reached);

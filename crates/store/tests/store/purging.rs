@@ -256,6 +256,12 @@ fn a_validation_that_a_purge_overtook_makes_nothing_fresh() {
         let replaced = store.replace_meta(&token, &x, &entry, meta);
         assert_eq!(rig.run(replaced), Err(Refusal::Overtaken));
         assert!(is_outdated(&mut rig, "http://a/x"));
+        // Nor does it bring in a label that was purged since.
+        let token = store.begin_fetch(&key("http://a/x"));
+        purge(&mut rig, word("green"), Mode::Hard);
+        let meta = Bytes::from_static(b"green");
+        let replaced = store.replace_meta(&token, &x, &entry, meta);
+        assert_eq!(rig.run(replaced), Err(Refusal::Overtaken));
         // Nor is what was purged for good brought back by who still holds it.
         let token = store.begin_fetch(&key("http://a/x"));
         purge(&mut rig, word("red"), Mode::Hard);

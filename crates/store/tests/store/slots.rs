@@ -2,6 +2,7 @@
 //! tests, on caches of each of them, with and without packets.
 
 use std::future::Future as _;
+use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -150,6 +151,52 @@ fn more_is_removed_during_recovery_than_can_be_remembered() {
     let mut rig = Rig::open(killed, product());
     rig.settle();
     assert!(rig.store.share().recovered());
+}
+
+/// What died and has nothing to do with an insertion does not hold it up. An older version of the
+/// same key does, whatever made it dead, until a kill cannot bring it back.
+#[test]
+fn an_insertion_waits_for_the_deaths_of_its_own_key_alone() {
+    for layout in [LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy] {
+        use_layout(layout, 256 << 10);
+        let mut rig = Rig::open(formatted(24 << 20, 32 << 10), product());
+        (0..8).for_each(|number| _ = rig.insert(number, 3_000).unwrap());
+        rig.settle_durably();
+        let begin = rig.probe.memory.counts().writes;
+        let writes = |rig: &Rig| rig.probe.memory.counts().writes - begin;
+        assert!(rig.store.give_up(&key(1)) && rig.store.give_up(&key(2)));
+        rig.insert(9, 4_000).unwrap();
+        assert_eq!(writes(&rig), 0, "nothing of its key has died");
+        rig.insert(1, 4_000).unwrap();
+        assert_eq!(writes(&rig), 1, "its older version was given up");
+        rig.insert(2, 4_000).unwrap();
+        assert_eq!(writes(&rig), 1, "that is told by now");
+        rig.insert(3, 4_000).unwrap();
+        assert_eq!(writes(&rig), 2, "its older version is superseded");
+        let mut killed = Rig::open(rig.probe.memory.crash_process(), product());
+        let found = (0..10).filter(|number| killed.entry(*number).is_some());
+        assert_eq!(found.collect::<Vec<u32>>(), [0, 4, 5, 6, 7], "the new ones are not written");
+    }
+}
+
+/// Nobody waits for the journal when something is given up: it is written all the same, before its
+/// facts are many, though no time passes.
+#[test]
+fn deaths_that_nobody_waits_for_are_written() {
+    use_layout(LayoutName::Stream, 64 << 10);
+    let mut rig = Rig::open(formatted(24 << 20, 32 << 10), product());
+    let round = |round: u32| round * 500..(round + 1) * 500;
+    for number in 0..12 {
+        round(number).for_each(|number| _ = rig.insert(number, 100).unwrap());
+        // As of now it is on the device, but for what is in the last packet.
+        rig.pass(Duration::ZERO);
+        assert!(round(number).all(|number| rig.store.give_up(&key(number))));
+        rig.pass(Duration::ZERO);
+    }
+    let mut killed = Rig::open(rig.probe.memory.crash_process(), product());
+    let mut found = |round: Range<u32>| round.filter(|n| killed.entry(*n).is_some()).count();
+    assert_eq!((found(round(0)), found(round(8))), (0, 0), "they filled a write");
+    assert!(found(round(11)) > 300, "there was no hurry");
 }
 
 /// Full packets leave at once, and what does not fill one may wait for ever: a kill leaves a record
