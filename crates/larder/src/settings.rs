@@ -437,7 +437,8 @@ const GENERAL: &[Setting] = &[
         |c, v| c.store.admission = Take::take(v),
         "Which objects are stored: \"all\", or, with \"second-hit\", those that are fetched for \
          the second time within the last `admission-keys` URLs; the others are passed on without \
-         taking memory or room. What takes the place of a stored object always is. \"auto\" is the \
+         taking memory or room. \"when-full\" stores all until a cache is full, then as \
+         \"second-hit\". What takes the place of a stored object always is. \"auto\" is the \
          preset's.",
     )
     .word("auto"),
@@ -446,8 +447,8 @@ const GENERAL: &[Setting] = &[
         Kind::Int(1_000, 1 << 32),
         &["1000000"],
         |c, v| c.store.admission_keys = Take::take(v),
-        "URLs that \"second-hit\" remembers for each cache at least, and at most twice as many; \
-         they take 2.5 bytes each.",
+        "URLs that \"second-hit\" and \"when-full\" remember for each cache at least, and at most \
+         twice as many; they take 2.5 bytes each.",
     ),
     Setting::new(
         "store.one-timer-hours",

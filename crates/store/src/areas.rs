@@ -17,9 +17,10 @@ pub(crate) const SUPERBLOCKS: [u64; 2] = [0, 512 * 1024];
 const FIRST_AREA: u64 = 1024 * 1024;
 /// Every area starts and ends on a multiple of this.
 const AREA_ALIGN: u64 = 4096;
-/// Where slots begin is a multiple of this, so that pages of a host's file system, of flash and of
-/// stripes are pages of ours.
-const SLOTS_ALIGN: u64 = 64 << 10;
+/// Where clusters and slots begin is a multiple of this, so that pages of a host's file system, of
+/// flash and of stripes are pages of ours: a cluster that began within one would have it read, and
+/// written again, with each of its neighbours.
+const CLUSTERS_ALIGN: u64 = 64 << 10;
 /// Bytes of a journal block: the smallest unit written alone.
 pub(crate) const BLOCK: u64 = 4096;
 /// Positions are 32-bit counts of granules from the first cluster.
@@ -107,10 +108,7 @@ impl Areas {
         let sizes = MetadataSizes::new(len, cluster_size, index_bytes);
         let mut areas = Areas::metadata(FIRST_AREA, &sizes, cluster_size);
         areas.granule = granule_for(len).max(slot_size.unwrap_or(0));
-        let clusters_at = match slot_size {
-            Some(_) => areas.index_dump.end().next_multiple_of(SLOTS_ALIGN),
-            None => areas.index_dump.end(),
-        };
+        let clusters_at = areas.index_dump.end().next_multiple_of(CLUSTERS_ALIGN);
         let clusters = len.checked_sub(clusters_at)? / u64::from(cluster_size);
         areas.clusters_at = clusters_at;
         areas.clusters = u32::try_from(clusters).ok()?;

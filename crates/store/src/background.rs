@@ -170,7 +170,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     async fn evict(&self, plan: &EvictPlan) {
-        let entries = self.read_summary(plan.cluster, plan.incarnation, plan.extent).await;
+        let entries = match plan.all_dead {
+            true => Some(Vec::new()),
+            false => self.read_summary(plan.cluster, plan.incarnation, plan.extent).await,
+        };
         self.shared.lock().evict(plan, entries.as_deref());
     }
 

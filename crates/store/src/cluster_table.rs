@@ -2,10 +2,10 @@
 //! the current disk position (C8), and which to give up next (C9).
 //!
 //! Victims are chosen by LFU with aging: the cluster with the least score, which is its references
-//! (plus one) times the share of it that is alive, in sixteenths; among equals the one that was not
-//! used for longest; among those the one nearest after the current disk position. A cluster among
-//! the youngest share is spared: it has no references yet and must get its chance. When the mean of
-//! the references passes a bound, all are halved.
+//! (plus one) times the share of it that is alive, in sixteenths, and none when nothing in it is;
+//! among equals the one that was not used for longest; among those the one nearest after the
+//! current disk position. A cluster among the youngest share is spared: it has no references yet
+//! and must get its chance. When the mean of the references passes a bound, all are halved.
 //!
 //! A cluster that is given up is quarantined until the journal has made durable what its records
 //! said (see `docs/format.md`, "Nothing comes back"), and then until its last reader is done.
@@ -123,6 +123,8 @@ pub(crate) struct ClusterTable {
     /// No cluster becomes a set of one-timers before this second.
     one_timer_not_before: u32,
     next_incarnation: u64,
+    /// The records of clusters with this incarnation or a later one were counted one by one.
+    counted_from: u64,
     position: ClusterId,
 }
 
@@ -156,6 +158,7 @@ impl ClusterTable {
             used: 0,
             one_timer_not_before: 0,
             next_incarnation: 1,
+            counted_from: u64::MAX,
             position: 0,
         };
         table.grow(clusters);
@@ -210,9 +213,10 @@ impl ClusterTable {
         self.next_incarnation
     }
 
-    /// The next cluster to be opened gets at least this number.
+    /// The next cluster to be opened gets at least this number, and is the first of this run.
     pub(crate) fn skip_incarnations(&mut self, least: u64) {
         self.next_incarnation = self.next_incarnation.max(least);
+        self.counted_from = self.next_incarnation;
         self.rebuild();
     }
 
@@ -395,6 +399,13 @@ impl ClusterTable {
     /// Offsets in granules of the cluster's dead records, ascending.
     pub(crate) fn dead_records(&self, cluster: ClusterId) -> impl Iterator<Item = u32> {
         self.dead.range((cluster, 0)..=(cluster, u32::MAX)).map(|(_, offset)| *offset)
+    }
+
+    /// Whether it is certain that nothing in the cluster lives. It never is of clusters that were
+    /// opened before this run: what recovery finds in them is not counted.
+    pub(crate) fn is_all_dead(&self, cluster: ClusterId) -> bool {
+        let at = cluster as usize;
+        self.incarnations[at] >= self.counted_from && self.live_records[at] == 0
     }
 
     /// The bytes of the cluster that are not known to be dead, for each live record.
@@ -656,6 +667,9 @@ impl ClusterTable {
     }
 
     fn worth(&self, at: usize) -> u16 {
+        if self.is_all_dead(at as ClusterId) {
+            return 0;
+        }
         let dead = u64::from(self.dead_bytes[at]) * 16 / u64::from(self.size);
         (self.references[at].min(MOST_REFERENCES) + 1) * (16 - dead.min(15) as u16)
     }

@@ -90,8 +90,8 @@ pub struct Options {
     pub object_max: Option<u64>,
     /// What is stored at all; see [`crate::policy::Admission`].
     pub admission: AdmissionName,
-    /// Keys that [`AdmissionName::SecondHit`] remembers on each device, 1,000 to 2^32, in up to
-    /// 2.5 bytes each.
+    /// Keys that [`AdmissionName::SecondHit`] and [`AdmissionName::WhenFull`] remember on each
+    /// device, 1,000 to 2^32, in up to 2.5 bytes each.
     pub admission_keys: u64,
     /// A cluster none of whose objects was touched for this long is dropped (UCFS, C9: 115 hours).
     pub one_timer_age: Option<Duration>,

@@ -5,6 +5,7 @@ mod default;
 mod drives;
 mod flash;
 mod policies;
+mod space_bound;
 mod spaces;
 mod stage;
 mod stages;

@@ -14,7 +14,7 @@ use super::sizes::Sizes;
 const MIB: u64 = 1 << 20;
 
 /// Where the parameters come from, for all presets.
-pub const PARAMETERS: [(&str, &str); 22] = [
+pub const PARAMETERS: [(&str, &str); 23] = [
     ("requests", "published: USITS 1999, note 3; UCFS, table 2; Internet Traffic Archive"),
     ("rate", "published: requests by the days of the log; DEC, UCBSep01: assumed"),
     ("clients", "NLANR published: 125-200 client caches (UCFS, 4.3.1); others assumed"),
@@ -42,7 +42,16 @@ pub const PARAMETERS: [(&str, &str); 22] = [
     ("new_directory", "assumed: 30%"),
     ("median, sigma", "published: median 3 KB (USITS 1999), 75% below 8 KB (UCFS, 1)"),
     ("mean", "DEC: 2 GB hold 678,040 - 279,875 objects; NLANR: data by requests, fitted"),
-    ("tail_min, tail_alpha, largest", "assumed: Pareto from 64 KB, 1.2, at most 100 MB"),
+    (
+        "tail_min, tail_alpha, largest",
+        "NLANR: from 256 KB, 0.75, by which both shares below are met; else assumed: Pareto \
+         from 64 KB, 1.2; at most 100 MB",
+    ),
+    (
+        "share of 64 to 256 KB, and of more",
+        "NLANR published: each less than 1% (UCFS, 2.4.6, 2.2); the body alone has 0.9% of the \
+         first",
+    ),
 ];
 
 /// A published figure of a trace.
@@ -117,6 +126,10 @@ const PROXY_SIZES: Sizes = Sizes {
     largest: 1e8,
 };
 
+/// What the NLANR caches have in common: less than 1% of the files have 64 to 256 KB (UCFS, 2.4.6),
+/// as many as the body has, and less than 1% of what was asked for is larger (2.2).
+const NLANR_SIZES: Sizes = Sizes { tail_min: 262_144.0, tail_alpha: 0.75, ..PROXY_SIZES };
+
 /// What all sessions have in common.
 const SESSIONS: Sessions = Sessions { more: 0.847, follow: 0.35, think_ms: 30_000.0 };
 
@@ -176,7 +189,7 @@ const fn nlanr(
         active: active(rate),
         before: visits,
         choice,
-        sizes: Sizes { tail, ..PROXY_SIZES },
+        sizes: Sizes { tail, ..NLANR_SIZES },
         ..PROXY
     };
     let caches = Caches { memory: 256 * MIB, disk, largest: 256 << 10 };
@@ -276,7 +289,7 @@ pub const PRESETS: [Preset; 9] = [
         "NLANR's cache in Boulder, 22 February to 7 March 2001 (UCFS)",
         3_928_770,
         16 << 30,
-        Fitted { new: 0.3367, once: 0.5053, kept_below: 6_008, tail: 0.0813 },
+        Fitted { new: 0.3388, once: 0.5016, kept_below: 13_440, tail: 0.0090 },
         &ucfs(3_928_770.0, 120.8, 44.4, 6.4),
     ),
     nlanr(
@@ -284,7 +297,7 @@ pub const PRESETS: [Preset; 9] = [
         "NLANR's cache in Palo Alto, 22 February to 7 March 2001 (UCFS)",
         4_990_283,
         26 << 30,
-        Fitted { new: 0.2570, once: 0.6080, kept_below: 8_113, tail: 0.0575 },
+        Fitted { new: 0.2478, once: 0.6258, kept_below: 14_940, tail: 0.0062 },
         &ucfs(4_990_283.0, 115.2, 57.7, 6.1),
     ),
     nlanr(
@@ -292,7 +305,7 @@ pub const PRESETS: [Preset; 9] = [
         "NLANR's cache in Pittsburgh, 22 February to 7 March 2001 (UCFS)",
         8_547_397,
         16 << 30,
-        Fitted { new: 0.2407, once: 0.6105, kept_below: 7_742, tail: 0.0640 },
+        Fitted { new: 0.2540, once: 0.6130, kept_below: 14_680, tail: 0.0067 },
         &ucfs(8_547_397.0, 215.4, 57.8, 5.6),
     ),
     nlanr(
@@ -300,7 +313,7 @@ pub const PRESETS: [Preset; 9] = [
         "NLANR's cache in San Jose, 22 February to 7 March 2001 (UCFS)",
         676_836,
         16 << 30,
-        Fitted { new: 0.2250, once: 0.7020, kept_below: 9_300, tail: 0.0540 },
+        Fitted { new: 0.2009, once: 0.7460, kept_below: 17_930, tail: 0.0055 },
         &ucfs(676_836.0, 14.8, 55.4, 7.5),
     ),
     nlanr(
@@ -308,7 +321,7 @@ pub const PRESETS: [Preset; 9] = [
         "NLANR's cache in Urbana-Champaign, 22 February to 7 March 2001 (UCFS)",
         8_107_179,
         16 << 30,
-        Fitted { new: 0.2931, once: 0.5614, kept_below: 6_148, tail: 0.0840 },
+        Fitted { new: 0.3184, once: 0.5390, kept_below: 13_090, tail: 0.0090 },
         &ucfs(8_107_179.0, 253.0, 47.8, 6.6),
     ),
     server(

@@ -349,3 +349,28 @@ fn the_table_takes_at_most_forty_bytes_per_cluster() {
     while table.take_free_run(1_000, 0).is_some() {}
     assert!(table.memory_bytes() <= 4_000_000, "{}", table.memory_bytes());
 }
+
+#[test]
+fn a_cluster_in_which_nothing_lives_goes_first_and_what_was_there_before_is_not_known() {
+    let policy = Policy { young_percent: 0, ..Policy::default() };
+    let mut table = ClusterTable::new(4, SIZE, policy);
+    table.take_free_run(1, 1);
+    table.written(0);
+    table.skip_incarnations(100);
+    table.take_free_run(3, 2);
+    for cluster in 1..4 {
+        table.add_record(cluster);
+        table.add_record(cluster);
+        table.written(cluster);
+    }
+    for _ in 0..9 {
+        table.touch(2, 3);
+    }
+    assert_eq!(table.victim(|_| false), Some(0), "the oldest of those that nobody asked for");
+    table.kill(2, 0, 10);
+    assert!(!table.is_all_dead(2));
+    table.kill(2, 7, 10);
+    assert_eq!(table.victim(|_| false), Some(2), "however often it was asked for");
+    let all_dead: Vec<u32> = (0..4).filter(|cluster| table.is_all_dead(*cluster)).collect();
+    assert_eq!(all_dead, [2], "records of 0 were not counted");
+}

@@ -75,7 +75,8 @@ impl Core {
         if self.admission.admits_all() {
             return true;
         }
-        let seen = self.admission.admits(digest.halves().0);
+        let unused = self.has_unused_room();
+        let seen = self.admission.admits(digest.halves().0, unused);
         let stored = self.index.get(digest).is_some() || self.tier.peek(digest).is_some();
         self.counters.not_admitted += u64::from(!seen && !stored);
         seen || stored

@@ -74,6 +74,8 @@ pub(crate) struct EvictPlan {
     pub(crate) cluster: ClusterId,
     pub(crate) incarnation: u64,
     pub(crate) extent: Extent,
+    /// Nothing in it lives: its summary has nothing to say.
+    pub(crate) all_dead: bool,
 }
 
 impl Core {
@@ -218,6 +220,17 @@ impl Core {
         (low, (2 * low).min(most.max(2)))
     }
 
+    /// Whether there is room that nothing has to go for.
+    pub(super) fn has_unused_room(&self) -> bool {
+        match &self.space {
+            Space::Clusters(space) => {
+                let free = space.table.count(ClusterState::Free);
+                free > self.reserve().1 && self.index.load() < INDEX_LOAD_MAX
+            }
+            Space::Slots(space) => space.has_unused_room(),
+        }
+    }
+
     fn next_eviction(&mut self, now: Now) -> Option<EvictPlan> {
         let cluster = self.cluster_to_evict(now)?;
         self.space.table_mut().pin(cluster);
@@ -225,6 +238,8 @@ impl Core {
             cluster,
             incarnation: self.space.table().incarnation(cluster),
             extent: self.areas.cluster(cluster),
+            // What recovery has not met yet may be what a dead record had superseded.
+            all_dead: self.recovering.is_none() && self.space.table().is_all_dead(cluster),
         })
     }
 

@@ -15,20 +15,24 @@ pub enum AdmissionName {
     All,
     /// Those that were fetched before, not too long ago.
     SecondHit,
+    /// All while there is room that nothing has to go for, then as [`AdmissionName::SecondHit`].
+    WhenFull,
 }
 
 impl AdmissionName {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [AdmissionName; 2] = [AdmissionName::All, AdmissionName::SecondHit];
+    pub const ALL: [AdmissionName; 3] =
+        [AdmissionName::All, AdmissionName::SecondHit, AdmissionName::WhenFull];
 
     /// Their names in the same order.
-    pub const NAMES: &[&str] = &["all", "second-hit"];
+    pub const NAMES: &[&str] = &["all", "second-hit", "when-full"];
 
     /// As it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             AdmissionName::All => "all",
             AdmissionName::SecondHit => "second-hit",
+            AdmissionName::WhenFull => "when-full",
         }
     }
 }
@@ -64,34 +68,43 @@ impl FromStr for AdmissionName {
 }
 
 /// An admission policy at work.
-pub struct Admission(Option<SeenKeys>);
+pub struct Admission {
+    /// `None`: all are admitted.
+    seen: Option<SeenKeys>,
+    /// Whether unused room is a reason to admit.
+    fills: bool,
+}
 
 impl Admission {
-    /// The policy of this name; `second-hit` remembers the last `keys` keys, and up to as many
+    /// The policy of this name; all but `all` remember the last `keys` keys, and up to as many
     /// more, in 2.5 bytes each.
     pub fn new(name: AdmissionName, keys: u64) -> Admission {
-        Admission(match name {
+        let seen = match name {
             AdmissionName::All => None,
-            AdmissionName::SecondHit => Some(SeenKeys::new(keys)),
-        })
+            AdmissionName::SecondHit | AdmissionName::WhenFull => Some(SeenKeys::new(keys)),
+        };
+        Admission { seen, fills: name == AdmissionName::WhenFull }
     }
 
     /// Whether everything is admitted, without asking.
     pub fn admits_all(&self) -> bool {
-        self.0.is_none()
+        self.seen.is_none()
     }
 
     /// Whether an object that was fetched now, and is not stored yet, is to be stored. `hash` is
-    /// uniform, and equal for equal keys.
-    pub fn admits(&mut self, hash: u64) -> bool {
-        self.0.as_mut().is_none_or(|seen| seen.see(hash))
+    /// uniform, and equal for equal keys; `unused` says that there is room for which nothing else
+    /// has to go.
+    pub fn admits(&mut self, hash: u64, unused: bool) -> bool {
+        // What is admitted for its room is remembered all the same: it may be asked for again when
+        // it had to go.
+        self.seen.as_mut().is_none_or(|seen| seen.see(hash)) || self.fills && unused
     }
 
     /// Bytes of memory that [`Admission::new`] would take.
     pub fn bytes(name: AdmissionName, keys: u64) -> u64 {
         match name {
             AdmissionName::All => 0,
-            AdmissionName::SecondHit => {
+            AdmissionName::SecondHit | AdmissionName::WhenFull => {
                 2 * size_of::<Block>() as u64 * keys.div_ceil(KEYS_PER_BLOCK).max(1)
             }
         }
@@ -99,7 +112,7 @@ impl Admission {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, SeenKeys::memory_bytes)
+        self.seen.as_ref().map_or(0, SeenKeys::memory_bytes)
     }
 }
 
@@ -183,13 +196,16 @@ mod tests {
         }
         assert_eq!(AdmissionName::ALL.map(AdmissionName::as_str), AdmissionName::NAMES);
         let error = "never".parse::<AdmissionName>().unwrap_err().to_string();
-        assert_eq!(error, "no admission policy is called \"never\": choose one of all, second-hit");
+        assert_eq!(
+            error,
+            "no admission policy is called \"never\": choose one of all, second-hit, when-full"
+        );
     }
 
     #[test]
     fn all_are_admitted_without_memory() {
         let mut all = Admission::new(AdmissionName::All, 1_000_000);
-        assert!(all.admits(1) && all.admits_all());
+        assert!(all.admits(1, false) && all.admits_all());
         assert_eq!(all.memory_bytes(), 0);
     }
 
@@ -199,14 +215,23 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut admission = Admission::new(AdmissionName::SecondHit, 10_000);
             let keys: Vec<u64> = (0..10_000).map(|_| random.u64(..)).collect();
-            let wrongly = keys.iter().filter(|key| admission.admits(**key)).count();
+            let wrongly = keys.iter().filter(|key| admission.admits(**key, true)).count();
             assert!(wrongly < 300, "{wrongly} of 10,000 first-timers admitted");
             // As many keys later, every one is still known.
-            assert!(keys.iter().all(|key| admission.admits(*key)));
+            assert!(keys.iter().all(|key| admission.admits(*key, true)));
             assert!(!admission.admits_all() && admission.memory_bytes() < 26_000);
             let announced = Admission::bytes(AdmissionName::SecondHit, 10_000);
             assert_eq!(admission.memory_bytes() as u64, announced);
         }
+    }
+
+    #[test]
+    fn unused_room_is_filled_first() {
+        let mut admission = Admission::new(AdmissionName::WhenFull, 10_000);
+        assert!(admission.admits(1 << 60, true), "there is room");
+        assert!(!admission.admits(2 << 60, false), "seen for the first time");
+        assert!(admission.admits(1 << 60, false) && admission.admits(2 << 60, false));
+        assert!(!admission.admits_all());
     }
 
     #[test]
@@ -216,9 +241,9 @@ mod tests {
         let early: Vec<u64> = (0..1_000).map(|_| random.u64(..)).collect();
         let others: Vec<u64> = (0..2_100).map(|_| random.u64(..)).collect();
         for key in early.iter().chain(&others) {
-            admission.admits(*key);
+            admission.admits(*key, true);
         }
-        let known = early.iter().filter(|key| admission.admits(**key)).count();
+        let known = early.iter().filter(|key| admission.admits(**key, true)).count();
         assert!(known < 100, "{known} of 1,000 still known");
     }
 }

@@ -52,7 +52,8 @@ fn evict(core: &mut Core, cluster: ClusterId, entries: &[Entry]) {
     let incarnation = core.space.table().incarnation(cluster);
     let extent = core.areas.cluster(cluster);
     core.space.table_mut().pin(cluster);
-    core.evict(&EvictPlan { cluster, incarnation, extent }, Some(entries));
+    let plan = EvictPlan { cluster, incarnation, extent, all_dead: false };
+    core.evict(&plan, Some(entries));
 }
 
 fn apply(core: &mut Core, scan: &mut Scan, cluster: ClusterId, entries: &[Entry]) {

@@ -357,6 +357,11 @@ impl SlotSpace {
         !self.assembling() && self.live > self.fill_max
     }
 
+    /// Whether there is more room than evictions leave for the next records.
+    pub(crate) fn has_unused_room(&self) -> bool {
+        !self.assembling() && self.live < self.fill_max - self.fill_max / 64
+    }
+
     /// Whether one more record may be given up for the insertion that waits; counts it.
     pub(crate) fn may_evict_for_room(&mut self) -> bool {
         self.evicted_for_room += 1;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::{Fault, Operation};
-use store::{Hint, Lookup, PartialRead, Refusal, Source};
+use store::policy::AdmissionName;
+use store::{Hint, Lookup, Options, PartialRead, Refusal, Source};
 
 use crate::content::{State, any_len, key};
 use crate::rig::{Rig, Seen, formatted, product, ucfs};
@@ -125,6 +126,22 @@ pub fn what_is_larger_than_a_quarter_of_the_device_is_too_large() {
         let state = rig.insert(2, MIB).unwrap();
         assert_eq!(rig.look(2), Seen::Whole(state));
     });
+}
+
+#[test]
+pub fn unused_room_is_filled_before_admission_asks_for_a_second_fetch() {
+    let options =
+        Options { admission: AdmissionName::WhenFull, admission_keys: 10_000, ..product() };
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options);
+    let mut stored = 0;
+    while rig.insert(stored, 10_000).is_ok() {
+        stored += 1;
+    }
+    assert!(stored > 1_000, "{stored} objects, and the cache is full");
+    assert_eq!(rig.store.stats()[0].counters.evicted_records, 0);
+    assert_eq!(rig.insert(stored + 1, 10_000), Err(Refusal::NotAdmitted));
+    assert!(rig.insert(stored + 1, 10_000).is_ok(), "fetched for the second time");
+    assert!(matches!(rig.look(stored + 1), Seen::Whole(_)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The papers' workloads on flash: the same arms as on their own drives, on the two shipped models
 //! of drives with flash memory.
 
-use super::default::{Compared, compare, reached, show, words};
+use super::default::{Compared, NAMES, compare, reached, show, words};
 use super::drives::Model;
 use super::stage::Stage;
 use super::stages;
@@ -48,9 +48,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let outcome = show(Outcome::new(why(&compared)), &compared, note);
     let mut written = Table::new("written", "Bytes written to the drive for a byte asked for");
     for one in &compared {
-        for (system, run) in
-            ["the paper's best", "Larder", "Larder, second-hit"].iter().zip(&one.runs)
-        {
+        for (system, run) in NAMES.iter().zip(&one.runs) {
             let what = format!("{} on {}, {system}", one.stage.name, one.stage.drive.name());
             let bytes = run.figures.usage.writes.bytes as f64 / run.figures.bytes as f64;
             written.row(what, "B", Stated::Nothing, bytes);

@@ -196,6 +196,21 @@ impl Machine {
         }
     }
 
+    /// Solaris UFS on the whole drive, its caches divided.
+    pub(in crate::experiments) fn file_system(self, clock: &Handle) -> Result<Ffs, SpaceError> {
+        let drive = file_caches::write_through_drive("st15150", Config::Shipped)?;
+        let disk = file_caches::disk(clock, drive, None);
+        let by = self.divisor;
+        let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
+        let parameters = self.host.changed(parameters);
+        let names = match parameters.names {
+            Names::Recent { entries } => Names::Recent { entries: entries / by as usize },
+            other => other,
+        };
+        let ffs = Ffs::new(clock.clone(), disk, ffs::Parameters { names, ..parameters });
+        ffs.map_err(|error| SpaceError::Engine(error.to_string()))
+    }
+
     /// Runs `trace` through `manager`.
     pub(in crate::experiments) fn run(
         self,
@@ -240,6 +255,18 @@ impl Trace {
     pub(super) fn len(&self) -> usize {
         self.operations.len()
     }
+
+    /// What is to be done, in order.
+    pub(in crate::experiments) fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Bytes of the engine's file when so much of its slots is taken.
+    pub(in crate::experiments) fn file_len(&self, utilization: f64) -> u64 {
+        // Superblocks, journal and saved index take a few percent beside the slots.
+        let len = (self.peak as f64 / utilization * 1.02) as u64 + (1 << 20);
+        len.max(store::CACHE_SIZE_MIN).next_multiple_of(8_192)
+    }
 }
 
 /// A way of keeping objects on the machine's disk.
@@ -269,6 +296,8 @@ pub(in crate::experiments) struct Engine {
     split: usize,
     /// Clusters are as large as the engine chooses for the undivided file, not for this one.
     undivided_clusters: bool,
+    /// Reads under way at a time, while the program goes on; `None`: as many as a batch has.
+    reads: Option<usize>,
 }
 
 impl Manager {
@@ -302,10 +331,11 @@ impl Manager {
         Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
     }
 
-    /// The engine as the product comes, on a file as large as the others have at `utilization`.
+    /// The engine as the product comes, on a file as large as the others have at `utilization`;
+    /// the program goes on while it reads, as it does for LAZY-READS.
     pub(in crate::experiments) fn product(utilization: f64) -> Manager {
         let engine = Engine::new("larder", utilization);
-        Manager::Engine(Engine { undivided_clusters: true, ..engine })
+        Manager::Engine(Engine { undivided_clusters: true, reads: Some(10), ..engine })
     }
 
     fn engine(preset: &'static str, utilization: f64, buffers: u16) -> Manager {
@@ -315,7 +345,7 @@ impl Manager {
 
 impl Engine {
     fn new(preset: &'static str, utilization: f64) -> Engine {
-        Engine { preset, utilization, buffers: 0, split: 0, undivided_clusters: false }
+        Engine { preset, utilization, buffers: 0, split: 0, undivided_clusters: false, reads: None }
     }
 }
 
@@ -350,7 +380,7 @@ struct Driver<'a> {
 
 impl Driver<'_> {
     async fn run(&self, manager: Manager) -> Result<Run, SpaceError> {
-        let ffs = self.file_system()?;
+        let ffs = self.machine.file_system(&self.clock)?;
         let files = ModelledFiles::new(ffs.clone());
         let sync = SyncPolicy::AtEnd;
         match manager {
@@ -371,21 +401,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Solaris UFS on the whole drive, its caches divided.
-    fn file_system(&self) -> Result<Ffs, SpaceError> {
-        let drive = file_caches::write_through_drive("st15150", Config::Shipped)?;
-        let disk = file_caches::disk(&self.clock, drive, None);
-        let by = self.machine.divisor;
-        let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
-        let parameters = self.machine.host.changed(parameters);
-        let names = match parameters.names {
-            Names::Recent { entries } => Names::Recent { entries: entries / by as usize },
-            other => other,
-        };
-        let ffs = Ffs::new(self.clock.clone(), disk, ffs::Parameters { names, ..parameters });
-        ffs.map_err(|error| SpaceError::Engine(error.to_string()))
-    }
-
     async fn files<M: SpaceManager + 'static>(
         &self,
         ffs: &Ffs,
@@ -395,12 +410,10 @@ impl Driver<'_> {
     }
 
     async fn engine(&self, ffs: &Ffs, engine: Engine) -> Result<Run, SpaceError> {
-        let Engine { preset, utilization, buffers, split, undivided_clusters } = engine;
+        let Engine { preset, utilization, buffers, split, undivided_clusters, reads } = engine;
         let unknown = || SpaceError::Engine(format!("there is no preset {preset:?}"));
         let preset = store::preset(preset).ok_or_else(unknown)?;
-        // Superblocks, journal and saved index take a few percent beside the slots.
-        let len = (self.trace.peak as f64 / utilization * 1.02) as u64 + (1 << 20);
-        let len = len.max(store::CACHE_SIZE_MIN).next_multiple_of(8_192);
+        let len = self.trace.file_len(utilization);
         let error = |error| SpaceError::file("preallocate", "cache", error);
         let device = Rc::new(FileDevice::reserve(ffs, "cache", len).map_err(error)?);
         let bytes = LocalityOptions { buffers, bytes: 64 << 10 };
@@ -423,7 +436,7 @@ impl Driver<'_> {
             let size = len * u64::from(self.machine.divisor) / 8_192;
             format.cluster_size = Some(1 << size.clamp(64 << 10, 4 << 20).ilog2());
         }
-        let batch = options.read_batch;
+        let batch = reads.unwrap_or(options.read_batch);
         let counted = Rc::clone(&device);
         let counts = Rc::new(move || counted.counts());
         let spawn = |background| drop(self.clock.spawn(background));
@@ -452,13 +465,17 @@ impl Driver<'_> {
         let mut missing = 0;
         let lazy = LazyReads::default();
         for operation in self.arm.watch(self.trace.len() as u64, &self.trace.operations) {
+            if lazy.is_reading(operation.object().id) {
+                // Operations on one object come one after another.
+                lazy.wait(1).await;
+            }
             match operation {
                 Operation::Store(object) => {
                     let stored = manager.store(object, contents::body(object)).await?;
                     missing += u64::from(stored != Stored::Kept);
                 }
                 Operation::Read(object) if batch > 1 => {
-                    lazy.begin(&self.clock, read(Rc::clone(&manager), *object));
+                    lazy.begin(&self.clock, object.id, read(Rc::clone(&manager), *object));
                     lazy.wait(batch).await;
                 }
                 Operation::Read(object) => {
@@ -488,7 +505,10 @@ impl Driver<'_> {
 /// while as many as a batch has are with the file system.
 #[derive(Default)]
 struct LazyReads {
+    /// How many are under way, and how many found nothing.
     state: Rc<Cell<(usize, u64)>>,
+    /// Of which objects.
+    objects: Rc<RefCell<Vec<u32>>>,
     failed: Rc<RefCell<Option<SpaceError>>>,
     ended: Rc<Notify>,
 }
@@ -497,8 +517,11 @@ impl LazyReads {
     fn begin(
         &self,
         clock: &Handle,
+        object: u32,
         read: impl Future<Output = Result<bool, SpaceError>> + 'static,
     ) {
+        let objects = Rc::clone(&self.objects);
+        objects.borrow_mut().push(object);
         let (state, failed) = (Rc::clone(&self.state), Rc::clone(&self.failed));
         let ended = Rc::clone(&self.ended);
         state.update(|(open, missing)| (open + 1, missing));
@@ -506,11 +529,18 @@ impl LazyReads {
             let result = read.await;
             let gone = result.as_ref().is_ok_and(|there| !there);
             state.update(|(open, missing)| (open - 1, missing + u64::from(gone)));
+            let at = objects.borrow().iter().position(|id| *id == object);
+            at.map(|at| objects.borrow_mut().swap_remove(at));
             if let Err(why) = result {
                 *failed.borrow_mut() = Some(why);
             }
             ended.notify_one();
         }));
+    }
+
+    /// Whether a read of this object is under way.
+    fn is_reading(&self, object: u32) -> bool {
+        self.objects.borrow().contains(&object)
     }
 
     /// Until fewer than `batch` of them are under way.

@@ -69,6 +69,8 @@ pub(super) enum Variant {
     LaterMetadata,
     /// Reads do not change access times.
     NoAccessTimes,
+    /// Both, as who runs a cache mounts its file system.
+    Mounted,
     /// A request takes twice as much of the processor.
     SlowProcessor,
 }
@@ -81,6 +83,7 @@ impl Variant {
             Variant::WriteThrough => "drives without write caching",
             Variant::LaterMetadata => "metadata written later",
             Variant::NoAccessTimes => "no access times",
+            Variant::Mounted => "metadata written later and no access times",
             Variant::SlowProcessor => "a processor half as fast",
         }
     }
@@ -133,8 +136,9 @@ impl Case {
 
     fn machine(&self) -> Machine {
         let write_through = self.variant == Variant::WriteThrough;
-        let synchronous = self.variant != Variant::LaterMetadata;
-        let access_time = self.variant != Variant::NoAccessTimes;
+        let mounted = self.variant == Variant::Mounted;
+        let synchronous = self.variant != Variant::LaterMetadata && !mounted;
+        let access_time = self.variant != Variant::NoAccessTimes && !mounted;
         let (end, divisor) = (self.end, self.divisor);
         Machine { end, divisor, write_through, synchronous, access_time }
     }

@@ -25,11 +25,12 @@ fn paper(end: End, system: System) -> [f64; 2] {
 }
 
 /// What is varied; a quick run has the first only.
-const VARIANTS: [(Variant, &[System]); 6] = [
+const VARIANTS: [(Variant, &[System]); 7] = [
     (Variant::Paper, &System::BOTH),
     (Variant::LaterMetadata, &[System::Squid]),
     (Variant::Asynchronous, &[System::Unified]),
     (Variant::NoAccessTimes, &[System::Squid]),
+    (Variant::Mounted, &[System::Squid]),
     (Variant::WriteThrough, &System::BOTH),
     (Variant::SlowProcessor, &System::BOTH),
 ];
