@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::account::Account;
-use crate::entry_body::{EntryBody, FillBody, MultipartBody};
+use crate::entry_body::{EntryBody, FillBody, MultipartBody, TrailedBody};
 use crate::outcome::Error;
 use crate::parts_body::PartsBody;
 use crate::upstream::UpstreamBody;
@@ -25,6 +25,8 @@ pub(crate) enum Source {
     Upstream(UpstreamBody),
     /// A stored object, or a range of one.
     Entry(Box<EntryBody>),
+    /// A stored object with trailers.
+    Trailed(Box<TrailedBody>),
     /// Several ranges of a stored object.
     Multipart(Box<MultipartBody>),
     /// A running fill.
@@ -95,6 +97,11 @@ impl AnswerBody {
                 Some(Ok(Frame::data(bytes)))
             }
             Source::Entry(body) => stored(ready!(body.poll(cx))).inspect(|next| {
+                if next.is_err() {
+                    broke(Error::Store);
+                }
+            }),
+            Source::Trailed(body) => ready!(body.poll(cx)).inspect(|next| {
                 if next.is_err() {
                     broke(Error::Store);
                 }
@@ -172,6 +179,7 @@ impl Body for AnswerBody {
             Source::Whole(bytes) => bytes.is_empty(),
             Source::Upstream(body) => body.is_end_stream(),
             Source::Entry(body) => body.left() == 0,
+            Source::Trailed(body) => body.is_done(),
             Source::Multipart(body) => body.left() == 0,
             Source::Fill(body) => body.left() == Some(0),
             Source::Parts(body) => body.left() == 0,
@@ -187,6 +195,8 @@ impl Body for AnswerBody {
             Source::Multipart(body) => SizeHint::with_exact(body.left()),
             Source::Parts(body) => SizeHint::with_exact(body.left()),
             Source::Fill(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            // With a length hyper would send no trailers.
+            Source::Trailed(_) => SizeHint::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use semantics::multipart::Multipart;
 use store::{Key, Partial, PartialRead, ReadError};
@@ -160,6 +161,42 @@ impl http_body::Body for EntryBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.left())
+    }
+}
+
+/// A stored body with the trailers that are stored beside it.
+pub(crate) struct TrailedBody {
+    body: Stored,
+    trailers: Option<HeaderMap>,
+}
+
+/// A stored body, in one piece or read piece by piece.
+pub(crate) enum Stored {
+    Whole(Bytes),
+    Entry(Box<EntryBody>),
+}
+
+impl TrailedBody {
+    pub fn new(body: Stored, trailers: HeaderMap) -> TrailedBody {
+        TrailedBody { body, trailers: Some(trailers) }
+    }
+
+    /// Whether nothing is left, trailers included.
+    pub fn is_done(&self) -> bool {
+        self.trailers.is_none()
+    }
+
+    /// The next frame.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+        let next = match &mut self.body {
+            Stored::Whole(bytes) if bytes.is_empty() => None,
+            Stored::Whole(bytes) => Some(Ok(std::mem::take(bytes))),
+            Stored::Entry(body) => ready!(body.poll(cx)),
+        };
+        Poll::Ready(match next {
+            Some(bytes) => Some(bytes.map(Frame::data)),
+            None => self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))),
+        })
     }
 }
 

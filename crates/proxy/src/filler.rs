@@ -354,11 +354,12 @@ impl Filler {
         let partial = writer.as_ref().map(Writer::partial);
         self.fill.publish(Stage::Streaming(head.clone()), partial);
         let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
-        let (end, counted) = self.carry(body, &mut sink, head.length).await;
+        let shared = head.shared.as_ref();
+        let (end, counted) = self.carry(body, &mut sink, head.length, shared).await;
         if matches!(end, End::Broken(_)) {
-            Box::pin(self.keep_trunk(&mut sink, head.shared.as_ref(), head.length)).await;
+            Box::pin(self.keep_trunk(&mut sink, shared, head.length)).await;
         }
-        if let (Event::FillStored, Some(shared)) = (counted, &head.shared) {
+        if let (Event::FillStored, Some(shared)) = (counted, shared) {
             self.note_variant(&self.key, shared);
         }
         ending.counted = counted;
@@ -455,12 +456,13 @@ impl Filler {
         Hint { size: length, kind, stamp }
     }
 
-    /// Carries the body to its end.
+    /// Carries the body to its end. Trailers are stored with `head`.
     pub async fn carry(
         &self,
         mut body: impl Carried,
         sink: &mut Sink,
         length: Option<u64>,
+        head: Option<&StoredHead>,
     ) -> (End, Event) {
         let limits = &self.context.options.fill;
         let mut produced = 0;
@@ -502,7 +504,7 @@ impl Filler {
             if body.is_end_stream() {
                 // Whoever has the last byte and asks again finds the object in the store.
                 sink.write(piece.clone()).await;
-                self.commit(sink).await;
+                self.commit(sink, None).await;
                 self.fill.push(piece);
             } else {
                 self.fill.push(piece.clone());
@@ -515,7 +517,11 @@ impl Filler {
                 }
             }
         }
-        self.commit(sink).await;
+        let meta = trailers.as_deref().zip(head).map(|(trailers, head)| {
+            let settings = self.errand.settings(&self.context.options);
+            head.clone().with_trailers(trailers, settings).encode()
+        });
+        self.commit(sink, meta).await;
         let counted = match sink {
             Sink::Committed => Event::FillStored,
             Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
@@ -523,12 +529,18 @@ impl Filler {
         (End::Whole(trailers), counted)
     }
 
-    async fn commit(&self, sink: &mut Sink) {
+    /// Makes what was written visible, with other metadata if they changed on the way.
+    async fn commit(&self, sink: &mut Sink, meta: Option<Bytes>) {
         if self.fill.token().overtaken() {
             sink.refused(Refusal::Overtaken);
             sink.let_go(&self.fill).await;
         }
-        sink.commit().await;
+        match meta {
+            Some(meta) => {
+                sink.commit_as(meta).await;
+            }
+            None => sink.commit().await,
+        }
     }
 
     /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or

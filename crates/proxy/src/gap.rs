@@ -10,10 +10,11 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::Response;
 use http_body::Body;
+use semantics::partial::Verdict;
 use semantics::range::ByteRange;
-use semantics::{Exchange, PartHead, StoredHead, partial};
+use semantics::{Exchange, PartHead, partial};
 use store::{Hint, Key, PIECE_MAX};
 
 use crate::errand;
@@ -54,17 +55,6 @@ impl Drop for Known {
         self.fill.publish(Stage::Absent(false), None);
         self.fill.end(End::Broken(Error::Draining));
     }
-}
-
-/// What the answer for a gap means.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    /// The part, up to this position.
-    Fits(u64),
-    /// The origin has something else by now.
-    Changed,
-    /// It does not give it, now or to this client.
-    Refused,
 }
 
 /// How a window ended.
@@ -138,24 +128,10 @@ impl GapFiller {
 
     fn judge<B: Body>(&self, response: &Response<B>, exchange: Exchange) -> Verdict {
         let parts = &self.parts;
-        let headers = response.headers();
-        match response.status().as_u16() {
-            206 => {}
-            // A client without the right credentials says nothing of the object.
-            404 | 410 | 416 | 200..=399 => return Verdict::Changed,
-            _ => return Verdict::Refused,
-        }
-        let Ok(part) = partial::read(headers, response.body().size_hint().exact()) else {
-            return Verdict::Refused;
-        };
-        let whole = partial::whole_headers(headers, part.length);
         let settings = parts.errand.settings(&parts.context.options);
-        let new = StoredHead::new(StatusCode::OK, &whole, exchange, settings);
-        if part.length != parts.layout.length || !partial::is_same(&parts.head, &new) {
-            return Verdict::Changed;
-        }
-        let fits = part.range.start == self.gap.start && part.range.end <= self.gap.end;
-        if fits { Verdict::Fits(part.range.end) } else { Verdict::Refused }
+        let body = response.body().size_hint().exact();
+        let answer = (response.status(), response.headers(), body);
+        partial::weigh(&parts.head, parts.layout.length, self.gap, answer, exchange, settings)
     }
 
     /// Carries the bytes of the gap to the readers and into the store, window by window.

@@ -165,7 +165,7 @@ impl Filler {
         let head = FillHead { status, headers, shared: None, key, stored, length, selected: false };
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
         ending.leave_table();
-        let (end, counted) = self.carry(body, &mut Sink::Nowhere, length).await;
+        let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;
         ending.counted = counted;
         self.fill.end(end);
     }
@@ -184,7 +184,7 @@ impl Filler {
         let window = self.context.options.fill.part_window;
         let layout = Layout { epoch: new_epoch(), length, window };
         let sparse = SparseHead { layout, head: head.clone() };
-        if sink.commit_short(sparse.encode()).await {
+        if sink.commit_as(sparse.encode()).await {
             log::debug!("{}: what has come of a body is kept", self.errand.to);
         }
     }

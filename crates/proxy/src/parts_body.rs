@@ -28,9 +28,31 @@ pub(crate) struct PartsBody {
     ahead: Option<(u64, Segment)>,
     /// Keeps a fetch going on into the windows that follow.
     interest: Option<Arc<()>>,
+    breaks: Breaks,
+}
+
+/// How often a body may break off.
+#[derive(Default)]
+struct Breaks {
     retries: u32,
     /// Bytes since the last break.
     progress: u64,
+}
+
+impl Breaks {
+    fn progressed(&mut self, bytes: usize) {
+        self.progress += bytes as u64;
+    }
+
+    /// Whether what broke off now is taken up again.
+    fn may_retry(&mut self) -> bool {
+        if std::mem::take(&mut self.progress) >= PROGRESS {
+            self.retries = 0;
+        }
+        let may = self.retries < RETRIES;
+        self.retries += u32::from(may);
+        may
+    }
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<Segment, Lack>>>>;
@@ -46,7 +68,8 @@ impl PartsBody {
     /// The bytes `range`. `ahead` is a segment of it that is open already, and where it begins.
     pub fn new(parts: Rc<Parts>, range: ByteRange, mut ahead: Option<(u64, Segment)>) -> PartsBody {
         let interest = ahead.as_mut().and_then(|(_, segment)| segment.interest.take());
-        PartsBody { parts, range, state: State::Between, ahead, interest, retries: 0, progress: 0 }
+        let (state, breaks) = (State::Between, Breaks::default());
+        PartsBody { parts, range, state, ahead, interest, breaks }
     }
 
     /// Bytes still to come.
@@ -74,7 +97,7 @@ impl PartsBody {
                     let why = match ready!(poll_segment(body, cx)) {
                         Some(Ok(bytes)) => {
                             self.range.start += bytes.len() as u64;
-                            self.progress += bytes.len() as u64;
+                            self.breaks.progressed(bytes.len());
                             return Poll::Ready(Some(Ok(bytes)));
                         }
                         None => {
@@ -83,13 +106,9 @@ impl PartsBody {
                         }
                         Some(Err(why)) => why,
                     };
-                    if std::mem::take(&mut self.progress) >= PROGRESS {
-                        self.retries = 0;
-                    }
-                    if self.retries == RETRIES {
+                    if !self.breaks.may_retry() {
                         return self.cut(why);
                     }
-                    self.retries += 1;
                     if matches!(body, SegmentBody::Stored(_)) {
                         self.parts.lose_trunk();
                     }
@@ -148,5 +167,25 @@ impl Lack {
             Lack::Changed | Lack::Refused => Error::Upstream,
             Lack::Failed(failed) => failed.reason,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_off_is_taken_up_twice_and_again_after_progress() {
+        let mut breaks = Breaks::default();
+        assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
+        breaks.progressed(PROGRESS as usize - 1);
+        assert!(!breaks.may_retry(), "too little came");
+        breaks.progressed(PROGRESS as usize - 1);
+        breaks.progressed(1);
+        assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
+        breaks.progressed(PROGRESS as usize - 1);
+        assert!(!breaks.may_retry());
+        breaks.progressed(1);
+        assert!(!breaks.may_retry(), "bytes count since the last break");
     }
 }

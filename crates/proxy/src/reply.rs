@@ -11,13 +11,13 @@ use semantics::multipart::Multipart;
 use semantics::packed::Flag;
 use semantics::range::{self, ByteRange, Limits, Selection};
 use semantics::validators::{self, Selected, Verdict};
-use semantics::{Seconds, StoredHead, Time};
+use semantics::{Seconds, StoredHead, Time, hop_by_hop};
 
 use crate::account::Account;
 use crate::body::{AnswerBody, Source};
 use crate::cache::{Answer, Head};
 use crate::cache_status::CacheStatus;
-use crate::entry_body::{EntryBody, MultipartBody, Whole};
+use crate::entry_body::{EntryBody, MultipartBody, Stored, TrailedBody, Whole};
 use crate::headers::random;
 use crate::outcome::Outcome;
 use crate::rescue::Rescue;
@@ -142,7 +142,12 @@ pub(crate) fn from_entry(
         && !parts.headers.contains_key(header::IF_MODIFIED_SINCE);
     if plain {
         let mut account = account;
-        let source = source(visit, answer, stored, 0..length);
+        let mut source = source(visit, answer, stored, 0..length);
+        if let Some(trailers) = stored.trailers()
+            && hop_by_hop::accepts_trailers(&parts.headers)
+        {
+            source = trailed(source, trailers, &mut fields);
+        }
         let mut response = Response::new(());
         *response.status_mut() = stored.status();
         *response.headers_mut() = fields;
@@ -178,4 +183,20 @@ fn source(visit: &Visit<'_>, answer: &Answer, head: &StoredHead, range: Range<u6
             Source::Entry(Box::new(EntryBody::new(visit.store(), answer, range, rescue)))
         }
     }
+}
+
+/// A stored body with its trailers, announced: without a length, for they go behind chunks. Whoever
+/// asks with conditions or for a range, or takes no trailers, gets none (RFC 9110, 6.5.1).
+fn trailed(source: Source, trailers: &HeaderMap, fields: &mut HeaderMap) -> Source {
+    let body = match source {
+        Source::Whole(bytes) => Stored::Whole(bytes),
+        Source::Entry(body) => Stored::Entry(body),
+        other => return other,
+    };
+    let names: Vec<&str> = trailers.keys().map(|name| name.as_str()).collect();
+    if let Ok(names) = HeaderValue::try_from(names.join(", ")) {
+        fields.insert(header::TRAILER, names);
+    }
+    fields.remove(header::CONTENT_LENGTH);
+    Source::Trailed(Box::new(TrailedBody::new(body, trailers.clone())))
 }

@@ -56,7 +56,7 @@ impl Filler {
             return true;
         }
         if let Some((other, head)) = self.selected(&others, &response, exchange).await {
-            self.copy(&other, head, exchange, ending).await;
+            Box::pin(self.copy(&other, head, exchange, ending)).await;
             return true;
         }
         let is_for_client = for_client && self.is_for_client(response.headers());
@@ -162,6 +162,6 @@ impl Filler {
             selected: true,
         };
         let body = EntryBody::new(Some(self.store.clone()), other, 0..length, None);
-        self.bring(Arc::new(head), writer, body, ending).await;
+        Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
     }
 }

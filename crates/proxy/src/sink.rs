@@ -107,8 +107,9 @@ impl Sink {
         }
     }
 
-    /// Keeps what has come of a body that broke off, under other metadata. True when it is kept.
-    pub async fn commit_short(&mut self, meta: Bytes) -> bool {
+    /// Keeps what has come, be it less than was announced, with other metadata. True when it is
+    /// kept.
+    pub async fn commit_as(&mut self, meta: Bytes) -> bool {
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => match writer.commit_short(meta).await {
                 Ok(()) => *self = Sink::Committed,

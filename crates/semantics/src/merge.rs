@@ -83,6 +83,7 @@ pub fn freshen(
         }
     }
     let fresh = StoredHead::new(stored.status(), &headers, exchange, settings);
+    let fresh = fresh.with_trailers_of(stored);
     // The new Date is later than that of the body. It proves nothing about a body which was
     // received within the second of its last change: what was a weak validator stays one.
     if stored.packed().is(Flag::StrongLastModified) {

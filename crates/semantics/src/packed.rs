@@ -66,9 +66,11 @@ pub enum Flag {
     Varies = 1 << 14,
     /// The answer to a HEAD: it has no body to answer a GET with (RFC 9110, 9.3.2).
     HeadOnly = 1 << 15,
+    /// Trailers are stored behind the fields (RFC 9110, 6.5).
+    Trailers = 1 << 16,
 }
 
-const KNOWN_FLAGS: u32 = (1 << 16) - 1;
+const KNOWN_FLAGS: u32 = (1 << 17) - 1;
 
 /// The facts. See the head of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +185,12 @@ impl Packed {
     /// the origin's mind: what the origin allows with stale answers goes for this one.
     pub fn outdated(mut self, at: Time) -> Packed {
         self.lifetime = self.lifetime.min(self.age(at));
+        self
+    }
+
+    /// The same facts, of a response with trailers.
+    pub(crate) fn with_trailers(mut self) -> Packed {
+        self.flags |= Flag::Trailers as u32;
         self
     }
 
@@ -331,7 +339,7 @@ mod tests {
         let facts = packed(&["Cache-Control: max-age=60", "ETag: \"a\""]);
         let good = facts.encode();
         assert_eq!(Packed::decode(&good), Some(facts));
-        for (at, byte) in [(0, 0), (0, 2), (1, 1), (2, 0), (3, 255), (6, 1), (7, 1), (23, 129)] {
+        for (at, byte) in [(0, 0), (0, 2), (1, 1), (2, 0), (3, 255), (6, 2), (7, 1), (23, 129)] {
             let mut bad = good;
             bad[at] = byte;
             if at == 2 {

@@ -13,7 +13,9 @@ use http::header::{
 
 use crate::packed::Flag;
 use crate::range::ByteRange;
+use crate::settings::Settings;
 use crate::stored_head::StoredHead;
+use crate::time::Exchange;
 use crate::validators;
 
 /// One part of a whole of known length.
@@ -122,6 +124,46 @@ pub fn is_same(stored: &StoredHead, new: &StoredHead) -> bool {
     alike && validated
 }
 
+/// What the answer to a request for a gap of a stored response means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The part, up to this position.
+    Fits(u64),
+    /// The origin has something else by now.
+    Changed,
+    /// It does not give it, now or to this client.
+    Refused,
+}
+
+/// Weighs the answer to a request for `gap` of what is `stored`, a response of `length` bytes.
+/// `body` is the length of the answer's body in bytes, when the framing says so. An answer that
+/// begins where the gap does and ends early is good as far as it goes; one that brings anything else
+/// is of no use.
+pub fn weigh(
+    stored: &StoredHead,
+    length: u64,
+    gap: ByteRange,
+    answer: (StatusCode, &HeaderMap, Option<u64>),
+    exchange: Exchange,
+    settings: &Settings,
+) -> Verdict {
+    let (status, headers, body) = answer;
+    match status.as_u16() {
+        206 => {}
+        404 | 410 | 416 | 200..=399 => return Verdict::Changed,
+        // An error, or a client without the right credentials, says nothing of the object.
+        _ => return Verdict::Refused,
+    }
+    let Ok(part) = read(headers, body) else { return Verdict::Refused };
+    let whole = whole_headers(headers, part.length);
+    let new = StoredHead::new(StatusCode::OK, &whole, exchange, settings);
+    if part.length != length || !is_same(stored, &new) {
+        return Verdict::Changed;
+    }
+    let fits = part.range.start == gap.start && part.range.end <= gap.end;
+    if fits { Verdict::Fits(part.range.end) } else { Verdict::Refused }
+}
+
 /// Turns a request into one for `range` of exactly the representation that is stored.
 ///
 /// Under a strong tag `If-Range` makes the origin send everything when it has something else. A
@@ -177,10 +219,54 @@ pub fn gap(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{EARLIER_DATE, LATER_DATE, NOW_DATE, headers, stored};
+    use crate::fixture::{AT_NOW, EARLIER_DATE, LATER_DATE, NOW_DATE, headers, stored};
 
     fn bytes(start: u64, end: u64) -> ByteRange {
         ByteRange { start, end }
+    }
+
+    #[test]
+    fn only_the_part_that_was_asked_for_fills_a_gap() {
+        use Verdict::*;
+        let stored = stored(&["ETag: \"a\"", "Content-Length: 100"]);
+        let range = |text: &str| format!("Content-Range: bytes {text}");
+        let tag = "ETag: \"a\"";
+        let (all, short, early, long, late, other) = (
+            range("20-59/100"),
+            range("20-39/100"),
+            range("19-59/100"),
+            range("20-60/100"),
+            range("21-59/100"),
+            range("20-59/101"),
+        );
+        let cases: [(u16, &[&str], Option<u64>, Verdict); 19] = [
+            (206, &[tag, &all], Some(40), Fits(60)),
+            (206, &[tag, &all], None, Fits(60)),
+            (206, &[tag, &short], Some(20), Fits(40)),
+            (206, &[tag, &early], None, Refused),
+            (206, &[tag, &long], None, Refused),
+            (206, &[tag, &late], None, Refused),
+            (206, &[tag, &all], Some(39), Refused),
+            (206, &[tag], None, Refused),
+            (206, &[tag, "Content-Type: multipart/byteranges; boundary=x", &all], None, Refused),
+            (206, &[tag, &other], None, Changed),
+            (206, &["ETag: \"b\"", &all], None, Changed),
+            (206, &["ETag: W/\"a\"", &all], None, Changed),
+            (206, &[&all], None, Changed),
+            (206, &[tag, "Content-Encoding: gzip", &all], None, Changed),
+            (200, &[tag], Some(100), Changed),
+            (302, &[], None, Changed),
+            (416, &[], None, Changed),
+            (403, &[], None, Refused),
+            (503, &[], None, Refused),
+        ];
+        for (status, lines, body, expected) in cases {
+            let lines = headers(lines);
+            let answer = (StatusCode::from_u16(status).unwrap(), &lines, body);
+            let (gap, settings) = (bytes(20, 60), Settings::default());
+            let verdict = weigh(&stored, 100, gap, answer, AT_NOW, &settings);
+            assert_eq!(verdict, expected, "{status} {lines:?} {body:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! head:    'H', version 1, facts (40 bytes, see `packed`), number of fields (u16),
-//!          per field: length of name (u16), length of value (u32), name, value
+//!          per field: length of name (u16), length of value (u32), name, value;
+//!          with the flag for trailers: their number and they, in the same way
 //! marker:  'V', version 1, epoch (16 bytes), number of names (u16),
 //!          per name: length (u16), name
 //! sparse:  'S', version 1, epoch (16 bytes), length of the whole (u64), window (u32),
@@ -18,7 +19,7 @@ use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{AGE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 
 use crate::cache_control::ResponseDirectives;
 use crate::date;
@@ -53,6 +54,8 @@ impl std::error::Error for Damaged {}
 pub struct StoredHead {
     packed: Packed,
     headers: HeaderMap,
+    /// `None` when there are none.
+    trailers: Option<Box<HeaderMap>>,
 }
 
 impl StoredHead {
@@ -74,7 +77,39 @@ impl StoredHead {
             headers.remove(name);
         }
         date::ensure(&mut headers, exchange.received);
-        StoredHead { packed, headers }
+        StoredHead { packed, headers, trailers: None }
+    }
+
+    /// The same response with the trailers that came behind its body, kept apart from its fields
+    /// (RFC 9111, 3.1): without what frames a message or is for one hop, and without what `private`
+    /// or `no-cache` name.
+    pub fn with_trailers(mut self, trailers: &HeaderMap, settings: &Settings) -> StoredHead {
+        let directives = ResponseDirectives::parse(&self.headers, settings);
+        let mut trailers = trailers.clone();
+        hop_by_hop::strip(&mut trailers);
+        trailers.remove(CONTENT_LENGTH);
+        for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+            trailers.remove(name);
+        }
+        if !trailers.is_empty() {
+            self.packed = self.packed.with_trailers();
+            self.trailers = Some(Box::new(trailers));
+        }
+        self
+    }
+
+    /// The trailers that came behind the body, if there were any.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_deref()
+    }
+
+    /// The same response with the trailers of `other`, whose body it has.
+    pub(crate) fn with_trailers_of(mut self, other: &StoredHead) -> StoredHead {
+        if other.trailers.is_some() {
+            self.packed = self.packed.with_trailers();
+            self.trailers.clone_from(&other.trailers);
+        }
+        self
     }
 
     /// The facts.
@@ -159,19 +194,17 @@ impl StoredHead {
 
     /// Bytes that the fields take in the encoded form.
     pub(crate) fn fields_size(&self) -> usize {
-        let fields = self.headers.iter();
+        let trailers = self.trailers.iter().flat_map(|trailers| trailers.iter());
+        let fields = self.headers.iter().chain(trailers);
         fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum()
     }
 
     /// The encoded form from the facts on.
     pub(crate) fn encode_body(&self, out: &mut BytesMut) {
         out.put_slice(&self.packed.encode());
-        out.put_u16_le(self.headers.len() as u16);
-        for (name, value) in &self.headers {
-            out.put_u16_le(name.as_str().len() as u16);
-            out.put_u32_le(value.as_bytes().len() as u32);
-            out.put_slice(name.as_str().as_bytes());
-            out.put_slice(value.as_bytes());
+        put_fields(out, &self.headers);
+        if let Some(trailers) = &self.trailers {
+            put_fields(out, trailers);
         }
     }
 
@@ -187,18 +220,37 @@ impl StoredHead {
         let facts = take(&mut rest, Packed::LEN)?;
         let facts = facts.as_ref().try_into().map_err(|_| Damaged)?;
         let packed = Packed::decode(facts).ok_or(Damaged)?;
-        let count = take(&mut rest, 2)?.get_u16_le();
-        let mut headers = HeaderMap::with_capacity(usize::from(count).min(128));
-        for _ in 0..count {
-            let mut lengths = take(&mut rest, 6)?;
-            let name_length = usize::from(lengths.get_u16_le());
-            let value_length = usize::try_from(lengths.get_u32_le()).map_err(|_| Damaged)?;
-            let name = read_name(&take(&mut rest, name_length)?)?;
-            let value = HeaderValue::from_maybe_shared(take(&mut rest, value_length)?);
-            headers.try_append(name, value.map_err(|_| Damaged)?).map_err(|_| Damaged)?;
-        }
-        if rest.is_empty() { Ok(StoredHead { packed, headers }) } else { Err(Damaged) }
+        let headers = take_fields(&mut rest)?;
+        let trailers = match packed.is(Flag::Trailers) {
+            true => Some(Box::new(take_fields(&mut rest)?)),
+            false => None,
+        };
+        if rest.is_empty() { Ok(StoredHead { packed, headers, trailers }) } else { Err(Damaged) }
     }
+}
+
+fn put_fields(out: &mut BytesMut, fields: &HeaderMap) {
+    out.put_u16_le(fields.len() as u16);
+    for (name, value) in fields {
+        out.put_u16_le(name.as_str().len() as u16);
+        out.put_u32_le(value.as_bytes().len() as u32);
+        out.put_slice(name.as_str().as_bytes());
+        out.put_slice(value.as_bytes());
+    }
+}
+
+fn take_fields(rest: &mut Bytes) -> Result<HeaderMap, Damaged> {
+    let count = take(rest, 2)?.get_u16_le();
+    let mut fields = HeaderMap::with_capacity(usize::from(count).min(128));
+    for _ in 0..count {
+        let mut lengths = take(rest, 6)?;
+        let name_length = usize::from(lengths.get_u16_le());
+        let value_length = usize::try_from(lengths.get_u32_le()).map_err(|_| Damaged)?;
+        let name = read_name(&take(rest, name_length)?)?;
+        let value = HeaderValue::from_maybe_shared(take(rest, value_length)?);
+        fields.try_append(name, value.map_err(|_| Damaged)?).map_err(|_| Damaged)?;
+    }
+    Ok(fields)
 }
 
 /// What stands under a primary key whose responses vary: the request fields that choose, and an
@@ -310,8 +362,11 @@ pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         Some([SPARSE, VERSION]) => 2 + SparseHead::LAYOUT_LEN,
         _ => meta.len(),
     };
-    let mut rest = meta.get(facts_at + Packed::LEN + 2..).unwrap_or_default();
+    let rest = meta.get(facts_at + Packed::LEN..).unwrap_or_default();
+    let (count, mut rest) = rest.split_first_chunk::<2>().unwrap_or((&[0; 2], &[]));
+    let mut left = u16::from_le_bytes(*count);
     std::iter::from_fn(move || {
+        left = left.checked_sub(1)?;
         let (lengths, fields) = rest.split_first_chunk::<6>()?;
         let name_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
         let value_length = [lengths[2], lengths[3], lengths[4], lengths[5]];
@@ -370,6 +425,31 @@ mod tests {
         assert_eq!(marker.names(), ["accept", "x-b"]);
         assert_eq!(Meta::decode(&marker.encode()), Ok(Meta::Marker(marker.clone())));
         assert_eq!(StoredHead::decode(&marker.encode()), Err(Damaged));
+    }
+
+    #[test]
+    fn trailers_are_kept_apart_from_the_fields() {
+        let settings = Settings::default();
+        let came = headers(&[
+            "X-Sum: 1",
+            "X-Sum: 2",
+            "X-Secret: 1",
+            "Content-Length: 5",
+            "Transfer-Encoding: gzip",
+        ]);
+        let plain = stored(&["Cache-Control: max-age=60, private=\"x-secret\"", "X-A: 1"]);
+        let head = plain.clone().with_trailers(&came, &settings);
+        assert_eq!(head.headers(), plain.headers());
+        assert_eq!(head.trailers(), Some(&headers(&["X-Sum: 1", "X-Sum: 2"])));
+        let encoded = head.encode();
+        assert_eq!(StoredHead::decode(&encoded), Ok(head.clone()));
+        for length in 0..encoded.len() {
+            assert_eq!(Meta::decode(&encoded.slice(..length)), Err(Damaged), "{length}");
+        }
+        let names: Vec<&[u8]> = fields(&encoded).map(|(name, _)| name).collect();
+        assert_eq!(names, [&b"cache-control"[..], b"x-a", b"date"]);
+        let none = plain.clone().with_trailers(&headers(&["Transfer-Encoding: x"]), &settings);
+        assert_eq!((none.trailers(), none.encode()), (None, plain.encode()));
     }
 
     #[test]
