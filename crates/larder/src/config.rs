@@ -157,6 +157,16 @@ pub struct Client {
     pub rate_min: u64,
 }
 
+/// Who looks names up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resolver {
+    /// The system, by all that its `nsswitch.conf` names. It tells no lifetimes.
+    #[default]
+    System,
+    /// Name servers, asked by DNS.
+    Dns,
+}
+
 /// The keys of `[upstream]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -170,6 +180,10 @@ pub struct Upstream {
     pub idle_total: usize,
     pub idle_timeout: Duration,
     pub dns_ttl: Duration,
+    pub dns_ttl_min: Duration,
+    pub dns_ttl_max: Duration,
+    pub resolver: Resolver,
+    pub dns_servers: Option<Vec<SocketAddr>>,
     pub manner: Manner,
 }
 

@@ -13,13 +13,13 @@ use proxy::keyring::{Keyring, TlsOptions};
 use proxy::options::{
     ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, UpstreamLimits,
 };
-use proxy::resolve::SystemLookup;
+use proxy::resolve::{DnsLookup, Lookup, SystemLookup};
 use proxy::rules::Rules;
 use semantics::forwarded::Field;
 use semantics::{Lifetimes, Seconds, Settings, TagFields};
 
 use crate::config::clients;
-use crate::config::{Action, Config, DEFAULT_SITE, HostHeader, Rule};
+use crate::config::{Action, Config, DEFAULT_SITE, HostHeader, Resolver, Rule};
 use crate::sizing;
 use crate::upstreams::{Manner, group};
 
@@ -45,7 +45,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         client: client(config, around.descriptors),
         http2: http2(config),
         keyring: keyring(config)?.map(Arc::new),
-        upstream: upstream(config),
+        upstream: upstream(config)?,
         fill: fill(config),
         semantics,
         forwarded: forwarded(config)?,
@@ -230,10 +230,17 @@ pub fn keyring_warnings(keyring: &Keyring) -> Vec<String> {
     keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()
 }
 
-fn upstream(config: &Config) -> UpstreamLimits {
+fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
     let upstream = &config.upstream;
     let general = Manner::default().over(&upstream.manner);
-    UpstreamLimits {
+    let lookup: Arc<dyn Lookup> = match upstream.resolver {
+        Resolver::System => Arc::new(SystemLookup),
+        Resolver::Dns => {
+            let servers = upstream.dns_servers.as_deref().unwrap_or_default();
+            Arc::new(DnsLookup::new(servers).map_err(|why| format!("upstream.resolver: {why}"))?)
+        }
+    };
+    Ok(UpstreamLimits {
         connect_timeout: upstream.connect_timeout,
         stagger: upstream.stagger,
         head_timeout: upstream.head_timeout,
@@ -243,10 +250,12 @@ fn upstream(config: &Config) -> UpstreamLimits {
         idle_total: upstream.idle_total,
         idle_timeout: upstream.idle_timeout,
         dns_ttl: upstream.dns_ttl,
-        lookup: Arc::new(SystemLookup),
+        dns_ttl_min: upstream.dns_ttl_min,
+        dns_ttl_max: upstream.dns_ttl_max,
+        lookup,
         tls: general.tls(),
         http2: general.http2(),
-    }
+    })
 }
 
 fn fill(config: &Config) -> FillOptions {

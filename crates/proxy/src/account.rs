@@ -153,6 +153,14 @@ impl Account {
         }
     }
 
+    /// The answer is the last one of its connection (of HTTP/1: in HTTP/2 each request has bounds
+    /// of its own).
+    pub fn is_last(&self) {
+        if !self.conn.is_multiplexed() {
+            self.conn.end_after_answer();
+        }
+    }
+
     /// Our name in `Cache-Status`.
     pub fn pseudonym(&self) -> &str {
         self.worker.shared.pseudonym.as_str()

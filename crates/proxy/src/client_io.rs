@@ -14,7 +14,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::account::Observer;
-use crate::framing_watch::FramingWatch;
+use crate::framing_watch::{FramingWatch, Trust};
 use crate::metrics::Event;
 use crate::stream::Stream;
 
@@ -67,6 +67,9 @@ pub(crate) struct ConnState {
     task: RefCell<Option<Waker>>,
     interim: RefCell<VecDeque<Bytes>>,
     framing: RefCell<FramingWatch>,
+    /// Requests of this connection so far.
+    requests: Cell<u64>,
+    last_answer: Cell<bool>,
 }
 
 impl ConnState {
@@ -208,9 +211,25 @@ impl ConnState {
         self.interim.borrow_mut().push_back(head);
     }
 
-    /// Whether what came since the last request said twice how long a body is.
-    pub fn take_double_framing(&self) -> bool {
-        self.framing.borrow_mut().take()
+    /// The number of a request whose head hyper has just read.
+    pub fn next_request(&self) -> u64 {
+        self.requests.set(self.requests.get() + 1);
+        self.requests.get()
+    }
+
+    /// What may become of the request with this number, as far as its bytes have come.
+    pub fn trust(&self, number: u64) -> Trust {
+        self.framing.borrow().trust(number)
+    }
+
+    /// No further request is taken from this connection.
+    pub fn end_after_answer(&self) {
+        self.last_answer.set(true);
+    }
+
+    /// Whether the answer that is given is the last one.
+    pub fn is_last_answer(&self) -> bool {
+        self.last_answer.get()
     }
 
     /// True when no 1xx head waits.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
-use http::{Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,7 +27,9 @@ use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use crate::account::{Account, Observer};
+use crate::body::AnswerBody;
 use crate::client_io::{ClientIo, ConnState, Cut};
+use crate::framing_watch::Trust;
 use crate::metrics::Event;
 use crate::options::ClientLimits;
 use crate::serve;
@@ -120,20 +122,26 @@ async fn unless_cut<T>(state: &ConnState, work: impl Future<Output = T>) -> Opti
     .await
 }
 
+/// The answer to a request in HTTP/1, which says whether it is the last one.
+async fn answer(connection: &Rc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+    let state = &connection.state;
+    let number = state.next_request();
+    let is_connect = request.method() == Method::CONNECT;
+    let mut answer = serve::answer(connection, request, state.trust(number)).await;
+    state.request_is_read();
+    // What came behind a CONNECT was meant for a tunnel, and is none of our requests.
+    let refused_tunnel = is_connect && connection.tunnel.borrow().is_none();
+    if refused_tunnel || state.is_last_answer() || state.trust(number) != Trust::Good {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
 async fn http1(connection: &Rc<Connection>, stream: Stream) {
     let Connection { worker, state, client, .. } = &**connection;
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
-        async move {
-            let distrusted = connection.state.take_double_framing();
-            let mut answer = serve::answer(&connection, request).await;
-            connection.state.request_is_read();
-            if distrusted {
-                let close = HeaderValue::from_static("close");
-                answer.headers_mut().insert(header::CONNECTION, close);
-            }
-            Ok::<_, Infallible>(answer)
-        }
+        async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
     let mut http = worker.context().http1.serve_connection(io, service);
@@ -194,7 +202,7 @@ async fn http2(connection: &Rc<Connection>, stream: Stream) {
     let Connection { worker, state, .. } = &**connection;
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
-        async move { Ok::<_, Infallible>(serve::answer(&connection, request).await) }
+        async move { Ok::<_, Infallible>(serve::answer(&connection, request, Trust::Good).await) }
     });
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
     let mut http = pin!(worker.context().http2.serve_connection(io, service));

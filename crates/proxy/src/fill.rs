@@ -102,6 +102,10 @@ impl Failed {
                 Failed { status, reason: Error::Connect, text: denial.text, denied }
             }
             Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
+            // A fetch for several has no body.
+            Failure::Request(text) => {
+                Failed { status, reason: Error::Internal, text, denied: None }
+            }
         }
     }
 }

@@ -138,8 +138,8 @@ mod tests {
             let ledger = Ledger::new(front, metrics.clone(), Some(log.clone()));
             assert!(ledger.wants_texts());
             let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
-            let url = "http://a.example/x?y".to_owned();
-            let texts = Texts { url, content_type, ..Texts::default() };
+            let texts =
+                Texts { url: "http://a.example/x?y".into(), content_type, ..Texts::default() };
             let mut done = Finished {
                 client,
                 method: &Method::GET,
@@ -155,8 +155,7 @@ mod tests {
                 texts: Some(&texts),
             };
             ledger.finished(&done);
-            done.outcome = Outcome::Error(Error::Upstream);
-            done.complete = false;
+            (done.outcome, done.complete) = (Outcome::Error(Error::Upstream), false);
             ledger.finished(&done);
             done.outcome = Outcome::Denied(Denied::OwnAddress);
             done.status = StatusCode::FORBIDDEN;

@@ -223,6 +223,11 @@ pub struct UpstreamLimits {
     /// Time the addresses of a name are remembered where their own lifetime is not known. Default
     /// 30 s.
     pub dns_ttl: Duration,
+    /// The least and the longest time for which lifetimes of their own are believed. Default 1 s
+    /// and 1 h.
+    pub dns_ttl_min: Duration,
+    /// See `dns_ttl_min`.
+    pub dns_ttl_max: Duration,
     /// Where names are looked up. Default: the system's resolver.
     pub lookup: Arc<dyn Lookup>,
     /// How servers that a forward proxy's clients name by `https` URLs prove who they are. Default:
@@ -244,6 +249,8 @@ impl Default for UpstreamLimits {
             idle_total: 512,
             idle_timeout: Duration::from_secs(30),
             dns_ttl: Duration::from_secs(30),
+            dns_ttl_min: Duration::from_secs(1),
+            dns_ttl_max: Duration::from_secs(3600),
             lookup: Arc::new(SystemLookup),
             tls: Tls::new(TlsOptions::default(), Http2::default()),
             http2: Http2::default(),

@@ -36,12 +36,18 @@ pub(crate) struct ClientBody {
 pub(crate) struct Progress {
     frames: Cell<u64>,
     ended: Cell<bool>,
+    broken: Cell<bool>,
 }
 
 impl Progress {
     /// Frames passed on so far.
     pub fn frames(&self) -> u64 {
         self.frames.get()
+    }
+
+    /// True when the body broke off, or turned out not to be framed as it should.
+    pub fn broken(&self) -> bool {
+        self.broken.get()
     }
 
     /// True when all of the body was passed on.
@@ -88,6 +94,7 @@ impl Body for OutBody {
         let frame = ready!(Pin::new(&mut body.incoming).poll_frame(cx));
         let progress = &body.progress;
         progress.frames.set(progress.frames.get() + 1);
+        progress.broken.set(matches!(frame, Some(Err(_))));
         if frame.is_none() || body.incoming.is_end_stream() {
             progress.ended.set(true);
         }

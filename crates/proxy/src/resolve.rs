@@ -3,7 +3,8 @@
 //!
 //! A name that is in use is looked up again when its time is over, in the background: connections
 //! that are kept open go on meanwhile, and those that lead to an address which the name has no
-//! longer are not used again.
+//! longer are not used again. When it cannot be looked up, what was known of it is used for a while
+//! (RFC 8767); that a name does not exist any more is an answer, and ends that.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,20 +13,26 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use crate::options::UpstreamLimits;
 use crate::upstream::{At, Origin};
+
+mod dns;
+
+pub use dns::DnsLookup;
 
 /// Names remembered at most; past that the cache is emptied.
 const NAMES_MAX: usize = 4096;
-/// What an answer says of its own lifetime is believed within these bounds: a name is not asked for
-/// with every request, nor forgotten to be asked for.
-const TTL_MIN: Duration = Duration::from_secs(1);
-const TTL_MAX: Duration = Duration::from_secs(3600);
+/// How long what was known of a name is used beyond its time, while it cannot be looked up.
+const STALE_MAX: Duration = Duration::from_secs(3600);
+/// How long a lookup is waited for where there is something to go on with (RFC 8767, 5).
+const STALE_WAIT: Duration = Duration::from_millis(1800);
+/// A lookup that failed is repeated after this time.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// What a name led to.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +48,8 @@ pub type Looking<'a> = Pin<Box<dyn Future<Output = io::Result<Found>> + 'a>>;
 
 /// Where names are looked up. One for all workers.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// The addresses of a name that is no address itself.
+    /// The addresses of a name that is no address itself. That there is no such name is
+    /// [`io::ErrorKind::NotFound`], where that can be told.
     fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a>;
 }
 
@@ -59,65 +67,79 @@ impl Lookup for SystemLookup {
 }
 
 /// The resolver of one worker.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Resolver(Rc<Inner>);
 
+#[derive(Default)]
 struct Inner {
-    lookup: Arc<dyn Lookup>,
     known: RefCell<HashMap<Box<str>, Known>>,
 }
 
 struct Known {
     addresses: Rc<[IpAddr]>,
+    /// When its time is over.
     until: Instant,
+    /// When it is looked up again.
+    ask_at: Instant,
     /// It is being looked up again.
     renewing: bool,
 }
 
 impl Resolver {
-    pub fn new(lookup: Arc<dyn Lookup>) -> Resolver {
-        Resolver(Rc::new(Inner { lookup, known: RefCell::default() }))
-    }
-
     /// The addresses of `host` (a name, or an IP literal without brackets), in the order in which
-    /// to try them: families alternate (RFC 8305 section 4). Never empty. `ttl`: how long they
-    /// hold where nothing else is known.
-    pub async fn resolve(&self, host: &str, ttl: Duration) -> io::Result<Rc<[IpAddr]>> {
+    /// to try them: families alternate (RFC 8305 section 4). Never empty.
+    pub async fn resolve(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
         if let Ok(literal) = host.parse::<IpAddr>() {
             return Ok(Rc::from([literal]));
         }
-        if let Some(known) = self.0.known.borrow().get(host)
-            && known.until > Instant::now()
-        {
-            return Ok(known.addresses.clone());
+        let now = Instant::now();
+        let stale = match self.0.known.borrow().get(host) {
+            Some(known) if known.ask_at > now => return Ok(known.addresses.clone()),
+            Some(known) if known.until + STALE_MAX > now => Some(known.addresses.clone()),
+            _ => None,
+        };
+        let Some(stale) = stale else { return self.ask(host, limits).await };
+        let why = match timeout(STALE_WAIT, self.ask(host, limits)).await {
+            Ok(Ok(addresses)) => return Ok(addresses),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        log::warn!("the name {host} cannot be resolved, its last addresses are used: {why}");
+        self.failed(host);
+        Ok(stale)
+    }
+
+    /// What is known of a name stays in use; it is looked up again a little later.
+    fn failed(&self, host: &str) {
+        if let Some(known) = self.0.known.borrow_mut().get_mut(host) {
+            known.renewing = false;
+            known.ask_at = Instant::now() + RETRY;
         }
-        self.ask(host, ttl).await
     }
 
     /// The addresses of an origin's name as far as they are known: what a connection to it must
     /// lead to. Looks the name up again behind it when its time is over.
-    pub fn current(&self, origin: &Origin, ttl: Duration) -> Option<Rc<[IpAddr]>> {
+    pub fn current(&self, origin: &Origin, limits: &UpstreamLimits) -> Option<Rc<[IpAddr]>> {
         let At::Tcp(host, _) = &origin.at else { return None };
         let mut all = self.0.known.borrow_mut();
         let known = all.get_mut(host.as_str())?;
-        if known.until <= Instant::now() && !known.renewing {
+        if known.ask_at <= Instant::now() && !known.renewing {
             known.renewing = true;
-            let (resolver, host) = (self.clone(), host.clone());
+            let (resolver, host, limits) = (self.clone(), host.clone(), limits.clone());
             spawn_local(async move {
-                if let Err(error) = resolver.ask(&host, ttl).await {
+                if let Err(error) = resolver.ask(&host, &limits).await {
                     log::debug!("the name {host} could not be resolved again: {error}");
-                    if let Some(known) = resolver.0.known.borrow_mut().get_mut(host.as_str()) {
-                        // What is connected stays so; the next request asks again.
-                        known.renewing = false;
-                    }
+                    // What is connected stays so.
+                    resolver.failed(&host);
                 }
             });
         }
         Some(known.addresses.clone())
     }
 
-    async fn ask(&self, host: &str, ttl: Duration) -> io::Result<Rc<[IpAddr]>> {
-        let found = self.0.lookup.lookup(host).await?;
+    async fn ask(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
+        let found = limits.lookup.lookup(host).await?;
         let addresses: Rc<[IpAddr]> = alternate(found.addresses.into_iter()).into();
         if addresses.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
@@ -126,9 +148,10 @@ impl Resolver {
         if known.len() >= NAMES_MAX && !known.contains_key(host) {
             known.clear();
         }
-        let holds = found.ttl.map_or(ttl, |ttl| ttl.clamp(TTL_MIN, TTL_MAX));
+        let (least, most) = (limits.dns_ttl_min, limits.dns_ttl_max);
+        let holds = found.ttl.map_or(limits.dns_ttl, |ttl| ttl.min(most).max(least));
         let until = Instant::now() + holds;
-        let fresh = Known { addresses: addresses.clone(), until, renewing: false };
+        let fresh = Known { addresses: addresses.clone(), until, ask_at: until, renewing: false };
         known.insert(host.into(), fresh);
         Ok(addresses)
     }
@@ -160,6 +183,7 @@ fn alternate(found: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
     use tokio::task::LocalSet;
@@ -195,21 +219,28 @@ mod tests {
         }
     }
 
+    fn limits(lookup: Arc<dyn Lookup>) -> UpstreamLimits {
+        let day = Duration::from_secs(86_400);
+        UpstreamLimits { dns_ttl: day, dns_ttl_max: day, lookup, ..UpstreamLimits::default() }
+    }
+
+    fn last(addresses: &[IpAddr]) -> u8 {
+        match addresses {
+            [IpAddr::V4(only)] => only.octets()[3],
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_name_is_asked_for_again_when_its_time_is_over() {
-        let day = Duration::from_secs(86_400);
         LocalSet::new()
             .run_until(async {
                 let lookup = Arc::new(Counting::default());
-                let resolver = Resolver::new(lookup.clone());
-                let last = |addresses: &[IpAddr]| match addresses {
-                    [IpAddr::V4(only)] => only.octets()[3],
-                    other => panic!("{other:?}"),
-                };
+                let (resolver, limits) = (Resolver::default(), limits(lookup.clone()));
                 let origin = Origin::plain("a.example", 80);
-                let current = || resolver.current(&origin, day).map(|found| last(&found));
+                let current = || resolver.current(&origin, &limits).map(|found| last(&found));
                 assert_eq!(current(), None);
-                assert_eq!(last(&resolver.resolve("a.example", day).await.unwrap()), 1);
+                assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 1);
                 advance(Duration::from_secs(9)).await;
                 // The answer's own lifetime counts, not ours.
                 assert_eq!((current(), lookup.0.load(Relaxed)), (Some(1), 1));
@@ -221,13 +252,81 @@ mod tests {
                 advance(Duration::from_secs(11)).await;
                 current();
                 tokio::task::yield_now().await;
-                assert_eq!(current(), Some(2));
+                assert_eq!((current(), lookup.0.load(Relaxed)), (Some(2), 3));
+                advance(RETRY).await;
+                current();
                 tokio::task::yield_now().await;
                 assert_eq!((current(), lookup.0.load(Relaxed)), (Some(4), 4));
                 // A new connection waits for the answer instead.
                 advance(Duration::from_secs(11)).await;
-                assert_eq!(last(&resolver.resolve("a.example", day).await.unwrap()), 5);
+                assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 5);
             })
             .await;
+    }
+
+    /// Answers once, with what it is told of the lifetime; then as told.
+    #[derive(Debug)]
+    struct Then {
+        ttl: Duration,
+        asked: AtomicU8,
+        then: Option<io::ErrorKind>,
+    }
+
+    impl Lookup for Then {
+        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+            let first = self.asked.fetch_add(1, Relaxed) == 0;
+            Box::pin(async move {
+                let addresses = vec![IpAddr::from([192, 0, 2, 1])];
+                match self.then {
+                    _ if first => Ok(Found { addresses, ttl: Some(self.ttl) }),
+                    Some(kind) => Err(kind.into()),
+                    None => std::future::pending().await,
+                }
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_that_are_over_serve_while_nobody_knows_others() {
+        let silent = [None, Some(io::ErrorKind::TimedOut), Some(io::ErrorKind::NotFound)];
+        for then in silent {
+            let ttl = Duration::from_secs(10);
+            let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then });
+            let (resolver, limits) = (Resolver::default(), limits(lookup.clone()));
+            let resolve = || resolver.resolve("a.example", &limits);
+            assert_eq!(last(&resolve().await.unwrap()), 1);
+            advance(Duration::from_secs(11)).await;
+            if then == Some(io::ErrorKind::NotFound) {
+                assert_eq!(resolve().await.unwrap_err().kind(), io::ErrorKind::NotFound);
+                continue;
+            }
+            assert_eq!(last(&resolve().await.unwrap()), 1);
+            // Not everybody waits for it again.
+            assert_eq!(last(&resolve().await.unwrap()), 1);
+            assert_eq!(lookup.asked.load(Relaxed), 2);
+            advance(STALE_MAX).await;
+            let late = timeout(Duration::from_secs(60), resolve()).await;
+            assert!(!matches!(late, Ok(Ok(_))), "{late:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lifetimes_are_believed_within_bounds() {
+        for (said, held) in [(0, 5), (30, 30), (86_400, 60)] {
+            let ttl = Duration::from_secs(said);
+            let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then: None });
+            let limits = UpstreamLimits {
+                dns_ttl_min: Duration::from_secs(5),
+                dns_ttl_max: Duration::from_secs(60),
+                lookup: lookup.clone(),
+                ..UpstreamLimits::default()
+            };
+            let resolver = Resolver::default();
+            for (later, asked) in [(0, 1), (held - 1, 1), (2, 2)] {
+                advance(Duration::from_secs(later)).await;
+                resolver.resolve("a.example", &limits).await.unwrap();
+                assert_eq!(lookup.asked.load(Relaxed), asked, "{said} s");
+            }
+        }
     }
 }

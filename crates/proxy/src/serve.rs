@@ -24,6 +24,7 @@ use crate::connection::{self, Connection, Tunnel};
 use crate::filler::now;
 use crate::forward;
 use crate::framing;
+use crate::framing_watch::Trust;
 use crate::http2;
 use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
@@ -35,13 +36,15 @@ use crate::upstream::{Failure, Origin, Trail};
 use crate::visit::{self, Visit};
 use crate::worker::Context;
 
-/// Answers one request. Never fails: what goes wrong is an answer too.
+/// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
+/// permits.
 pub(crate) async fn answer(
     connection: &Rc<Connection>,
     request: Request<Incoming>,
+    trust: Trust,
 ) -> Response<AnswerBody> {
     let context = connection.worker.context();
-    let mut response = decide(connection, &context, request).await;
+    let mut response = decide(connection, &context, request, trust).await;
     purger::hide_tags(&context.options, &mut response);
     response
 }
@@ -50,6 +53,7 @@ async fn decide(
     connection: &Rc<Connection>,
     context: &Rc<Context>,
     request: Request<Incoming>,
+    trust: Trust,
 ) -> Response<AnswerBody> {
     let worker = &connection.worker;
     let (mut parts, body) = request.into_parts();
@@ -64,6 +68,11 @@ async fn decide(
         &context.options.forwarded,
     );
     let account = Account::open(connection, &parts, scheme);
+    if trust == Trust::None {
+        let text = "The chunks of a body on this connection are not framed as RFC 9112 has it.";
+        let status = StatusCode::BAD_REQUEST;
+        return refuse(account, &Refused { status, why: Invalid::Body, text });
+    }
     if worker.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
         let outcome = Outcome::Error(Error::Loop);
@@ -244,6 +253,10 @@ async fn write_through(
 }
 
 fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {
+    if refused.why == Invalid::Body {
+        // Where it ends is what two parsers might not agree on.
+        account.is_last();
+    }
     let outcome = Outcome::Invalid(refused.why);
     answer::plain(account, refused.status, outcome, format!("{}\n", refused.text))
 }
@@ -257,6 +270,10 @@ pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody>
         }
         Failure::Failed(reason, text) => {
             answer::plain(account, status, Outcome::Error(reason), format!("{text}\n"))
+        }
+        Failure::Request(text) => {
+            let outcome = Outcome::Invalid(Invalid::Body);
+            answer::plain(account, status, outcome, format!("{text}\n"))
         }
     }
 }

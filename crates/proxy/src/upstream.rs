@@ -166,7 +166,7 @@ impl Upstream {
     pub fn new(limits: &UpstreamLimits, observer: Arc<dyn Observer>) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
-        let resolver = Resolver::new(limits.lookup.clone());
+        let resolver = Resolver::default();
         Upstream { pool: Pool::default(), resolver, builder, observer }
     }
 
@@ -228,6 +228,11 @@ impl Upstream {
                 Ok(response) => return Ok(response),
                 Err(broke) => broke,
             };
+            if outgoing.progress.as_deref().is_some_and(Progress::broken) {
+                let text = "The request's body broke off or is not framed as HTTP has it.";
+                let failure = Failure::Request(text.to_owned());
+                return Err(Unanswered { failure, untouched: false, counts: false });
+            }
             let unsent = broke.unsent.is_some();
             outgoing.request = broke.unsent;
             let again = attempt < ATTEMPTS
@@ -275,7 +280,7 @@ impl Upstream {
         may_pool: bool,
         serving: Option<&Serving>,
     ) -> Result<(Connection, bool), Failure> {
-        let current = may_pool.then(|| self.resolver.current(origin, limits.dns_ttl)).flatten();
+        let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
         let take = || {
             let taken = self.pool.take(origin, limits, check, current.as_deref())?;
             self.observer.count(Event::UpstreamReused, 1);

@@ -2,9 +2,12 @@
 //! otherwise for its own.
 
 use super::{BALANCE, HTTP2, K, M, Setting, SiteField, TIMEOUT, hours, ms};
-use crate::field::Take;
+use crate::config::Resolver;
+use crate::field::{Take, misdeclared};
 use crate::upstreams::NEXT;
-use crate::value::Kind;
+use crate::value::{Kind, Value};
+
+choice!(RESOLVER for Resolver { "system" => Resolver::System, "dns" => Resolver::Dns });
 
 /// The connections to origin servers, of one pool for all sites.
 pub(super) const POOL: &[Setting] = &[
@@ -77,7 +80,42 @@ pub(super) const POOL: &[Setting] = &[
         Kind::Time(ms(0), hours(24)),
         &["30s"],
         |c, v| c.upstream.dns_ttl = Take::take(v),
-        "How long the addresses of a name are remembered.",
+        "How long the addresses of a name are remembered where no lifetime of theirs is known.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.resolver",
+        RESOLVER,
+        &["system"],
+        |c, v| c.upstream.resolver = Take::take(v),
+        "Who looks names up: the system, by all that `nsswitch.conf` names, which tells no \
+         lifetimes (\"system\"), or name servers, after the hosts file (\"dns\").",
+    )
+    .live(),
+    Setting::new(
+        "upstream.dns-servers",
+        Kind::List(&Kind::Addr),
+        &["system"],
+        |c, v| c.upstream.dns_servers = Take::take(v),
+        "Name servers for `resolver = \"dns\"`; \"system\": those of /etc/resolv.conf, with its \
+         search domains, as they are at the start and at each reload.",
+    )
+    .word("system")
+    .live(),
+    Setting::new(
+        "upstream.dns-ttl-min",
+        Kind::Time(ms(0), hours(24)),
+        &["1s"],
+        |c, v| c.upstream.dns_ttl_min = Take::take(v),
+        "Least time for which an answer of name servers is used, whatever its lifetime.",
+    )
+    .live(),
+    Setting::new(
+        "upstream.dns-ttl-max",
+        Kind::Time(ms(0), hours(24)),
+        &["1h"],
+        |c, v| c.upstream.dns_ttl_max = Take::take(v),
+        "Longest time for which it is used.",
     )
     .live(),
 ];

@@ -141,9 +141,13 @@ impl Upstream {
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<Vec<SocketAddr>, Failure> {
-        let addresses = self.resolver.resolve(host, limits.dns_ttl).await.map_err(|e| {
+        let addresses = self.resolver.resolve(host, limits).await.map_err(|e| {
             let text = format!("The name {host} could not be resolved: {e}.");
-            Failure::Failed(Reason::Dns, text)
+            let reason = match e.kind() {
+                io::ErrorKind::TimedOut => Reason::DnsTimeout,
+                _ => Reason::Dns,
+            };
+            Failure::Failed(reason, text)
         })?;
         let mut denied = None;
         let mut permitted = Vec::with_capacity(addresses.len());

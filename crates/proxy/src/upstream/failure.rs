@@ -12,6 +12,9 @@ pub(crate) enum Failure {
     Denied(Denial),
     /// One of ours: the reason, and a sentence with the particulars.
     Failed(Reason, String),
+    /// The request's own body broke off, or is not valid: a sentence. It is nobody's fault but the
+    /// client's.
+    Request(String),
 }
 
 impl Failure {
@@ -19,6 +22,7 @@ impl Failure {
     pub fn status(&self) -> StatusCode {
         match self {
             Failure::Denied(_) => StatusCode::FORBIDDEN,
+            Failure::Request(_) => StatusCode::BAD_REQUEST,
             Failure::Failed(
                 Reason::ConnectTimeout | Reason::UpstreamTimeout | Reason::DnsTimeout,
                 _,

@@ -1,8 +1,8 @@
 //! Requests that wait for a server while all have as many as they may.
 //!
 //! It promises: who comes first is served first; no more wait than the site's `queue` has places
-//! for, and nobody for longer than `queue_timeout`; a client that leaves gives its place up at once;
-//! a place that becomes free wakes somebody who waits for it, on whatever worker.
+//! for, and nobody for longer than `queue_timeout`; a client that leaves gives its place up at
+//! once; a place that becomes free wakes somebody who waits for it, on whatever worker.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -111,7 +111,8 @@ impl Group {
         let queue = self.queue();
         loop {
             let mut freed = pin!(queue.freed.notified());
-            // In line from here on: what becomes free while the servers are looked at is not missed.
+            // In line from here on: what becomes free while the servers are looked at is not
+            // missed.
             freed.as_mut().enable();
             if !behind_others {
                 match self.choose(0, hash) {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::origin::{At, Origin};
 
-/// Steps that are kept: the errand of a large object that is fetched in parts is run again and again.
+/// Steps that are kept: the errand of a large object that is fetched in parts is run again and
+/// again.
 const STEPS_MAX: usize = 16;
 
 /// The servers that one errand went to. It fills while the errand runs, and is read when all is

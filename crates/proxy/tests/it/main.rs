@@ -13,6 +13,7 @@ mod forwarding;
 mod http2;
 mod http2_origin;
 mod mutations;
+mod names;
 mod origin;
 mod refusals;
 mod rig;

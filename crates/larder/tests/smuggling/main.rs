@@ -1,0 +1,120 @@
+//! Smuggling and splitting: messages that two parsers may read differently, byte for byte through
+//! the real program, from clients ([`requests`]) and from origin servers ([`answers`]).
+//!
+//! The origin server reads strictly ([`strict`]) what no two parsers disagree on: of each request
+//! it must see exactly that one, or nothing. `docs/smuggling.md` is written from the same tables,
+//! with what other proxies make of the same bytes:
+//!
+//! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test smuggling peers -- --nocapture` (or
+//! `varnish`, `squid`, `trafficserver`) prints where another proxy does otherwise; with `all` and
+//! `LARDER_BLESS=1` the page is written anew. `LARDER_CASE=words` plays only the cases whose group
+//! and name have these words.
+
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod client;
+#[allow(dead_code)]
+#[path = "../e2e/message.rs"]
+mod message;
+mod origin;
+mod page;
+mod peers;
+mod play;
+#[path = "../http/program.rs"]
+mod program;
+mod requests;
+mod strict;
+
+use std::time::Duration;
+
+use origin::Origin;
+use play::{Player, Verdict};
+use tempfile::TempDir;
+
+/// How long our own answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One worker: what one request leaves behind, the next one meets.
+const CONFIGURATION: &str = "workers = 1\n";
+
+fn larder(origin: &Origin) -> (program::Larder, TempDir) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("larder.toml");
+    std::fs::write(&path, CONFIGURATION).unwrap();
+    (program::Larder::start(Some(origin), Some(&path)), directory)
+}
+
+/// Whether a case is to be played.
+fn wanted(group: &str, name: &str) -> bool {
+    let words = std::env::var("LARDER_CASE").unwrap_or_default();
+    format!("{group}: {name}").contains(&words)
+}
+
+/// What is amiss somewhere else is believed when it happens twice: a busy machine makes haste, too.
+fn settled(tries: u32, mut play: impl FnMut() -> Verdict) -> Verdict {
+    let mut verdict = play();
+    for _ in 1..tries {
+        if verdict.complaint.is_none() {
+            break;
+        }
+        let again = play();
+        let same = again.words == verdict.words;
+        verdict = again;
+        if same {
+            break;
+        }
+    }
+    verdict
+}
+
+/// Plays all cases. `tries`: how often one at most, until what is amiss comes twice in a row.
+fn play_all(player: &mut Player<'_>, tries: u32) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for group in requests::GROUPS {
+        for case in group.cases.iter().filter(|case| wanted(group.title, case.0)) {
+            verdicts.push(settled(tries, || player.request(group, case)));
+        }
+    }
+    for group in answers::GROUPS {
+        for case in group.cases.iter().filter(|case| wanted(group.title, case.0)) {
+            verdicts.push(settled(tries, || player.answer(group, case)));
+        }
+    }
+    verdicts
+}
+
+#[test]
+fn every_message_means_one_thing() {
+    let origin = Origin::start();
+    let (larder, _directory) = larder(&origin);
+    let mut player = Player::new(larder.address(), &origin, PATIENCE);
+    // Of us once is enough.
+    let verdicts = play_all(&mut player, 1);
+    let mut late = Vec::new();
+    for group in requests::GROUPS {
+        for case in group.cases.iter().filter(|case| wanted(group.title, case.0)) {
+            late.extend(player.late_body(group, case));
+        }
+    }
+    let at_once = verdicts.iter().filter_map(|verdict| verdict.complaint.as_deref());
+    let wrong: Vec<_> = at_once.chain(late.iter().map(String::as_str)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases:\n\n{}",
+        wrong.len(),
+        verdicts.len(),
+        wrong.join("\n\n")
+    );
+}
+
+#[test]
+fn no_two_cases_have_the_same_name() {
+    let requests = requests::GROUPS.iter().flat_map(|g| g.cases.iter().map(|c| (0, g.title, c.0)));
+    let answers = answers::GROUPS.iter().flat_map(|g| g.cases.iter().map(|c| (1, g.title, c.0)));
+    let mut names: Vec<_> = requests.chain(answers).collect();
+    names.sort_unstable();
+    for pair in names.windows(2) {
+        assert_ne!(pair[0], pair[1]);
+    }
+}

@@ -1,0 +1,137 @@
+//! An origin server that records what reaches it, byte for byte, and reads it strictly. What it
+//! answers can be given, byte for byte, too.
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::strict::{self, Read, Request};
+
+/// What reached it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Request(Request),
+    /// Bytes that are no request, and what was wrong with them.
+    Malformed(String),
+}
+
+/// How it answers a path.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Pieces that are sent one after another, with a pause between them.
+    pub pieces: Vec<Vec<u8>>,
+    /// It closes the connection behind them.
+    pub close: bool,
+}
+
+#[derive(Default)]
+struct Record {
+    seen: Vec<Seen>,
+    plans: HashMap<String, Plan>,
+    /// Answers that were given, whole.
+    answered: usize,
+}
+
+/// The running server. It ends with the process.
+pub struct Origin {
+    address: SocketAddr,
+    record: Arc<Mutex<Record>>,
+}
+
+/// Between the pieces of an answer.
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// The answer to what is not planned.
+const USUAL: &[u8] =
+    b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\nusual";
+
+impl Origin {
+    /// Starts on a free port of the loopback interface.
+    pub fn start() -> Origin {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+        let address = listener.local_addr().expect("a bound address");
+        let record = Arc::<Mutex<Record>>::default();
+        let theirs = record.clone();
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let (Ok(connection), record) = (connection, theirs.clone()) else { continue };
+                thread::spawn(move || serve(connection, &record));
+            }
+        });
+        Origin { address, record }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers a path so from now on.
+    pub fn plan(&self, path: &str, plan: Plan) {
+        self.record.lock().expect("whole").plans.insert(path.to_owned(), plan);
+    }
+
+    /// How many answers were given, all their pieces.
+    pub fn answered(&self) -> usize {
+        self.record.lock().expect("whole").answered
+    }
+
+    /// What has come since this was last asked.
+    pub fn take_seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.record.lock().expect("whole").seen)
+    }
+}
+
+fn serve(mut connection: TcpStream, record: &Mutex<Record>) {
+    let _ = connection.set_nodelay(true);
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 16 << 10]);
+    let note = |seen| record.lock().expect("whole").seen.push(seen);
+    loop {
+        match strict::read(&bytes) {
+            Read::Whole(request, length) => {
+                bytes.drain(..length);
+                let path = request.target.split('?').next().unwrap_or_default().to_owned();
+                note(Seen::Request(request));
+                let plan = record.lock().expect("whole").plans.get(&path).cloned();
+                let usual = || Plan { pieces: vec![USUAL.to_vec()], close: false };
+                let stays = answer(&mut connection, &plan.unwrap_or_else(usual));
+                record.lock().expect("whole").answered += 1;
+                if !stays {
+                    return;
+                }
+            }
+            Read::Malformed(why) => {
+                note(Seen::Malformed(why));
+                return;
+            }
+            Read::More => match connection.read(&mut buffer) {
+                Ok(n) if n > 0 => bytes.extend_from_slice(&buffer[..n]),
+                _ => {
+                    if !bytes.is_empty() {
+                        note(Seen::Malformed("a request that does not end".to_owned()));
+                    }
+                    return;
+                }
+            },
+        }
+    }
+}
+
+/// Answers; false when the connection is over.
+fn answer(connection: &mut TcpStream, plan: &Plan) -> bool {
+    for (number, piece) in plan.pieces.iter().enumerate() {
+        if number > 0 {
+            thread::sleep(PAUSE);
+        }
+        if connection.write_all(piece).is_err() {
+            return false;
+        }
+    }
+    if plan.close {
+        let _ = connection.shutdown(Shutdown::Both);
+    }
+    !plan.close
+}
