@@ -2,12 +2,13 @@
 //! answers can be given, byte for byte, too.
 
 use std::collections::HashMap;
-use std::io::{Read as _, Write};
+use std::io::{ErrorKind, Read as _, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::answers::EVIL;
 use crate::strict::{self, Read, Request};
 
 /// What reached it.
@@ -43,6 +44,9 @@ pub struct Origin {
 
 /// Between the pieces of an answer.
 const PAUSE: Duration = Duration::from_millis(30);
+
+/// The time to notice what nobody asked for.
+const NOTICE: Duration = Duration::from_secs(3);
 
 /// The answer to what is not planned.
 const USUAL: &[u8] =
@@ -120,6 +124,18 @@ fn serve(mut connection: TcpStream, record: &Mutex<Record>) {
     }
 }
 
+/// Whether the other side closes the connection now that something came that it did not ask for.
+/// Nothing is asked meanwhile.
+fn is_given_up(connection: &mut TcpStream) -> bool {
+    let _ = connection.set_read_timeout(Some(NOTICE));
+    let given_up = match connection.read(&mut [0]) {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    };
+    let _ = connection.set_read_timeout(None);
+    given_up
+}
+
 /// Answers; false when the connection is over.
 fn answer(connection: &mut TcpStream, plan: &Plan) -> bool {
     for (number, piece) in plan.pieces.iter().enumerate() {
@@ -127,6 +143,9 @@ fn answer(connection: &mut TcpStream, plan: &Plan) -> bool {
             thread::sleep(PAUSE);
         }
         if connection.write_all(piece).is_err() {
+            return false;
+        }
+        if number > 0 && piece == EVIL.as_bytes() && is_given_up(connection) {
             return false;
         }
     }

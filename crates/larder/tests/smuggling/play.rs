@@ -91,12 +91,11 @@ impl<'a> Player<'a> {
         self.origin.plan(&first, Plan { pieces, close });
         let (mut client, before) = (Client::new(self.proxy, self.patience), self.origin.answered());
         let answer = client.ask(method, &first);
-        // What comes late comes while nothing is asked, and has the time to arrive.
+        // What comes late comes while nothing is asked, and there is time to notice it.
         let end = Instant::now() + Duration::from_secs(5);
         while self.origin.answered() == before && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
         }
-        thread::sleep(Duration::from_millis(5));
         let others = [
             client.ask("GET", &second),
             Client::new(self.proxy, self.patience).ask("GET", &second),
