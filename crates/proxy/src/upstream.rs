@@ -261,7 +261,7 @@ impl Upstream {
         check: Check<'_>,
         may_pool: bool,
     ) -> Result<(Connection, bool), Failure> {
-        let current = may_pool.then(|| self.resolver.current(origin, limits.dns_ttl)).flatten();
+        let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
         let pooled = || self.pool.take(origin, limits, check, current.as_deref());
         let Some(taken) = may_pool.then(pooled).flatten() else {
             let text = format!("No connection to {origin} is idle.");
