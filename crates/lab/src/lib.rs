@@ -42,3 +42,4 @@ pub mod report;
 pub mod simulation;
 pub mod space_run;
 pub mod trial;
+pub mod validation;

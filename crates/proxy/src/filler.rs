@@ -133,11 +133,14 @@ impl Filler {
 
     /// Runs the fill to its end, then looks after the neighbours of what was validated.
     pub async fn run(mut self) {
+        if !neighbours::has(&self) {
+            self.fetch().await;
+            return;
+        }
         let near = neighbours::near(&self);
         let came = self.fetch().await;
-        if !near.is_empty() {
-            Box::pin(neighbours::attend(&self, near, came)).await;
-        }
+        // Rarely waited for: it would make the future of every fill larger.
+        Box::pin(neighbours::attend(&self, near, came)).await;
     }
 
     /// Runs the fill to its end: what became of it.

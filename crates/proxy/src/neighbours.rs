@@ -7,8 +7,9 @@
 //! first client to ask would have waited for: it keeps the stored head or brings a new answer, and
 //! whoever asks meanwhile joins it. It promises:
 //!
-//! * only what is stale, stored whole, in memory, of the same site and front, and lies in the same
-//!   cluster or directory is asked about; and only if it would be fresh again;
+//! * only what is stale, stored whole, of the same site and front, and lies in the same cluster or
+//!   directory is asked about; and only if it would be fresh again. It is in memory; where too few
+//!   are, one read brings what lies on the device around the object that was validated;
 //! * a request carries nothing of a client's but its `User-Agent`, and what the stored answer's own
 //!   key says selects it; where that is personal (`Cookie`, `Authorization`) nothing is asked;
 //! * nothing is asked past the budget: so many behind one validation, so many a second and site, one
@@ -32,7 +33,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request};
 use semantics::reuse::{self, Fallback};
 use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, stored_head};
-use store::{Key, Neighbour};
+use store::{Key, Neighbour, Source};
 
 use crate::access::{Query, Verdict};
 use crate::cache::{self, Answer};
@@ -152,13 +153,18 @@ impl Drop for Attended {
     }
 }
 
-/// The stale neighbours of what `filler` is about to validate, the nearest first. None when it does
-/// not validate, or there are to be none.
+/// Whether the neighbours of what `filler` fetches are to be looked after.
+pub(crate) fn has(filler: &Filler) -> bool {
+    most(filler) > 0 && filler.stale.is_some() && filler.purpose != Purpose::Neighbour
+}
+
+fn most(filler: &Filler) -> u8 {
+    filler.errand.settings(&filler.context.options).validate_neighbours
+}
+
+/// The stale neighbours in memory of what `filler` validates, the nearest first.
 pub(crate) fn near(filler: &Filler) -> Vec<Key> {
     let settings = filler.errand.settings(&filler.context.options);
-    if settings.validate_neighbours == 0 || filler.stale.is_none() {
-        return Vec::new();
-    }
     let (now, known) = (now(), &filler.worker.shared.neighbours);
     let is_wanted = |neighbour: &Neighbour| {
         is_worth_it(&neighbour.meta, neighbour.outdated_since, now, settings)
@@ -176,8 +182,9 @@ fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Setting
 }
 
 /// Validates what is still worth it of `near`, one after another, when the origin had a good answer
-/// for what `of` has validated.
-pub(crate) async fn attend(of: &Filler, near: Vec<Key>, came: Event) {
+/// for what `of` has validated. Where too few were in memory, and `of` had to be read from the
+/// device, what lies around it there is read first.
+pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
     if came == Event::FillAborted {
         return;
     }
@@ -185,7 +192,12 @@ pub(crate) async fn attend(of: &Filler, near: Vec<Key>, came: Event) {
     let site = of.primary.locality().site;
     let Some(_attended) = Attended::begin(worker, site) else { return };
     let known = &worker.shared.neighbours;
-    let mut left = of.errand.settings(options).validate_neighbours;
+    let mut left = most(of);
+    let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
+    if near.len() < usize::from(left) && from_device && came == Event::FillValidated {
+        of.store.bring_neighbours(&of.key, 2 * usize::from(left)).await;
+        near = self::near(of);
+    }
     for key in near {
         if left == 0 {
             return;

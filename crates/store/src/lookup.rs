@@ -20,6 +20,8 @@ use crate::record::{Found, RecordKind};
 use crate::secret::Secret;
 use crate::volume::{Shared, Volume};
 
+mod beside;
+
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Finds an object or piece, in memory or by a read.
     pub(crate) async fn lookup(
@@ -259,6 +261,16 @@ impl<'a> Pinned<'a> {
         let neighbours = core.want(beside, len);
         drop(core);
         (plan, neighbours, lives)
+    }
+
+    /// The record itself is not looked at. Returns what lies `beside` it, as [`Pinned::loaded`].
+    fn read(mut self, beside: Beside, len: usize) -> (ReadPlan, Vec<Neighbour>) {
+        let plan = self.plan.take().expect("resolved only once");
+        let mut core = self.shared.lock();
+        core.unpin(&plan);
+        let neighbours = core.want(beside, len);
+        drop(core);
+        (plan, neighbours)
     }
 
     fn failed(&mut self, problem: Problem) {

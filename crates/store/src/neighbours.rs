@@ -1,4 +1,5 @@
-//! What the store can say of an object's neighbours at once: those that are in memory (systems C14).
+//! What the store can say of an object's neighbours: those that are in memory (systems C14), and how
+//! to have them there.
 
 use std::rc::Rc;
 
@@ -39,6 +40,15 @@ impl<D: Device, C: Clock> Store<D, C> {
                 })
             })
             .collect()
+    }
+
+    /// Takes into memory what lies around the object under `key` on the device, so that
+    /// [`Store::neighbours`] knows it: with one read, and two more for each, but at most for
+    /// `refreshed`, of the objects of its site there whose metadata were replaced since they were
+    /// stored. Does nothing when it is on no device yet.
+    pub async fn bring_neighbours(&self, key: &Key, refreshed: usize) {
+        let (volume, digest) = self.place(key);
+        volume.bring_beside(digest, key.locality().site, refreshed).await;
     }
 
     /// What is in memory under `key`, as [`Store::lookup`] would find it, but without a trace.

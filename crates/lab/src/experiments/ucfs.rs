@@ -8,6 +8,7 @@ mod fig_6;
 mod fig_7;
 mod fig_8;
 mod fig_9;
+mod neighbour_validation;
 mod setup;
 mod table_2;
 mod table_3;
@@ -30,4 +31,5 @@ pub const EXPERIMENTS: &[Experiment] = &[
     table_5::EXPERIMENT,
     fig_11::EXPERIMENT,
     fig_12::EXPERIMENT,
+    neighbour_validation::EXPERIMENT,
 ];

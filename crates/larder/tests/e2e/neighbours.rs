@@ -194,3 +194,30 @@ fn who_is_never_asked_for_is_not_validated_again() {
     }
     assert_eq!((origin.fetches(&targets[1]), origin.fetches(&targets[2])), (3, 2));
 }
+
+#[test]
+fn neighbours_on_the_device_come_with_one_read() {
+    let origin = Origin::start();
+    let config = "[caching]\nvalidate-neighbours = 4\n[store]\nread-unit = \"object\"\n";
+    for layout in ["cluster", "unified"] {
+        let setup = setup(config).flag("layout", layout);
+        let targets = ["page", "one", "two"].map(|name| target(&format!("/{layout}/{name}")));
+        let larder = setup.start();
+        store(&larder, &origin, &targets);
+        larder.stop();
+        // Memory begins empty. At first what is stored is as it was fetched, then each has got a
+        // new head, which lies elsewhere.
+        for asked in [2, 3] {
+            let larder = setup.start();
+            assert_eq!(larder.get(&origin.url(&targets[0])).outcome(), "REVALIDATED");
+            assert!(eventually(|| validations(&larder, "validated") == 2), "{}", larder.metrics());
+            for target in &targets {
+                let reply = larder.get(&origin.url(target));
+                reply.verify(target);
+                assert_eq!((reply.outcome().as_str(), origin.fetches(target)), ("HIT_RAM", asked));
+            }
+            outdate(&larder);
+            larder.stop();
+        }
+    }
+}

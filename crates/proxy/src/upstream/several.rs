@@ -27,8 +27,8 @@ impl Upstream {
         let (mut tried, mut tries, mut last) = (0u64, 0, None);
         loop {
             let chosen = match tries {
-                0 => group.admit(outgoing.hash).await,
-                // It has waited enough: for another server it takes whichever has room.
+                0 if !outgoing.in_passing => group.admit(outgoing.hash).await,
+                // It has waited enough, or does not wait: it takes whichever has room.
                 _ => group.choose(tried, outgoing.hash),
             };
             let serving = match chosen {

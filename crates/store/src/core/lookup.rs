@@ -110,6 +110,16 @@ impl ReadPlan {
     }
 }
 
+/// At most `most` bytes of `bounds` around a record in it, in whole granules from its begin on; the
+/// record is never cut.
+fn within(bounds: Extent, record: Extent, most: u64, granule: u64) -> Extent {
+    let before = record.offset - bounds.offset;
+    let room = most.saturating_sub(record.len);
+    let first = before.saturating_sub(room / 2).next_multiple_of(granule).min(before);
+    let len = most.max(before - first + record.len).min(bounds.len - first);
+    Extent { offset: bounds.offset + first, len }
+}
+
 impl Core {
     /// Looks `digest` up. `now` is in unix seconds.
     pub(crate) fn find(
@@ -211,6 +221,47 @@ impl Core {
             meta,
         };
         Some(plan)
+    }
+
+    /// What is to be read to have in memory what surrounds the record of `digest` on the device: at
+    /// most `most` bytes. `None` when it is not there, or lies in several runs.
+    pub(crate) fn plan_beside(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
+        if !self.online() || self.space.slots().is_some_and(SlotSpace::assembling) {
+            return None;
+        }
+        let slot = self.index.get(&digest)?;
+        let position = slot.position;
+        if self.space.unwritten(position).is_some() {
+            return None;
+        }
+        let place = self.place_at(position)?;
+        let Location { extent: record, split: None } = self.space.locate(&self.areas, slot) else {
+            return None;
+        };
+        let bounds = self.space.surroundings(&self.areas, position)?;
+        let extent = within(bounds, record, most, u64::from(self.areas.granule));
+        let scope = match self.space.cluster_of(&self.areas, position) {
+            Some(cluster) if extent == bounds => Scope::Cluster(cluster),
+            Some(_) => Scope::Part,
+            None => Scope::Slots,
+        };
+        self.space.pin(&self.areas, position);
+        self.reading.counters.windows += 1;
+        let window = Some(self.reading.begin_window(record, extent));
+        let surroundings = Some(Surroundings::new(&self.areas, extent.offset, scope));
+        let (took, split, meta) = (None, None, None);
+        Some(ReadPlan {
+            digest,
+            position,
+            place,
+            record,
+            extent,
+            surroundings,
+            window,
+            took,
+            split,
+            meta,
+        })
     }
 
     /// The read under way, for another record, that brings that of `slot` along. None brings what
@@ -369,7 +420,8 @@ impl Core {
         self.unpin(plan);
     }
 
-    fn unpin(&mut self, plan: &ReadPlan) {
+    /// The plan's reads have ended.
+    pub(crate) fn unpin(&mut self, plan: &ReadPlan) {
         if let Some(Took { begin, end, bytes }) = plan.took {
             self.reading.counters.bytes += bytes;
             self.reading.cost.read(bytes, begin, end);
@@ -380,6 +432,27 @@ impl Core {
         }
         if freed {
             self.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_surrounds_a_record_is_bounded_and_has_all_of_it() {
+        let bounds = Extent { offset: 10_000, len: 100_000 };
+        for (offset, len) in [(0, 512), (512, 9_000), (40_960, 512), (99_328, 672), (0, 100_000)] {
+            let record = Extent { offset: bounds.offset + offset, len };
+            for most in [0, 600, 8_192, 50_000, 99_999, 1 << 20] {
+                let Extent { offset: start, len } = within(bounds, record, most, 512);
+                let (first, end) = (start - bounds.offset, start - bounds.offset + len);
+                assert!(first.is_multiple_of(512) && first <= offset && end <= bounds.len);
+                assert!(end >= offset + record.len, "{offset} {most}");
+                assert!(len <= most.max(record.len), "{offset} {most}");
+            }
+            assert_eq!(within(bounds, record, 1 << 20, 512), bounds);
         }
     }
 }

@@ -38,6 +38,20 @@ pub(crate) struct Neighbour {
     wanted: bool,
 }
 
+impl Neighbour {
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Site and key of its record in `bytes`, in which it was found.
+    pub(crate) fn name(&self, secret: &Secret, bytes: &Bytes) -> Option<(u64, Bytes)> {
+        let record = bytes.slice(self.range.start.min(bytes.len())..);
+        let found = Found::decode(secret, self.place, &record)?;
+        let key = Bytes::copy_from_slice(record.get(found.key.clone())?);
+        (found.header.digest == self.digest).then_some((found.header.site, key))
+    }
+}
+
 /// What the bytes that were read say lies beside a record.
 pub(crate) enum Beside {
     /// Records, their heads verified.
@@ -255,6 +269,18 @@ impl Core {
             self.join_memory(cluster, members);
         }
         self.shrink_tier(now);
+    }
+
+    /// Those of `neighbours` that live, are not in memory, and have metadata in another place: to
+    /// have them in memory takes reads of their own.
+    pub(crate) fn refreshed<'a>(&self, neighbours: &'a [Neighbour]) -> Vec<&'a Neighbour> {
+        let is_wanted = |neighbour: &&Neighbour| {
+            let slot = self.index.get(&neighbour.digest);
+            neighbour.kind == RecordKind::Object
+                && slot.is_some_and(|s| s.refreshed && s.position == neighbour.place.position)
+                && self.tier.peek(&neighbour.digest).is_none()
+        };
+        neighbours.iter().filter(is_wanted).collect()
     }
 
     /// What lives of the records of a cluster, if all of it is in memory.

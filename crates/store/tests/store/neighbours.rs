@@ -1,0 +1,79 @@
+//! Neighbours (systems C14): who is named, in memory and after a read around an object, in every
+//! layout.
+
+use store::{LayoutName, Options, ReadUnit};
+
+use crate::content::key;
+use crate::rig::{Rig, formatted, product, use_layout};
+
+/// The neighbours of an object, by their numbers.
+fn neighbours(rig: &Rig, number: u32) -> Vec<u32> {
+    let found = rig.store.neighbours(&key(number));
+    let mut numbers: Vec<u32> =
+        found.iter().map(|one| (0..200).find(|number| key(*number) == one.key).unwrap()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn bring(rig: &mut Rig, number: u32, refreshed: usize) {
+    let store = rig.store.clone();
+    rig.run(async { store.bring_neighbours(&key(number), refreshed).await });
+}
+
+/// Six objects of one directory (0 to 5), with one of another directory of the site (9) and one of
+/// another site (64) in between; the metadata of 4 are replaced.
+fn filled(options: &Options) -> Rig {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
+    for number in [0, 1, 9, 2, 64, 3, 4, 5] {
+        rig.insert(number, 2_000).unwrap();
+    }
+    rig.settle_durably();
+    rig.refresh(4).unwrap().unwrap();
+    rig.settle_durably();
+    rig
+}
+
+#[test]
+fn neighbours_are_of_the_site_and_in_the_same_directory_or_cluster() {
+    for layout in LayoutName::ALL {
+        use_layout(layout, 0);
+        let options = Options { read_unit: ReadUnit::Object, ..product() };
+        let mut rig = filled(&options);
+        let together = layout == LayoutName::Cluster;
+        let of_3: &[u32] = if together { &[0, 1, 2, 4, 5, 9] } else { &[0, 1, 2, 4, 5] };
+        assert_eq!(neighbours(&rig, 3), of_3, "{layout}");
+        assert_eq!(neighbours(&rig, 64), [], "{layout}");
+        assert_eq!(neighbours(&rig, 100), [], "{layout}: not there");
+        let entry = rig.store.resident(&key(4)).unwrap();
+        rig.verify(4, &entry);
+        assert!(rig.store.resident(&key(100)).is_none());
+
+        let mut rig = rig.reopen();
+        rig.remove(1);
+        rig.look(3);
+        assert_eq!(neighbours(&rig, 3), [], "{layout}: memory was empty");
+        bring(&mut rig, 3, 0);
+        let whole: &[u32] = if together { &[0, 2, 5, 9] } else { &[0, 2, 5] };
+        assert_eq!(neighbours(&rig, 3), whole, "{layout}");
+        bring(&mut rig, 3, 1);
+        let all: &[u32] = if together { &[0, 2, 4, 5, 9] } else { &[0, 2, 4, 5] };
+        assert_eq!(neighbours(&rig, 3), all, "{layout}");
+        for number in 0..6 {
+            rig.look(number);
+        }
+    }
+    use_layout(LayoutName::Cluster, 0);
+}
+
+#[test]
+fn what_is_on_no_device_brings_nothing() {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), product());
+    bring(&mut rig, 3, 4);
+    rig.insert(3, 2_000).unwrap();
+    bring(&mut rig, 3, 4);
+    assert_eq!(neighbours(&rig, 3), []);
+    rig.settle_durably();
+    bring(&mut rig, 3, 4);
+    assert_eq!(neighbours(&rig, 3), []);
+    rig.look(3);
+}
