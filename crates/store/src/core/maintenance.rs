@@ -99,8 +99,11 @@ impl Core {
             return sync;
         }
         // Before the writes, which may never end while clients store.
-        let more = !self.space.has_clusters() && self.evict_overfull();
-        if let Some(sync) = self.overdue_sync(now.monotonic) {
+        let in_slots = !self.space.has_clusters();
+        let more = in_slots && self.evict_overfull();
+        // Each cluster that is opened has the journal written: there it is never far behind.
+        if in_slots && let Some(sync) = self.overdue_sync(now.monotonic) {
+            self.maintenance.facts_since = None;
             return sync;
         }
         if let Some(task) = self.next_write(now) {
@@ -172,12 +175,10 @@ impl Core {
         if flush.is_some_and(|due| due <= now) {
             return Some(Task::Sync { durable: true });
         }
-        // No insertion waits for what has nothing to do with it: so facts may become many.
-        if facts.is_some_and(|due| due <= now) || self.journal.fills_a_write() {
-            self.maintenance.facts_since = None;
-            return Some(Task::Sync { durable: false });
-        }
-        None
+        // In slots no insertion waits for what has nothing to do with it: facts may become many.
+        let many = !self.space.has_clusters() && self.journal.fills_a_write();
+        let due = facts.is_some_and(|due| due <= now) || many;
+        due.then_some(Task::Sync { durable: false })
     }
 
     /// When the facts that wait must be written, and when the device flushed.
@@ -194,6 +195,9 @@ impl Core {
     }
 
     fn next_sync(&mut self, now: Nanos) -> Task {
+        if let Some(sync) = self.overdue_sync(now) {
+            return sync;
+        }
         let (facts_due, flush_due) = self.sync_due(now);
         if facts_due.is_some() && self.maintenance.draining {
             return Task::Sync { durable: false };

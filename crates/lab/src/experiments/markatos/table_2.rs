@@ -89,15 +89,15 @@ fn why(machine: Machine, runs: &[Run]) -> String {
          in figure 4, from where the paper has their numbers, BUDDY as in figure 6, beside \
          STREAM; the other four are the product's engine with its presets on one large file of \
          the same file system, at 71% utilization, which grows as it is written. The engine \
-         stores a header, the key and 300 bytes of metadata with each object, writes down what \
-         was given up before it takes the next object, and flushes its journal every five \
-         seconds, which the paper's programs did not: a fifth of what it writes is journal and \
-         checkpoints. The paper measured 4.7 MB of writes a second at most; this drive and file \
-         system come to 3.4 at the edge of the disk and 2.7 in its middle, as each request of 56 \
-         KB waits for the disk to come round. BUDDY is faster than in the paper: markatos-fig-6 \
-         varies what it may depend on. The memory that the paper's machine had for files is \
-         unknown and assumed to be 64 MB; the log is gone, and its mix of operations, which the \
-         generated one has to meet, stands in a table of its own.{}",
+         stores a header, the key and 300 bytes of metadata with each object, and writes down \
+         what was given up, with a flush every five seconds, which the paper's programs did not. \
+         What it has taken it may write a little later, so that the program does not wait for \
+         each write as the paper's did. The paper measured 4.7 MB of writes a second at most; \
+         this drive and file system come to 3.4 at the edge of the disk and 2.7 in its middle, as \
+         each request of 56 KB waits for the disk to come round. BUDDY is faster than in the \
+         paper: markatos-fig-6 varies what it may depend on. The memory that the paper's machine \
+         had for files is unknown and assumed to be 64 MB; the log is gone, and its mix of \
+         operations, which the generated one has to meet, stands in a table of its own.{}",
         rate(7) / rate(1),
         rate(3) / rate(1),
         rate(7) / rate(3),
