@@ -167,7 +167,7 @@ impl Round<'_> {
                 self.refresh_ahead(&answer, age);
                 self.hit(answer, age, outcome, account).await
             }
-            // Nothing brings the next one behind it: a HEAD validates nothing but what a GET brought.
+            // Nothing brings the next one behind it: a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
                 let outdated = Outdated { answer, age, fallback, why: Fwd::Stale };
@@ -265,8 +265,8 @@ impl Round<'_> {
         self.fetch(key, marker, None, account).await
     }
 
-    /// Whether the origin is to be asked for the range that the request wants. What it answers with a
-    /// whole is kept as such, whatever was asked.
+    /// Whether the origin is to be asked for the range that the request wants. What it answers with
+    /// a whole is kept as such, whatever was asked.
     fn is_ranged(&self) -> bool {
         self.visit.parts.method == Method::GET && self.visit.facts.has_range
     }

@@ -520,16 +520,19 @@ impl Filler {
                 }
             }
         }
-        let meta = trailers.as_deref().zip(head).map(|(trailers, head)| {
-            let settings = self.errand.settings(&self.context.options);
-            head.clone().with_trailers(trailers, settings).encode()
-        });
+        let meta = trailers.as_deref().zip(head).map(|(fields, head)| self.trailed(head, fields));
         self.commit(sink, meta).await;
         let counted = match sink {
             Sink::Committed => Event::FillStored,
             Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
         };
         (End::Whole(trailers), counted)
+    }
+
+    /// The metadata of an answer that ended with trailers.
+    fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
+        let settings = self.errand.settings(&self.context.options);
+        head.clone().with_trailers(trailers, settings).encode()
     }
 
     /// Makes what was written visible, with other metadata if they changed on the way.

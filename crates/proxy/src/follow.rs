@@ -261,7 +261,8 @@ impl Follow<'_> {
         match range::select(&parts.method, &parts.headers, &shared.selected(), length, limits) {
             Selection::Single(part) => part.start <= produced.saturating_add(distance),
             Selection::Whole | Selection::Unsatisfiable => true,
-            Selection::Multiple(_) => false,
+            // Who began it gets all of it then.
+            Selection::Multiple(_) => self.leads(),
         }
     }
 

@@ -1,7 +1,7 @@
-//! A request that selects no stored variant, or a stale one, asks the origin about all variants that
-//! are stored: one of them is often what it would send. Its 304 then names that one by its tag, and
-//! the body is taken from the store (RFC 9111, 4.1, 4.3.1 and 4.3.4). A copy is stored for the next
-//! request like this one.
+//! A request that selects no stored variant, or a stale one, asks the origin about all variants
+//! that are stored: one of them is often what it would send. Its 304 then names that one by its
+//! tag, and the body is taken from the store (RFC 9111, 4.1, 4.3.1 and 4.3.4). A copy is stored for
+//! the next request like this one.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -137,8 +137,8 @@ pub enum Verdict {
 
 /// Weighs the answer to a request for `gap` of what is `stored`, a response of `length` bytes.
 /// `body` is the length of the answer's body in bytes, when the framing says so. An answer that
-/// begins where the gap does and ends early is good as far as it goes; one that brings anything else
-/// is of no use.
+/// begins where the gap does and ends early is good as far as it goes; one that brings anything
+/// else is of no use.
 pub fn weigh(
     stored: &StoredHead,
     length: u64,

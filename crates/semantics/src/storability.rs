@@ -33,8 +33,8 @@ pub enum NotStorable {
     Private,
     /// The request carried `Authorization`, and the response does not permit sharing.
     Authorization,
-    /// `Vary: *` or a `Vary` that cannot be read, and no tag to ask the origin with: no request would
-    /// match it.
+    /// `Vary: *` or a `Vary` that cannot be read, and no tag to ask the origin with: no request
+    /// would match it.
     VaryStar,
     /// `Set-Cookie`, and the settings keep such responses out or the origin did not say that it is
     /// to be stored: a cookie is not for others on a guess.

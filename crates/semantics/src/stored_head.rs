@@ -171,8 +171,8 @@ impl StoredHead {
         self
     }
 
-    /// The same response, as the answer to a HEAD: good for other HEADs alone. Its length is the one
-    /// that it states.
+    /// The same response, as the answer to a HEAD: good for other HEADs alone. Its length is the
+    /// one that it states.
     pub fn of_head(mut self) -> StoredHead {
         self.packed = self.packed.of_head();
         self

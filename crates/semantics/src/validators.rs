@@ -212,10 +212,10 @@ pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
     asks
 }
 
-/// Asks about further stored responses of the same resource beside what a request's `If-None-Match`
-/// names: a 304 then says by its tag which one the request selects (RFC 9111, 4.3.1). The date goes,
-/// which would speak of one of them only. False, and nothing changed, when what is there is no list
-/// of tags.
+/// Asks about further stored responses of the same resource beside what a request's
+/// `If-None-Match` names: a 304 then says by its tag which one the request selects (RFC 9111,
+/// 4.3.1). The date goes, which would speak of one of them only. False, and nothing changed, when
+/// what is there is no list of tags.
 pub fn ask_about(request: &mut HeaderMap, others: &[HeaderValue]) -> bool {
     let mut text = Vec::new();
     if request.contains_key(IF_NONE_MATCH) {
