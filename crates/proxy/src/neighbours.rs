@@ -1,7 +1,7 @@
 //! Neighbours: when something is validated, what lies beside it and is stale is validated behind
-//! it, on connections that are open anyway (systems C14; piggyback cache validation of Krishnamurthy
-//! and Wills, which section 5 of the UCFS paper would do by clusters). Off unless the operator says
-//! how many.
+//! it, on connections that are open anyway (systems C14; piggyback cache validation of
+//! Krishnamurthy and Wills, which section 5 of the UCFS paper would do by clusters). Off unless the
+//! operator says how many.
 //!
 //! The questions are ordinary conditional requests, one after another, each the validation that the
 //! first client to ask would have waited for: it keeps the stored head or brings a new answer, and
@@ -12,8 +12,8 @@
 //!   are, one read brings what lies on the device around the object that was validated;
 //! * a request carries nothing of a client's but its `User-Agent`, and what the stored answer's own
 //!   key says selects it; where that is personal (`Cookie`, `Authorization`) nothing is asked;
-//! * nothing is asked past the budget: so many behind one validation, so many a second and site, one
-//!   at a time for each site and worker, on no new connection;
+//! * nothing is asked past the budget: so many behind one validation, so many a second and site,
+//!   one at a time for each site and worker, on no new connection;
 //! * what was validated so and never asked for since is not asked about again; nor is what the
 //!   origin had no good answer for;
 //! * no client gets an error that it would not have got anyway.

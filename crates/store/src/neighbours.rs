@@ -1,5 +1,5 @@
-//! What the store can say of an object's neighbours: those that are in memory (systems C14), and how
-//! to have them there.
+//! What the store can say of an object's neighbours: those that are in memory (systems C14), and
+//! how to have them there.
 
 use std::rc::Rc;
 

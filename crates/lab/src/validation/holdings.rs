@@ -1,5 +1,5 @@
-//! What a cache holds, and what lies beside what: clusters on a disk that are filled in the order of
-//! insertion and given up from the oldest on, and a memory before them that is an LRU list.
+//! What a cache holds, and what lies beside what: clusters on a disk that are filled in the order
+//! of insertion and given up from the oldest on, and a memory before them that is an LRU list.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,8 +18,8 @@ pub enum Beside {
     /// In memory, in the same directory or the same cluster, and come to memory at about the same
     /// time.
     Memory,
-    /// The product's: those; and when what is validated was not in memory, those that one read brings
-    /// of what lies around it in its cluster.
+    /// The product's: those; and when what is validated was not in memory, those that one read
+    /// brings of what lies around it in its cluster.
     Around,
     /// Whatever is stored in the same directory, the page as far as a name tells: who is not in
     /// memory costs a read.

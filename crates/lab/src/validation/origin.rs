@@ -1,5 +1,5 @@
-//! What origins have, when: versions of objects by the requests of a trace, and for how long a cache
-//! takes each for fresh.
+//! What origins have, when: versions of objects by the requests of a trace, and for how long a
+//! cache takes each for fresh.
 //!
 //! A trace tells that an object has changed only when it is asked for the next time. When between
 //! the two requests that was is drawn here, once, from the object's number alone: so every run over

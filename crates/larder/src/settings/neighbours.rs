@@ -9,10 +9,10 @@ pub(super) const MOST: Setting = Setting::new(
     Kind::Int(0, 64),
     &["0"],
     |c, v| c.caching.validate_neighbours = Take::take(v),
-    "When a stale answer is validated: how many stale ones beside it in the cache, of the same site \
-     and directory or written with it, are validated behind it on connections that are open, so \
-     that whoever asks for them next need not wait. Each is a request that the origin server might \
-     not have got. 0: none.",
+    "When a stale answer is validated: how many stale ones beside it in the cache, of the same \
+     site and directory or written with it, are validated behind it on connections that are open, \
+     so that whoever asks for them next need not wait. Each is a request that the origin server \
+     might not have got. 0: none.",
 )
 .live();
 

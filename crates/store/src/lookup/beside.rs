@@ -14,8 +14,9 @@ use crate::volume::Volume;
 const AROUND_MAX: u64 = 512 * 1024;
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Takes into memory what surrounds the record of `digest` on the device, and at most `refreshed`
-    /// of the objects there that are of the same `site` and have got other metadata since.
+    /// Takes into memory what surrounds the record of `digest` on the device, and at most
+    /// `refreshed` of the objects there that are of the same `site` and have got other metadata
+    /// since.
     pub(crate) async fn bring_beside(&self, digest: Digest, site: u64, refreshed: usize) {
         if !self.shared.may_read(self.clock.now()) {
             return;

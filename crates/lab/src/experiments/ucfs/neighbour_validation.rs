@@ -245,8 +245,8 @@ fn why(came: &[Came]) -> String {
          clients wait for {}% fewer validations, and origins get {}% more requests, {} for each \
          validation that is not waited for; with 1, {}%, {}% and {}. If only those are taken that \
          are in memory anyway, 4 save {}% for {}% more: what is stale has mostly left memory. All \
-         of the directory, in memory or not: {}% for {}%; all of the cluster: {}% for {}%. Mostly a \
-         quarter to a half of such validations are used before they are stale again, so that \
+         of the directory, in memory or not: {}% for {}%; all of the cluster: {}% for {}%. Mostly \
+         a quarter to a half of such validations are used before they are stale again, so that \
          origins get more requests than clients are spared, two or three times as many and more \
          where lifetimes are short. Answers that are not the origin's by then hardly change in \
          number: validations behind find changes earlier, and make lifetimes longer. So it is off \
