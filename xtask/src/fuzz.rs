@@ -14,6 +14,9 @@ use crate::workspace;
 /// The crates whose tests draw by chance without real sockets or processes.
 const CRATES: &[&str] = &["device", "semantics", "store"];
 
+/// The tests of the proxy that do, some of them with sockets: what reads the bytes of peers.
+const PROXY: &[&str] = &["--package", "proxy", "--lib", "--test", "it", "--", "fuzz", "mutations"];
+
 /// Tests that can go on for any time (they read `LARDER_FUZZ_SECONDS`) end a round after this.
 const ROUND_SECONDS_MAX: u64 = 10;
 
@@ -58,17 +61,24 @@ pub fn run(options: &Options) -> Result<(), String> {
         words.extend(["--package", package]);
     }
     words.extend(["--tests", "--", &options.only]);
+    let mut commands = vec![words];
+    if options.packages.is_empty() && options.only.is_empty() {
+        commands.push([&["test", "--quiet"], PROXY].concat());
+    }
     let end = Instant::now() + Duration::from_secs(options.seconds);
     let mut seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(()) >> 16);
     loop {
         println!("round with seed {seed}");
-        let mut command = workspace::cargo(&words);
-        command.env("LARDER_SEED", seed.to_string()).env("DEVICE_SEED", seed.to_string());
-        let seconds = options.seconds.clamp(1, ROUND_SECONDS_MAX);
-        command.env("LARDER_FUZZ_SECONDS", seconds.to_string());
-        workspace::succeed(command).map_err(|why| {
-            format!("{why}\nto run this round again: cargo xtask fuzz --seconds 0 --seed {seed}")
-        })?;
+        for words in &commands {
+            let mut command = workspace::cargo(words);
+            command.env("LARDER_SEED", seed.to_string()).env("DEVICE_SEED", seed.to_string());
+            let seconds = options.seconds.clamp(1, ROUND_SECONDS_MAX);
+            command.env("LARDER_FUZZ_SECONDS", seconds.to_string());
+            workspace::succeed(command).map_err(|why| {
+                let again = format!("cargo xtask fuzz --seconds 0 --seed {seed}");
+                format!("{why}\nto run this round again: {again}")
+            })?;
+        }
         if Instant::now() >= end {
             return Ok(());
         }

@@ -48,6 +48,9 @@ mod ledger;
 mod listener;
 pub mod metrics;
 mod neighbours;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod network_fuzz;
 pub mod notify;
 mod opening;
 mod operator;

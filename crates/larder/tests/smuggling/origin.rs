@@ -17,6 +17,8 @@ pub enum Seen {
     Request(Request),
     /// Bytes that are no request, and what was wrong with them.
     Malformed(String),
+    /// The beginning of a request that never ended: its first line.
+    Unfinished(String),
 }
 
 /// How it answers a path.
@@ -115,7 +117,8 @@ fn serve(mut connection: TcpStream, record: &Mutex<Record>) {
                 Ok(n) if n > 0 => bytes.extend_from_slice(&buffer[..n]),
                 _ => {
                     if !bytes.is_empty() {
-                        note(Seen::Malformed("a request that does not end".to_owned()));
+                        let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
+                        note(Seen::Unfinished(String::from_utf8_lossy(line).into_owned()));
                     }
                     return;
                 }

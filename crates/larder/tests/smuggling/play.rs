@@ -167,6 +167,9 @@ impl Became {
         for seen in seen {
             match seen {
                 Seen::Malformed(why) => became.malformed.push(why),
+                // The origin server may notice the end of an earlier case's connection only now.
+                Seen::Unfinished(line) if is_of_another(&line, id) => {}
+                Seen::Unfinished(_) => became.malformed.push(WITHOUT_END.to_owned()),
                 Seen::Request(request) if is_of_another(&request.target, id) => {
                     became.late.push(request.target);
                 }

@@ -49,7 +49,7 @@ pub enum Purged {
 
 impl Purge {
     /// Reads the request's query or body: one scope, and perhaps `soft`.
-    pub(super) fn read(
+    pub(crate) fn read(
         query: Option<&str>,
         kind: Option<&str>,
         body: &[u8],

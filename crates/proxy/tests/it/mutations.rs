@@ -216,3 +216,69 @@ fn damaged_answers_become_answers_or_errors() {
         assert!(!head.contains('\0') && !head.contains("\r\r"), "round {round}: {text:?}");
     }
 }
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A frame of HTTP/2 (RFC 9113, 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Frames of any kind, most of them in their place.
+fn frames(chance: &mut Chance) -> Vec<u8> {
+    const GET: &[u8] = b"\x82\x86\x84\x41\x01a";
+    const POST: &[u8] = b"\x83\x86\x84\x41\x01a\x0f\x0d\x013";
+    let mut bytes = frame(4, 0, 0, b"");
+    for number in 0..1 + chance.below(6) as u32 {
+        let stream = 2 * number + 1;
+        bytes.extend(match chance.below(12) {
+            0..=3 => frame(1, 5, stream, GET),
+            4 => [frame(1, 1, stream, &GET[..3]), frame(9, 4, stream, &GET[3..])].concat(),
+            5 => [frame(1, 4, stream, POST), frame(0, 1, stream, b"abc")].concat(),
+            6 => [frame(1, 4, stream, POST), frame(0, 1, stream, b"abcde")].concat(),
+            7 => [frame(1, 5, stream, GET), frame(3, 0, stream, b"\0\0\0\x08")].concat(),
+            8 => frame(6, 0, 0, b"12345678"),
+            9 => frame(8, 0, chance.below(2) as u32 * stream, b"\x7f\xff\xff\xff"),
+            10 => frame(4, 0, 0, b"\0\x01\0\0\x10\0\0\x04\0\0\0\0"),
+            _ => frame(chance.below(16) as u8, chance.below(256) as u8, stream, b"\0\0\0\x01\x82"),
+        });
+    }
+    for _ in 0..chance.below(4) {
+        let at = chance.below(bytes.len());
+        match chance.below(3) {
+            0 => bytes[at] = chance.below(256) as u8,
+            1 => bytes.truncate(at + 1),
+            _ => drop(bytes.splice(at..at, [chance.below(256) as u8])),
+        }
+    }
+    bytes
+}
+
+/// Whether these bytes are whole frames, one behind another.
+fn are_frames(mut bytes: &[u8]) -> bool {
+    while let Some(head) = bytes.get(..9) {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let Some(rest) = bytes.get(9 + length..) else { return false };
+        bytes = rest;
+    }
+    bytes.is_empty()
+}
+
+#[test]
+fn damaged_frames_end_a_connection_at_most() {
+    let mut chance = Chance::new();
+    let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
+    let rig = Rig::h2c(origin.address);
+    for round in 0..ROUNDS {
+        let frames = frames(&mut chance);
+        let said = talk(rig.address, &[PREFACE, &frames].concat());
+        assert!(are_frames(&said), "round {round}: {frames:?} became {said:?}");
+    }
+    let good = [PREFACE, &frame(4, 0, 0, b""), &frame(1, 5, 1, b"\x82\x86\x84\x41\x01a")].concat();
+    let said = talk(rig.address, &good);
+    assert!(said.windows(5).any(|word| word == b"hello"), "{said:?}");
+}

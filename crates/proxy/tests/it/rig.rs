@@ -13,6 +13,7 @@ use proxy::metrics::{Event, Metrics};
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
 use proxy::upstream::{Group, Origin};
+use proxy::welcome::Manners;
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup,
 };
@@ -142,7 +143,25 @@ impl Rig {
         Rig::start_on(listener, options, empty_cache(), MEMORY)
     }
 
+    /// A reverse proxy whose clients may speak HTTP/2 at once.
+    pub fn h2c(upstream: SocketAddr) -> Rig {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let manners = Manners { h2c: true, ..Manners::default() };
+        let options = reverse_options(upstream, true);
+        Rig::start_with(listener, manners, options, empty_cache(), MEMORY)
+    }
+
     fn start_on(listener: TcpListener, options: Options, device: MemoryDevice, memory: u64) -> Rig {
+        Rig::start_with(listener, Manners::default(), options, device, memory)
+    }
+
+    fn start_with(
+        listener: TcpListener,
+        manners: Manners,
+        options: Options,
+        device: MemoryDevice,
+        memory: u64,
+    ) -> Rig {
         let address = listener.local_addr().unwrap();
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());
@@ -150,7 +169,7 @@ impl Rig {
             control: control.clone(),
             listeners: vec![Listener {
                 socket: ListenSocket::Tcp(listener),
-                manners: Arc::default(),
+                manners: Arc::new(manners),
             }],
             workers: 2,
             observer: seen.clone(),

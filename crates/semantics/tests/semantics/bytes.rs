@@ -203,6 +203,61 @@ fn whole_heads_take_anything() {
     }
 }
 
+/// What operators' rules, purges and parts read of heads.
+#[test]
+fn other_fields_take_anything() {
+    let guard = SeedGuard(seed());
+    let mut rng = Rng::new(guard.0);
+    let names = [
+        header::ACCEPT_LANGUAGE,
+        header::CONTENT_RANGE,
+        header::CONTENT_TYPE,
+        header::LOCATION,
+        header::MAX_FORWARDS,
+        header::USER_AGENT,
+        header::FORWARDED,
+        HeaderName::from_static("x-forwarded-proto"),
+        HeaderName::from_static("surrogate-key"),
+        HeaderName::from_static("cache-tag"),
+    ];
+    let offered = ["de".to_owned(), "en-gb".to_owned()];
+    let pieces = ["bytes 0-0/1", "bytes 5-2/9", "bytes 1-3/*", "bytes */9", "proto=https", ";q=0."];
+    let base = Url::parse("http://a.example/b/c?d").unwrap();
+    for _ in 0..ROUNDS {
+        let mut headers = HeaderMap::new();
+        for name in &names {
+            let mut bytes = noise(&mut rng);
+            if rng.chance(50) {
+                bytes.extend_from_slice(rng.pick(&pieces).as_bytes());
+            }
+            if let Ok(value) = HeaderValue::from_bytes(&bytes) {
+                headers.append(name.clone(), value);
+            }
+        }
+        let language = semantics::language::best(&headers, &offered);
+        assert!(offered.iter().any(|one| Some(one.as_str()) == language));
+        if let Ok(received) = semantics::partial::read(&headers, None) {
+            let range = received.range;
+            assert!(range.start < range.end && range.end <= received.length, "{headers:?}");
+        }
+        for tag in semantics::TagFields::default().of_headers(&headers) {
+            assert!(!tag.is_empty(), "{headers:?}");
+        }
+        for target in
+            semantics::invalidation::targets(&Method::POST, &base, StatusCode::OK, &headers)
+        {
+            assert!(target.same_origin(&base), "{headers:?}");
+        }
+        let _ = semantics::forwarded::claimed_proto(&headers);
+        let _ = semantics::device_class::DeviceClass::of(&headers);
+        let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let path = String::from_utf8_lossy(&noise(&mut rng)).into_owned();
+        let _ = semantics::disguise::is_disguised(&path, content_type);
+        semantics::forwarded::remove_claims(&mut headers);
+        assert!(!headers.contains_key(header::FORWARDED));
+    }
+}
+
 #[test]
 fn a_response_without_a_single_clear_permission_is_not_stored() {
     let guard = SeedGuard(seed());

@@ -1,0 +1,307 @@
+//! Whatever reads bytes of peers, against pieces of real syntax in any order and with damage: it
+//! never panics, reads the same however the bytes are cut, and promises no more than they say.
+//!
+//! What reads the fields of caching is tested so in `semantics`, what reads the device in `store`;
+//! heads and frames go through the real program in `tests/it/mutations.rs`.
+//!
+//! Runs for a second, or for `LARDER_FUZZ_SECONDS`; `LARDER_SEED` sets the seed, which is printed
+//! when a test fails.
+
+use std::hash::BuildHasher as _;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use http::request::Parts;
+use http::{HeaderValue, Request};
+use tokio::io::AsyncReadExt as _;
+use tokio::runtime::Builder;
+
+use crate::admin::{Purge, Scope};
+use crate::framing_watch::{FramingWatch, Trust};
+use crate::options::{Front, Site};
+use crate::proxy_header::{self, Told};
+use crate::request;
+use crate::scheme::Scheme;
+use crate::upstream::{Group, Origin};
+
+/// Prints its seed when a test panics while it lives.
+struct Chance(u64, Rng);
+
+impl Chance {
+    fn new() -> Chance {
+        let seed = match std::env::var("LARDER_SEED") {
+            Ok(text) => text.parse().expect("LARDER_SEED is a number"),
+            Err(_) => std::hash::RandomState::new().hash_one(()),
+        };
+        Chance(seed, Rng::with_seed(seed))
+    }
+
+    /// Pieces in any order, some of them damaged.
+    fn noise(&mut self, pieces: &[&[u8]], most: usize) -> Vec<u8> {
+        let random = &mut self.1;
+        let mut bytes = Vec::new();
+        for _ in 0..random.usize(..=most) {
+            match random.u8(..10) {
+                0 => bytes.extend((0..random.usize(..5)).map(|_| random.u8(..))),
+                _ => bytes.extend_from_slice(pieces[random.usize(..pieces.len())]),
+            }
+        }
+        if random.bool() && !bytes.is_empty() {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        bytes
+    }
+}
+
+impl Drop for Chance {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("replay with LARDER_SEED={}", self.0);
+        }
+    }
+}
+
+/// Goes on with `round` for as long as it is told.
+fn rounds(mut round: impl FnMut(&mut Chance)) {
+    let seconds = std::env::var("LARDER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(1));
+    let mut chance = Chance::new();
+    while Instant::now() < end {
+        (0..50).for_each(|_| round(&mut chance));
+    }
+}
+
+const BALANCER: [&[u8]; 16] = [
+    b"PROXY ",
+    b"TCP4 ",
+    b"TCP6 ",
+    b"UNKNOWN",
+    b"192.0.2.7 192.0.2.1 ",
+    b"2001:db8::9 ::1 ",
+    b"5 80",
+    b"65536 ",
+    b"\r\n",
+    b"\r\n\r\n\0\r\nQUIT\n",
+    b"\x21\x11\0\x0c",
+    b"\x21\x21\0\x24",
+    b"\x20\0\0\0",
+    b"\x21\x31\0\xd8",
+    b"\xc0\0\x02\x07\xc0\0\x02\x01\0\x05\0\x50",
+    b"\x20\0\x05\x01\0\0\0\0",
+];
+
+#[test]
+fn headers_of_balancers() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let mut read = 0;
+    rounds(|chance| {
+        let mut bytes = match chance.1.u8(..3) {
+            0 => b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\nGET".to_vec(),
+            1 => [BALANCER[9], BALANCER[10], BALANCER[14], b"GET"].concat(),
+            _ => Vec::new(),
+        };
+        bytes.extend(chance.noise(&BALANCER, 12));
+        let whole = runtime.block_on(proxy_header::read(&mut &bytes[..]));
+        let (one, other) = bytes.split_at(chance.1.usize(..=bytes.len()));
+        let (mut one, mut other) = (one, other);
+        let mut cut = (&mut one).chain(&mut other);
+        let pieces = runtime.block_on(proxy_header::read(&mut cut));
+        match (whole, pieces) {
+            (Ok((told, rest)), Ok((Told { client, secured }, early))) => {
+                assert!(bytes.ends_with(&rest), "{bytes:?}");
+                assert_eq!((told.client, told.secured), (client, secured), "{bytes:?}");
+                assert!(rest.starts_with(&early), "{bytes:?}");
+                read += 1;
+            }
+            (Err(_), Err(_)) => {}
+            (whole, pieces) => panic!("{bytes:?}: {whole:?} and {pieces:?}"),
+        }
+    });
+    assert!(read > 10, "hardly one was read");
+}
+
+const TARGETS: [&[u8]; 24] = [
+    b"http://",
+    b"https://",
+    b"ftp://",
+    b"/",
+    b"//",
+    b"*",
+    b"?",
+    b"#",
+    b"@",
+    b":",
+    b":80",
+    b":0",
+    b"[::1]",
+    b"[",
+    b"]",
+    b"a.example",
+    b"A",
+    b"..",
+    b"%2e",
+    b"%",
+    b"u:p@",
+    b"x=y&z",
+    b";",
+    b"\\",
+];
+
+fn site() -> Front {
+    let upstream = Group::one(Origin::plain("127.0.0.1", 8080)).into();
+    let (name, hosts) = ("a".to_owned(), Vec::new());
+    Front::Reverse(vec![Site { name, hosts, upstream, pass_host: true }])
+}
+
+/// A request that may be one; `None` when the library does not take it.
+fn some_request(chance: &mut Chance) -> Option<Parts> {
+    let methods = ["GET", "OPTIONS", "CONNECT", "PUT"];
+    let uri = chance.noise(&TARGETS, 6);
+    let mut request = Request::builder().method(methods[chance.1.usize(..4)]).uri(&uri[..]);
+    for _ in 0..chance.1.usize(..3) {
+        let host = chance.noise(&TARGETS, 3);
+        request = request.header("host", HeaderValue::from_bytes(&host).ok()?);
+    }
+    request.body(()).ok().map(|request| request.into_parts().0)
+}
+
+#[test]
+fn targets_of_requests() {
+    let (reverse, mut taken) = (site(), 0);
+    rounds(|chance| {
+        let Some(parts) = some_request(chance) else { return };
+        let _ = request::tunnel_target(&parts);
+        for front in [&Front::Forward, &reverse] {
+            let Ok(target) = request::target(&parts, front, Scheme::Http) else { continue };
+            taken += 1;
+            let text = format!("{parts:?} became {target:?}");
+            assert!(target.port != 0 && !target.host.contains(['@', '/', '?', '#', ' ']), "{text}");
+            // What is said of it again leads there again.
+            let again =
+                Request::builder().uri(parts.uri.path_and_query().map_or("/", |p| p.as_str()));
+            let Ok(again) = again.header("host", target.authority()).body(()) else { continue };
+            if !target.host.is_empty() {
+                let parts = again.into_parts().0;
+                let said = request::target(&parts, &reverse, target.scheme).expect(&text);
+                assert!(said.host.eq_ignore_ascii_case(target.host), "{text}");
+                assert_eq!(said.port, target.port, "{text}");
+            }
+        }
+    });
+    assert!(taken > 100, "hardly one was taken");
+}
+
+const FRAMING: [&[u8]; 20] = [
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"\r\n\r\n",
+    b"0\r\n\r\n",
+    b"3\r\nabc\r\n",
+    b"a;x=y\r\n",
+    b"Content-Length: ",
+    b"Transfer-Encoding: chunked\r\n",
+    b"GET / HTTP/1.1\r\n",
+    b"Host: a\r\n",
+    b"5",
+    b"0",
+    b"ff",
+    b":",
+    b";",
+    b" ",
+    b"X: y\r\n",
+    b"99999999999999999999",
+    b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+];
+
+/// Well-formed requests one behind another.
+fn pipeline(chance: &mut Chance, count: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..count {
+        let body = chance.noise(&FRAMING, 4);
+        let size = body.len();
+        let (head, body) = match chance.1.u8(..3) {
+            0 => (String::new(), Vec::new()),
+            1 => (format!("content-length:{size}\r\n"), body),
+            _ if size == 0 => ("Transfer-Encoding: chunked\r\n".to_owned(), b"0\r\n\r\n".to_vec()),
+            _ => {
+                let chunk = [format!("{size:X};e=\"x\"\r\n").as_bytes(), &body].concat();
+                let end = b"\r\n00\r\nTrailer: x\r\n\r\n";
+                ("X: y\r\nTransfer-Encoding:chunked\r\n".to_owned(), [&chunk[..], end].concat())
+            }
+        };
+        bytes.extend(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n").bytes());
+        bytes.extend(body);
+    }
+    bytes
+}
+
+#[test]
+fn the_framing_of_requests() {
+    rounds(|chance| {
+        let count = chance.1.u64(1..5);
+        let mut bytes = pipeline(chance, count);
+        let mut watch = FramingWatch::default();
+        watch.see(&bytes);
+        let shown = String::from_utf8_lossy(&bytes).into_owned();
+        for number in 1..=count {
+            assert_eq!(watch.trust(number), Trust::Good, "{number}: {shown:?}");
+        }
+        assert_eq!(watch.trust(count + 1), Trust::None, "{shown:?}");
+        bytes.extend(chance.noise(&FRAMING, 10));
+        let (mut whole, mut pieces) = (FramingWatch::default(), FramingWatch::default());
+        whole.see(&bytes);
+        bytes.chunks(chance.1.usize(1..20)).for_each(|piece| pieces.see(piece));
+        for number in 1..count + 5 {
+            assert_eq!(whole.trust(number), pieces.trust(number), "{number}: {bytes:?}");
+        }
+    });
+}
+
+const QUERIES: [&[u8]; 22] = [
+    b"url=",
+    b"prefix=",
+    b"host=",
+    b"tag=",
+    b"all",
+    b"all=",
+    b"soft",
+    b"soft=1",
+    b"&",
+    b"=",
+    b"%",
+    b"%2f",
+    b"http://a.example/",
+    b"http%3A%2F%2Fa%2F",
+    b"a.example:80",
+    b"{",
+    b"}",
+    b"\"url\":",
+    b"\"http://a/\"",
+    b"[\"x\"]",
+    b",",
+    b"\"tags\":",
+];
+
+#[test]
+fn purges() {
+    let mut understood = 0;
+    rounds(|chance| {
+        let query = chance.noise(&QUERIES, 5);
+        let query = String::from_utf8_lossy(&query).into_owned();
+        let kinds = [None, Some("application/json; x"), Some("application/x-www-form-urlencoded")];
+        let body = chance.noise(&QUERIES, 6);
+        let body = if chance.1.bool() { &body[..] } else { b"" };
+        match Purge::read(Some(&query), kinds[chance.1.usize(..3)], body) {
+            Ok(purge) => {
+                understood += 1;
+                // Nothing but the word itself empties the cache.
+                let said = query.contains("all") || body.windows(3).any(|word| word == b"all");
+                assert!(purge.scope != Scope::Everything || said, "{query:?} {body:?}");
+            }
+            Err(why) => assert!(!why.is_empty()),
+        }
+    });
+    assert!(understood > 10, "hardly one was understood");
+}
