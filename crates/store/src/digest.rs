@@ -75,6 +75,14 @@ impl Digest {
         Digest(bytes)
     }
 
+    /// What it has in common with every digest that an index may take for it: the tag.
+    pub(crate) fn tag_alone(&self) -> Digest {
+        let tag = (self.halves().1 >> 40).max(1);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&tag.to_le_bytes());
+        Digest(bytes)
+    }
+
     /// The first and the last eight bytes as little-endian numbers.
     pub(crate) fn halves(&self) -> (u64, u64) {
         let all = u128::from_le_bytes(self.0);

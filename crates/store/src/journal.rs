@@ -99,9 +99,9 @@ pub(crate) struct Journal {
     area: Extent,
     pending: Vec<Fact>,
     noted: Moment,
-    /// The moment after the last fact by which something died.
+    /// The moment after the last fact by which something died of which the key is not known.
     last_death: Moment,
-    /// The keys of what died in slots, until that is written.
+    /// The keys of what else died, until that is written.
     deaths: Deaths,
     written: Moment,
     durable: Moment,
@@ -136,8 +136,7 @@ impl Journal {
 
     /// Takes a fact down.
     pub(crate) fn note(&mut self, fact: Fact) {
-        self.pending.push(fact);
-        self.noted += 1;
+        self.take(fact);
         if !matches!(fact, Fact::Opened { .. } | Fact::Refreshed { .. }) {
             self.last_death = self.noted;
         }
@@ -145,12 +144,17 @@ impl Journal {
 
     /// As [`Journal::note`], of a fact by which nothing dies but what has this digest.
     pub(crate) fn note_death_of(&mut self, digest: &Digest, fact: Fact) {
-        self.note(fact);
+        self.take(fact);
         self.deaths.note(digest, self.noted);
     }
 
-    /// The moment up to which the journal must be written so that nothing which has died by now is
-    /// found after a kill; `None` when it is.
+    fn take(&mut self, fact: Fact) {
+        self.pending.push(fact);
+        self.noted += 1;
+    }
+
+    /// The moment up to which the journal must be written so that nothing is found after a kill
+    /// which has died by now and of which nobody knew the key; `None` when it is.
     pub(crate) fn unwritten_death(&self) -> Option<Moment> {
         (self.last_death > self.written).then_some(self.last_death)
     }

@@ -43,7 +43,7 @@ impl Core {
         }
         let slot = self.index.remove(digest);
         if let Some(slot) = slot {
-            self.kill(slot);
+            self.kill_of(digest, slot);
             if slot.refreshed
                 && let Some(meta) = self.index.remove(&digest.derive_meta())
             {
@@ -107,13 +107,23 @@ impl Core {
 
     /// The record of `slot`, which the index has just let go, is dead.
     pub(crate) fn kill(&mut self, slot: Slot) {
+        self.kill_known(None, slot);
+    }
+
+    /// The same, when the index found it under `digest`: only what it would find there, too, waits
+    /// until that is written.
+    fn kill_of(&mut self, digest: &Digest, slot: Slot) {
+        self.kill_known(Some(digest), slot);
+    }
+
+    fn kill_known(&mut self, digest: Option<&Digest>, slot: Slot) {
         match &self.space {
-            Space::Clusters(_) => self.kill_in_cluster(slot),
+            Space::Clusters(_) => self.kill_in_cluster(digest, slot),
             Space::Slots(_) => self.kill_at(slot.position),
         }
     }
 
-    fn kill_in_cluster(&mut self, slot: Slot) {
+    fn kill_in_cluster(&mut self, digest: Option<&Digest>, slot: Slot) {
         let (cluster, granule) = self.areas.locate(slot.position);
         if self.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
@@ -126,7 +136,11 @@ impl Core {
         };
         if self.space.table_mut().kill(cluster, granule, bytes) {
             let incarnation = self.space.table().incarnation(cluster);
-            self.journal.note(Fact::Dead { cluster, incarnation, granule });
+            let fact = Fact::Dead { cluster, incarnation, granule };
+            match digest {
+                Some(digest) => self.journal.note_death_of(&digest.tag_alone(), fact),
+                None => self.journal.note(fact),
+            }
             self.kick();
         }
     }

@@ -101,8 +101,13 @@ impl Core {
     /// the process died before the new record is on the device.
     pub(super) fn unwritten_death(&self, digest: &Digest) -> Option<Moment> {
         match &self.space {
-            // A cluster dies as a whole, and nobody lists what was in it.
-            Space::Clusters(_) => self.journal.unwritten_death(),
+            // A cluster dies as a whole, and nobody lists what was in it. A single record dies by
+            // what the index knows of it, which others may have in common.
+            Space::Clusters(_) => {
+                let alike = self.journal.unwritten_death_of(&digest.tag_alone());
+                let own = self.journal.unwritten_death_of(digest);
+                self.journal.unwritten_death().max(own).max(alike)
+            }
             Space::Slots(_) => self.journal.unwritten_death_of(digest),
         }
     }

@@ -50,8 +50,13 @@ pub(super) const NAMES: [&str; SYSTEMS.len()] =
     ["the paper's best", "Larder", "Larder, second-hit", "Larder, when-full"];
 
 /// Changes that explain: the first on all stages, the others on those of [`stages::some`].
-const CHANGES: [Change; 4] =
-    [Change::SmallClusters, Change::Clusters256, Change::Minute, Change::OnEvict];
+const CHANGES: [Change; 5] = [
+    Change::SmallClusters,
+    Change::SmallObjects,
+    Change::Clusters256,
+    Change::Minute,
+    Change::OnEvict,
+];
 
 /// What came of a stage.
 pub(super) struct Compared {

@@ -99,6 +99,8 @@ pub(super) enum Change {
     Clusters256,
     /// Objects are written when they leave memory.
     OnEvict,
+    /// An index for objects of 6 KB on the mean, not of 12.
+    SmallObjects,
 }
 
 impl Change {
@@ -109,6 +111,7 @@ impl Change {
             Change::SmallClusters => "small clusters",
             Change::Clusters256 => "clusters of 256 KB",
             Change::OnEvict => "written on eviction",
+            Change::SmallObjects => "mean-object 6 KB",
         }
     }
 }
@@ -261,6 +264,7 @@ impl Stage {
             }
             Some(Change::SmallClusters) => engine.format.cluster_size = None,
             Some(Change::Clusters256) => engine.format.cluster_size = Some(256 << 10),
+            Some(Change::SmallObjects) => engine.format.mean_object = 6 << 10,
             Some(Change::OnEvict) => {
                 engine.options.write_policy = WritePolicy::OnEvict;
             }

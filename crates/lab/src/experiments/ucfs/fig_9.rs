@@ -124,7 +124,7 @@ fn why(runs: &Comparison) -> String {
          as SQUID/FFS-async (9) and {} times as fast as SQUIDML; in reads {}, {} and {} (the \
          last, in the paper, up to 7). Groups of objects leave in one write where SQUID makes \
          four or more for each; how much that saves follows from how many objects a cluster \
-         holds, and with table 2's sizes those are few. A read of UCFS moves {} KB and saves \
+         holds: some ten here, 16 in the paper's arithmetic. A read of UCFS moves {} KB and saves \
          later ones only as far as what it brings along is asked for (table 5). The paper's \
          values are the most over its traces, and so are those in the table.",
         times(System::Squid, writes),
