@@ -16,7 +16,8 @@ fn insert(scene: &Scene, number: u32, len: u64) -> State {
     scene.run(async |client| client.insert(number, len).await).unwrap()
 }
 
-/// A cache after a kill, with 60 objects under the keys from 0 on, of which recovery has not met all.
+/// A cache after a kill, with 60 objects under the keys from 0 on, of which recovery has not met
+/// all.
 fn recovering(arm: Arm, prepare: impl FnOnce(&mut Scene)) -> Scene {
     let mut scene = Scene::new(arm, 24 * MIB).unwrap();
     // More than recovery reads before it looks at the time.
