@@ -284,8 +284,9 @@ fn why(compared: &[Compared], changed: &[Changed], spaces: &spaces::Compared) ->
         "The goal is 1.5 times the paper's best system, or 90% of what is possible, with the same \
          drive, memory, disk and requests, and no fewer hits. Whole caches: reached by the product \
          on {} of {} stages, with admission on the second request on {}, and when that begins with \
-         a full cache only, on {}. {}. With admission: {}. When full: {}. Where admission has fewer \
-         hits: an object is stored when it is asked for the second time, and a run that begins with \
+         a full cache only, on {}. {}. With admission: {}. When full: {}. Where admission has \
+         fewer hits: an object is stored when it is asked for the second time, and a run that \
+         begins with \
          an empty cache is short for that.\n\nMemory, disk and \
          requests are divided, a cluster is not: it is as large as the product chooses for the \
          paper's disk. That was decided after a first run, which had them by the divided disk (64 \

@@ -143,9 +143,9 @@ impl Compared {
         });
         format!(
             "As space managers, where both are told what to keep: {}. Lost is what an engine gave \
-             up by itself to have room, or did not take. The bound is what is stored by the rate of \
-             a long write into the same file, and one positioning for all objects of a directory \
-             that are among {} reads in a row, ten of them sorted by place.",
+             up by itself to have room, or did not take. The bound is what is stored by the rate \
+             of a long write into the same file, and one positioning for all objects of a \
+             directory that are among {} reads in a row, ten of them sorted by place.",
             each.collect::<Vec<String>>().join("; "),
             super::stage::TOGETHER,
         )

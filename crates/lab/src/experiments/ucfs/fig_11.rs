@@ -80,8 +80,9 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
          of the traces 32 KB take {:.2} and 256 KB {:.2} times that of 64 KB. Of what reads bring \
          along {:.0}% are asked for with 32 KB, {:.0}% with 64 and {:.0}% with 256. The size that \
          is best follows from how many objects a cluster holds and how many belong together: the \
-         other half of a larger one costs a millisecond for each 40 KB or so, beside 6 to 8 for arm and rotation. \
-         The figure has no numbers to be read off it; 16 KB, its smallest, cannot be tried.",
+         other half of a larger one costs a millisecond for each 40 KB or so, beside 6 to 8 for \
+         arm and rotation. The figure has no numbers to be read off it; 16 KB, its smallest, \
+         cannot be tried.",
         sizes[best],
         factor(0),
         factor(sizes.len() - 1),

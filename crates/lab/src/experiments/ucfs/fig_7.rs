@@ -62,10 +62,10 @@ fn why(runs: &Comparison) -> String {
          only so can asynchronous writes cost what the paper has for them. What a client waits, \
          with requests at the rate of the traces, is {}, {}, {} and {} ms: SQUID/FFS-async and \
          UCFS write while nobody asks. Of the {} KB a request most are in objects above 256 KB, \
-         which are not cached; a cluster of 64 KB takes some ten of the others, whereas the paper's \
-         own arithmetic (section 2.4.5) has 16 of 4 KB. UCFS's time is mostly reads: by the \
-         paper's tables 3 and 4, 41 to 51% of the requests were hits on the disk, which at 7.1 ms \
-         for a cluster (section 2.4.2) come to 2.9 to 3.6 ms a request without any write; its \
+         which are not cached; a cluster of 64 KB takes some ten of the others, whereas the \
+         paper's own arithmetic (section 2.4.5) has 16 of 4 KB. UCFS's time is mostly reads: by \
+         the paper's tables 3 and 4, 41 to 51% of the requests were hits on the disk, which at 7.1 \
+         ms for a cluster (section 2.4.2) come to 2.9 to 3.6 ms a request without any write; its \
          figure does not go with its tables.",
         disk(System::Squid),
         disk(System::SquidAsync),

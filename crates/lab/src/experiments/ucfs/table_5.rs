@@ -91,12 +91,13 @@ fn why(rates: &[f64], each: &[f64], decides: &Table) -> String {
          place of {:.1}%. What decides is of what a group consists. Of objects of 6.6 KB a cluster \
          holds some ten, two pages with their parts; what is cold of one directory seldom fills \
          it, and the rest are strangers that were asked for as often; and more than half of the \
-         visits, by PolyMix's mix, are of one object without parts, whose neighbours few want. Smaller \
-         objects alone do not help ({:.1}% with a quarter of the size): more strangers come along. \
-         If all parts of a page were asked for again with it, SJ had {:.1}%; if there were also no \
-         visits but of pages, {:.1}%; and if no object were larger than the 4 KB of section 2.4.5 \
-         besides, {:.1}%, beside the paper's 36.2. So its rate comes near with its own arithmetic \
-         of 16 small files in a cluster, and pages that come back whole, but not with its \"nearly half\"; what is left is not explained. The formula of \
+         visits, by PolyMix's mix, are of one object without parts, whose neighbours few want. \
+         Smaller objects alone do not help ({:.1}% with a quarter of the size): more strangers \
+         come along. If all parts of a page were asked for again with it, SJ had {:.1}%; if there \
+         were also no visits but of pages, {:.1}%; and if no object were larger than the 4 KB of \
+         section 2.4.5 besides, {:.1}%, beside the paper's 36.2. So its rate comes near with its \
+         own arithmetic of 16 small files in a cluster, and pages that come back whole, but not \
+         with its \"nearly half\"; what is left is not explained. The formula of \
          section 2.4.5 gives the paper's 519% and 3.1% with its numbers, and {:.0}% with ours.",
         words(each, 1),
         words(rates, 1),
