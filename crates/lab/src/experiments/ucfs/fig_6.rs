@@ -93,9 +93,9 @@ fn why(runs: &Comparison, near: &Comparison, cached: &Comparison, reckoned: &Com
          paper: 7 to 19, 4 to 7.5, 3 to 9; its abstract and conclusions have 8 to 19 and 10). All \
          three come from the number of requests to the drive: UCFS makes {} a web request, \
          SQUID/FFS {}. The paper reckons with files of 4 KB, of which a cluster holds 16. Of the \
-         {} KB a request here most are in a few objects above 256 KB, which are not cached; what is \
-         has 6.6 KB on the mean, so that a cluster holds fewer, a group saves fewer writes, and a \
-         read brings less along.\n\n\
+         {} KB a request here most are in a few objects above 256 KB, which are not cached; what \
+         is has 6.6 KB on the mean, so that a cluster holds fewer, a group saves fewer writes, and \
+         a read brings less along.\n\n\
          Three things were tried on SJ. On the first 6 GB of the drive, \
          where its mean times are the paper's, the factors are {}, {} and {}. With the drive's \
          write cache on, as its data file has it, but not the paper's 6.1 ms for a write: {}, {} \
