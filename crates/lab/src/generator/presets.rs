@@ -382,7 +382,8 @@ mod tests {
                     Figure::HitPercent | Figure::OneTimerPercent => 4.0,
                     Figure::RevisitedPercent => 7.0,
                     Figure::MemoryOfHitsPercent => 6.0,
-                    Figure::Below8KPercent => 3.0,
+                    // "75% or more".
+                    Figure::Below8KPercent => 5.0,
                     Figure::Gigabytes => published.value / 16.0 * 0.3,
                     _ => published.value / 16.0 * 0.25 + 1.0,
                 };
