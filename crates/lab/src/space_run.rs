@@ -234,7 +234,7 @@ async fn drive(
         Manager::Engine(name) => {
             let preset = store::preset(name).expect("a preset has a listed name");
             let options = Options { memory: plan.engine_memory, ..preset.options };
-            let mean_object = Parameters::new(plan.seed, plan.requests).mean_size as u32;
+            let mean_object = Some(Parameters::new(plan.seed, plan.requests).mean_size as u32);
             let format = FormatOptions { mean_object, ..preset.format };
             let path = directory.join("cache.larder");
             let engine = real_engine::create(&path, plan.engine_file(), &format, options).await?;

@@ -99,7 +99,7 @@ fn engine_in_a_file(preset: &str) -> (u64, u64) {
     executor.run(async {
         let preset = store::preset(preset).unwrap();
         let options = Options { memory: 32 << 20, ..preset.options };
-        let format = FormatOptions { mean_object: 5_400, ..preset.format };
+        let format = FormatOptions { mean_object: Some(5_400), ..preset.format };
         let len = store::CACHE_SIZE_MIN.max((DISK * 100 / 70).next_multiple_of(4_096));
         let device = Rc::new(FileDevice::preallocate(&ffs, "cache", len).unwrap());
         let counted = Rc::clone(&device);

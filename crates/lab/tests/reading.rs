@@ -143,7 +143,7 @@ fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures
     let disk = SimDisk::new(handle.clone(), drive.drive(), sim_options);
     executor.run(async move {
         let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
-        let format = FormatOptions { mean_object: 4096, layout: load.layout, ..format };
+        let format = FormatOptions { mean_object: Some(4096), layout: load.layout, ..format };
         store::format(&disk, &format, [7; 48], 0).await.unwrap();
         // The tables of slots are larger, by 80 bytes for an object; three eighths of the memory
         // are for other things. What is left for objects is to be the same in all layouts.

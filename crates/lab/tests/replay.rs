@@ -206,7 +206,7 @@ async fn simulated_engine(clock: &Handle) -> EngineSpace<SimDisk, Handle> {
     let options = sim::Options { block: 4096, ..sim::Options::default() };
     let disk = SimDisk::new(clock.clone(), Box::new(drive), options);
     let counts = disk.clone();
-    let format = FormatOptions { mean_object: 5_000, ..FormatOptions::default() };
+    let format = FormatOptions { mean_object: Some(5_000), ..FormatOptions::default() };
     let engine = EngineSpace::create(
         Rc::new(disk),
         clock.clone(),

@@ -146,7 +146,7 @@ fn the_engine_keeps_what_the_model_keeps() {
         block_on(async {
             let path = place.path().join(name);
             let options = Options { memory: 32 << 20, ..preset.options };
-            let format = FormatOptions { mean_object: 5_000, ..preset.format };
+            let format = FormatOptions { mean_object: Some(5_000), ..preset.format };
             let manager = real_engine::create(&path, 64 << 20, &format, options).await.unwrap();
             against_model(&manager, seed, LARGEST).await;
             let calls = manager.calls();
@@ -167,7 +167,7 @@ fn the_engine_runs_on_any_device() {
 async fn engine_in_memory(len: u64) -> EngineSpace<MemoryDevice, RealClock> {
     let device = MemoryDevice::new(len, 4096);
     let counters = device.clone();
-    let format = FormatOptions { mean_object: 5_000, ..FormatOptions::default() };
+    let format = FormatOptions { mean_object: Some(5_000), ..FormatOptions::default() };
     let options = Options { memory: 16 << 20, ..Options::default() };
     let engine = EngineSpace::create(
         Rc::new(device),

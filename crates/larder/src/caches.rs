@@ -35,29 +35,52 @@ pub struct Cache {
 pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
     let new = config.cache.iter().filter(|path| is_new(path)).count() as u64;
     let mut sizes = Vec::new();
-    let mut index = 0;
+    let mut lens = Vec::new();
     for path in &config.cache {
         let size = if is_new(path) { Some(size_of_new(config, path, new)?) } else { None };
         // A block device's length shows as 0 here; the store checks it when it opens.
         let existing = fs::metadata(path).map_or(0, |data| data.len());
         let len = size.unwrap_or(existing.max(config.cache_size.unwrap_or(0)));
-        let mean_object = storage::format_options(config).mean_object;
-        index += storage::index_options(config).bytes(len, mean_object);
+        lens.push(len);
         sizes.push(size);
     }
+    let shares = shares(&lens, config.memory);
+    let index = |(len, share): (&u64, &u64)| {
+        let mean_object = format_options(config, *share).mean_object_for(*len);
+        storage::index_options(config).bytes(*len, mean_object)
+    };
+    let index = lens.iter().zip(&shares).map(index).sum();
     sizing::check_index(index, config.memory)?;
     let admission = storage::admission_bytes(config) * config.cache.len() as u64;
     sizing::check_admission(admission, config.memory)?;
     for (path, size) in config.cache.iter().zip(&sizes) {
         size.map_or(Ok(()), |size| check_room(path, size))?;
     }
-    let caches = config.cache.iter().zip(sizes).map(|(path, size)| open(config, path, size));
+    let caches = config.cache.iter().zip(sizes).zip(shares);
+    let caches = caches.map(|((path, size), share)| open(config, path, size, share));
     let caches = caches.collect::<Result<Vec<Cache>, String>>()?;
     // And now with what the caches were created with, which the configuration may not say.
     let usable = caches.iter().filter(|cache| cache.unusable.is_none());
     let index = usable.map(|cache| index_bytes(config, &cache.file)).sum();
     sizing::check_index(index, config.memory)?;
     Ok(caches)
+}
+
+/// What each cache of these lengths has of the memory, as the store divides it. Where a length is
+/// not known yet (0: a block device) and there are others, nothing is promised to any.
+fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
+    let total: u128 = lens.iter().map(|len| u128::from(*len)).sum();
+    let share = |len: &u64| match lens {
+        [_] => memory,
+        _ if lens.contains(&0) => 0,
+        _ => (u128::from(memory) * u128::from(*len) / total) as u64,
+    };
+    lens.iter().map(share).collect()
+}
+
+/// What a new cache with so many bytes of memory is created with.
+fn format_options(config: &Config, memory: u64) -> FormatOptions {
+    FormatOptions { memory, ..storage::format_options(config) }
 }
 
 /// Bytes of memory that the index of an existing cache takes.
@@ -83,12 +106,12 @@ pub fn is_new(path: &Path) -> bool {
     }
 }
 
-/// Opens one cache, creates it with `create` bytes when it is new.
-fn open(config: &Config, path: &Path, create: Option<u64>) -> Result<Cache, String> {
+/// Opens one cache, creates it with `create` bytes when it is new; it has `memory` bytes of memory.
+fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Result<Cache, String> {
     let options = OpenOptions { create, ..OpenOptions::default() };
     let file = CacheFile::open(path, &options).map_err(|error| error.to_string())?;
     if file.was_created() {
-        create_cache(&file, config)?;
+        create_cache(&file, &format_options(config, memory))?;
         return Ok(Cache { file, unusable: None });
     }
     let unusable = match judge(&file) {
@@ -98,7 +121,7 @@ fn open(config: &Config, path: &Path, create: Option<u64>) -> Result<Cache, Stri
             None
         }
         Some(OpenError::NotOurs) => {
-            claim(&file, config)?;
+            claim(&file, &format_options(config, memory))?;
             None
         }
         Some(OpenError::Version { found }) => return Err(other_version(path, found)),
@@ -187,9 +210,9 @@ fn free(path: &Path) -> Result<u64, String> {
 }
 
 /// Makes an empty cache on a file or device that nobody's data is on.
-fn create_cache(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
+fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
     let at = file.path().display();
-    format(file, &storage::format_options(config)).map_err(|why| format!("{at}: {why}"))
+    format(file, options).map_err(|why| format!("{at}: {why}"))
 }
 
 /// Writes the structures of an empty cache.
@@ -228,14 +251,14 @@ pub fn judge(file: &CacheFile) -> Option<OpenError> {
 }
 
 /// Takes a block device that holds nothing; refuses everything else that is not ours.
-fn claim(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
+fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
     let path = file.path();
     let contents =
         file.contents().map_err(|error| format!("{}: cannot read it: {error}", path.display()))?;
     match (file.kind(), contents) {
         (FileKind::BlockDevice, Contents::Blank) => {
             log::info!("{}: creating a cache of {}", path.display(), size(file.geometry().len));
-            create_cache(file, config)
+            create_cache(file, options)
         }
         (_, contents) => Err(foreign(path, contents)),
     }
@@ -288,6 +311,14 @@ fn way_out(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_shared_by_length() {
+        assert_eq!(shares(&[0], 100), [100]);
+        assert_eq!(shares(&[10, 30], 100), [25, 75]);
+        assert_eq!(shares(&[0, 30], 100), [0, 0]);
+        assert_eq!(shares(&[u64::MAX, u64::MAX], u64::MAX), [u64::MAX / 2; 2]);
+    }
 
     #[test]
     fn no_file_stands_in_for_a_missing_device() {

@@ -111,7 +111,7 @@ type Show = fn(&Preset) -> String;
 
 /// The settings of `[store]` that a preset decides, with its values as they are written.
 const PRESET_VALUES: &[(&str, Show)] = &[
-    ("mean-object", |p| units::size(p.format.mean_object.into())),
+    ("mean-object", |p| or(p.format.mean_object, "by size and memory", |n| units::size(n.into()))),
     ("cluster-size", |p| or(p.format.cluster_size, "by cache size", |n| units::size(n.into()))),
     ("write-policy", |p| match p.options.write_policy {
         store::WritePolicy::OnInsert => "on-insert".to_owned(),

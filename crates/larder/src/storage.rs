@@ -92,7 +92,8 @@ pub fn format_options(config: &Config) -> FormatOptions {
     let (ours, preset) = (&config.store, preset(config).format);
     FormatOptions {
         layout: config.layout.as_deref().and_then(LayoutName::from_name).unwrap_or(preset.layout),
-        mean_object: ours.mean_object.unwrap_or(preset.mean_object),
+        mean_object: ours.mean_object.or(preset.mean_object),
+        memory: config.memory,
         cluster_size: ours.cluster_size.or(preset.cluster_size),
         index: index_options(config),
         slot_size: ours.slot_size.unwrap_or(preset.slot_size),
@@ -260,7 +261,7 @@ mod tests {
         assert_eq!(hours.one_timer_age, Some(Duration::from_secs(115 * 3600)));
         let text = "preset = 'tfs'\n[store]\ncluster-size = '128K'\nmean-object = '5K'";
         let format = format_options(&config_of(text));
-        assert_eq!((format.cluster_size, format.mean_object), (Some(128 << 10), 5 << 10));
+        assert_eq!((format.cluster_size, format.mean_object), (Some(128 << 10), Some(5 << 10)));
         let text = "layout = 'buddy'\n[store]\nslot-size = '1K'\nbuddy-threshold = '64K'\n\
                     stream-runs = 5";
         let format = format_options(&config_of(text));

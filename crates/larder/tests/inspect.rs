@@ -44,7 +44,7 @@ fn an_empty_cache_is_described() {
     assert!(text.contains("opened     0 times\n"), "{text}");
     let text = answer(&larder(dir.path(), &["inspect", "x.cache", "superblock"]));
     assert!(text.contains("copies         A whole, B whole\n"), "{text}");
-    assert!(text.contains("mean object    12K\n"), "{text}");
+    assert!(text.contains("mean object    6K\n"), "{text}");
     let text = answer(&larder(dir.path(), &["inspect", "x.cache", "verify"]));
     assert!(text.starts_with("0 records (0 bytes) are whole, in 0 clusters"), "{text}");
     let text = answer(&larder(dir.path(), &["inspect", "x.cache", "clusters"]));
@@ -57,7 +57,7 @@ fn json_says_the_same() {
     let text = answer(&larder(dir.path(), &["inspect", "x.cache", "superblock", "--json"]));
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(json["copies_whole"], serde_json::json!([true, true]));
-    assert_eq!(json["mean_object"], 12 << 10);
+    assert_eq!(json["mean_object"], 6 << 10);
     for what in ["clusters", "verify"] {
         let text = answer(&larder(dir.path(), &["inspect", "--json", "x.cache", what]));
         serde_json::from_str::<serde_json::Value>(&text).expect("JSON");

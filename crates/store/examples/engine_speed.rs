@@ -144,7 +144,7 @@ fn main() {
         Some("cluster") => ReadUnit::Cluster,
         Some(other) => panic!("expected object, cluster or auto, got {other}"),
     };
-    let format = FormatOptions { mean_object: 3000, ..arm.format(records) };
+    let format = FormatOptions { mean_object: Some(3000), ..arm.format(records) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, run(Path::new(&directory), body_len, format, options));
 }

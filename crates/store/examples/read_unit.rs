@@ -30,7 +30,7 @@ use tokio::task::{JoinSet, LocalSet};
 const CACHE: u64 = 2 << 30;
 
 fn format() -> FormatOptions {
-    FormatOptions { mean_object: 8192, ..FormatOptions::default() }
+    FormatOptions { mean_object: Some(8192), ..FormatOptions::default() }
 }
 
 const PAGES: usize = 12_000;

@@ -193,7 +193,7 @@ async fn run(objects: u64, directory: Option<&Path>) {
     // The index is 90% full when the cache is; a hundredth of the clusters is free.
     let len = objects * OBJECT / 100 * 101 + (1 << 30);
     let written = ElidedDevice::new(len).without_yielding();
-    let format = FormatOptions { mean_object: OBJECT as u32, ..FormatOptions::default() };
+    let format = FormatOptions { mean_object: Some(OBJECT as u32), ..FormatOptions::default() };
     store::format(&written, &format, [7; 48], 0).await.unwrap();
     let filled = ComputedClusters::fill(&written, objects).await.unwrap();
     let device = ComputedDevice::new(written, filled);

@@ -125,8 +125,8 @@ pub async fn format<D: Device>(
     let len = device.geometry().len;
     let too_small = FormatError::TooSmall { len, min: crate::areas::CACHE_SIZE_MIN };
     let cluster_size = options.cluster_size_for(len);
-    let dump =
-        dump_bytes(options.index, len, options.mean_object, options.layout != LayoutName::Cluster);
+    let mean_object = options.mean_object_for(len);
+    let dump = dump_bytes(options.index, len, mean_object, options.layout != LayoutName::Cluster);
     let slot_size = (options.layout != LayoutName::Cluster).then_some(options.slot_size);
     let areas = Areas::new(len, cluster_size, dump, slot_size).ok_or(too_small)?;
     let layout = options.slot_layout(areas.slots());
@@ -137,7 +137,7 @@ pub async fn format<D: Device>(
         generation: 1,
         condition: Condition::InUse,
         created_at: unix_seconds,
-        mean_object: options.mean_object,
+        mean_object,
         areas,
         run: 0,
         layout,

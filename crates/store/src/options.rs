@@ -218,7 +218,7 @@ impl fmt::Debug for Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            memory: 256 << 20,
+            memory: MEMORY,
             write_policy: WritePolicy::OnInsert,
             read_unit: ReadUnit::Auto,
             read_window_max: 1 << 20,
@@ -259,8 +259,12 @@ impl Default for Options {
 pub struct FormatOptions {
     /// How objects are laid out.
     pub layout: LayoutName,
-    /// Expected mean object in bytes (body, metadata and key): sizes the index.
-    pub mean_object: u32,
+    /// Expected mean object in bytes (body, metadata and key): sizes the index; `None`: by the
+    /// size of the cache and of the memory, see [`FormatOptions::mean_object_for`].
+    pub mean_object: Option<u32>,
+    /// Bytes of memory that the cache is going to be used with, as [`Options::memory`]: decides
+    /// nothing but the default of `mean_object`.
+    pub memory: u64,
     /// Bytes of a cluster, a power of two within [`crate::CLUSTER_SIZES`]; `None`: by the size of
     /// the cache.
     pub cluster_size: Option<u32>,
@@ -276,14 +280,25 @@ pub struct FormatOptions {
     pub stream_runs: u32,
 }
 
-/// The default of [`FormatOptions::mean_object`].
+/// The default of [`Options::memory`].
+const MEMORY: u64 = 256 << 20;
+
+/// The most that [`FormatOptions::mean_object`] is by default: what the index of a cache is made
+/// for that is large beside its memory.
 pub const MEAN_OBJECT: u32 = 12 * 1024;
+
+/// The least that it is by default.
+const MEAN_OBJECT_LEAST: u32 = 6 * 1024;
+
+/// The part of the memory that an index for objects of less than [`MEAN_OBJECT`] may take.
+const INDEX_SHARE: u64 = 8;
 
 impl Default for FormatOptions {
     fn default() -> FormatOptions {
         FormatOptions {
             layout: LayoutName::default(),
-            mean_object: MEAN_OBJECT,
+            mean_object: None,
+            memory: MEMORY,
             cluster_size: None,
             index: IndexOptions::default(),
             slot_size: 512,
@@ -294,6 +309,28 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
+    /// The expected mean object of a cache of `len` bytes: what was asked for, or the least from 6
+    /// KiB on, in steps of 512 bytes, for which the index takes no more than an eighth of the
+    /// memory, at most [`MEAN_OBJECT`].
+    ///
+    /// An index that is full before the disk costs hits, one that is too large costs memory: 8.9
+    /// bytes for each object. With 256 MiB it is 6 KiB up to a cache of 21 GiB, [`MEAN_OBJECT`]
+    /// from 42 GiB on. In the layouts of slots a record takes 64 bytes and more beside the index,
+    /// and it is always [`MEAN_OBJECT`]; so it is where the entries of the index are given.
+    pub fn mean_object_for(&self, len: u64) -> u32 {
+        if let Some(mean_object) = self.mean_object {
+            return mean_object;
+        }
+        if self.layout != LayoutName::Cluster || self.index.entries.is_some() {
+            return MEAN_OBJECT;
+        }
+        let most = self.memory / INDEX_SHARE;
+        (MEAN_OBJECT_LEAST..MEAN_OBJECT)
+            .step_by(512)
+            .find(|mean_object| self.index.bytes(len, *mean_object) <= most)
+            .unwrap_or(MEAN_OBJECT)
+    }
+
     pub(crate) fn cluster_size_for(&self, len: u64) -> u32 {
         self.cluster_size.unwrap_or_else(|| cluster_size_for(len))
     }
@@ -330,5 +367,43 @@ impl Options {
             page: self.write_page.next_power_of_two().clamp(block, device::WRITE_ALIGN.max(block)),
             evict_max: self.evict_max,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::IndexKind;
+
+    const M: u64 = 1 << 20;
+    const G: u64 = 1 << 30;
+
+    #[test]
+    fn the_index_is_made_for_small_objects_where_that_takes_little_memory() {
+        let mean = |memory: u64, len: u64| {
+            FormatOptions { memory, ..FormatOptions::default() }.mean_object_for(len)
+        };
+        assert_eq!([10 * G, 21 * G].map(|len| mean(256 * M, len)), [6 << 10; 2]);
+        assert_eq!([42 * G, 400 * G].map(|len| mean(256 * M, len)), [12 << 10; 2]);
+        assert_eq!(mean(4096 * M, 320 * G), 6 << 10);
+        assert_eq!(mean(0, G), 12 << 10);
+        let index = FormatOptions::default().index;
+        for gib in 1..100 {
+            let (mean, next) = (mean(256 * M, gib * G), mean(256 * M, (gib + 1) * G));
+            assert!(mean <= next, "{gib} GiB: {mean}, then {next}");
+            let bytes = index.bytes(gib * G, mean);
+            assert!(bytes <= 32 * M || mean == 12 << 10, "{gib} GiB: {bytes} for {mean}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_and_the_other_layouts_know_no_small_objects() {
+        let plain = FormatOptions::default();
+        let asked = FormatOptions { mean_object: Some(700), ..plain };
+        assert_eq!(asked.mean_object_for(G), 700);
+        let slots = FormatOptions { layout: LayoutName::Stream, ..plain };
+        assert_eq!(slots.mean_object_for(G), MEAN_OBJECT);
+        let index = IndexOptions { kind: IndexKind::Exact, entries: Some(1000) };
+        assert_eq!(FormatOptions { index, ..plain }.mean_object_for(G), MEAN_OBJECT);
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::index::{IndexKind, IndexOptions};
 use crate::layout_name::LayoutName;
-use crate::options::{FormatOptions, LocalityOptions, Options, ReadUnit, TierShares, WritePolicy};
+use crate::options::{
+    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy,
+};
 use crate::policy::PolicyName;
 
 /// A named set of parameters.
@@ -49,7 +51,7 @@ pub fn preset(name: &str) -> Option<Preset> {
             "ucfs",
             "UCFS: grouped writes from the cold end of memory, whole-cluster reads",
             Options::ucfs(),
-            FormatOptions { mean_object: 4 << 10, ..clusters_of_64_kb() },
+            FormatOptions { mean_object: Some(4 << 10), ..clusters_of_64_kb() },
         ),
         "tfs" => (
             "tfs",
@@ -110,6 +112,7 @@ fn clusters_of_64_kb() -> FormatOptions {
         layout: LayoutName::Cluster,
         cluster_size: Some(64 << 10),
         index: EXACT,
+        mean_object: Some(MEAN_OBJECT),
         ..FormatOptions::default()
     }
 }
@@ -117,7 +120,13 @@ fn clusters_of_64_kb() -> FormatOptions {
 /// Slots as large as the blocks of BUDDY and STREAM (Markatos and others, "File Management", with
 /// the threshold of figure 5); UNIFIED gives its chunk no size (4.1).
 fn slots_of_512_bytes(layout: LayoutName) -> FormatOptions {
-    FormatOptions { layout, slot_size: 512, buddy_threshold: 128 << 10, ..FormatOptions::default() }
+    FormatOptions {
+        layout,
+        slot_size: 512,
+        buddy_threshold: 128 << 10,
+        mean_object: Some(MEAN_OBJECT),
+        ..FormatOptions::default()
+    }
 }
 
 /// No bound on how long what was stored may stay unwritten: so long that it never comes.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions};
+use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions, MEAN_OBJECT};
 
 use super::{Curves, Goal, HitRatio, Part, RECORD};
 use crate::trace::statistics::Summary;
@@ -95,10 +95,11 @@ impl Sizes {
         let sizes = Sizes::choose_for(curves, mean, mean_object, limits, goal)?;
         // An index for smaller objects than there are costs memory only: where that is little, the
         // default is as good.
-        if mean_object.is_some_and(|mean| mean > FormatOptions::default().mean_object) {
+        if mean_object.is_some_and(|mean| mean > MEAN_OBJECT) {
             let plain = Sizes::choose_for(curves, mean, None, limits, goal);
             if let Some(plain) = plain.ok().filter(|plain| {
-                index(plain.disk, None) <= plain.memory / LITTLE && plain.disk >= sizes.disk
+                index(plain.disk, None, plain.memory) <= plain.memory / LITTLE
+                    && plain.disk >= sizes.disk
             }) {
                 return Ok(plain);
             }
@@ -126,8 +127,9 @@ impl Sizes {
                 "--max-memory is {memory_max} bytes; the least is {MEMORY_MIN}"
             )));
         }
-        // An index that takes more than half of the memory is refused by the server.
-        let fits = |disk: &u64| 2 * index(*disk, mean_object) <= memory_max;
+        // An index that takes more than half of the memory is refused by the server; by default
+        // it is never larger than that unless it takes little.
+        let fits = |disk: &u64| 2 * index(*disk, mean_object, 0) <= memory_max;
         let disks: Vec<u64> = grid(CACHE_SIZE_MIN, footprint.saturating_mul(4), disk_max);
         let possible: Vec<u64> = disks.iter().copied().filter(fits).collect();
         let disk = knee(&possible, KNEE, |disk| goal.of(curves.at(disk, Part::Second)));
@@ -137,7 +139,7 @@ impl Sizes {
                  {memory_max}"
             )));
         };
-        let least = MEMORY_MIN.max((2 * index(disk, mean_object)).next_multiple_of(M));
+        let least = MEMORY_MIN.max((2 * index(disk, mean_object, 0)).next_multiple_of(M));
         let memories = grid(least, footprint.saturating_mul(4), memory_max);
         let hit = |memory| goal.of(curves.at(objects_in(memory, disk, mean_object), Part::Second));
         let memory = knee(&memories, MEMORY_KNEE, hit).unwrap_or(least);
@@ -204,7 +206,7 @@ fn knee(sizes: &[u64], worth: f64, hit: impl Fn(u64) -> f64) -> Option<u64> {
 /// What the index is to be sized for, where the default is off by more than half: whole KiB, rather
 /// too small than too large, since an index that is full costs hits.
 fn other_mean(mean: u64) -> Option<u32> {
-    let default = u64::from(FormatOptions::default().mean_object);
+    let default = u64::from(MEAN_OBJECT);
     if mean * 2 >= default && mean <= default * 2 {
         return None;
     }
@@ -215,15 +217,16 @@ fn other_mean(mean: u64) -> Option<u32> {
     u32::try_from(rounded).ok()
 }
 
-fn index(disk: u64, mean_object: Option<u32>) -> u64 {
-    let mean_object = mean_object.unwrap_or(FormatOptions::default().mean_object);
-    IndexOptions::default().bytes(disk, mean_object)
+/// Bytes of the index with so much memory; with none, it is as small as the default makes it.
+fn index(disk: u64, mean_object: Option<u32>, memory: u64) -> u64 {
+    let format = FormatOptions { mean_object, memory, ..FormatOptions::default() };
+    IndexOptions::default().bytes(disk, format.mean_object_for(disk))
 }
 
 /// What the engine leaves to objects of its memory: three eighths are for buffers and what hits
 /// need, the index takes its part (`docs/architecture.md`).
 fn objects_in(memory: u64, disk: u64, mean_object: Option<u32>) -> u64 {
-    (memory / 8 * 5).saturating_sub(index(disk, mean_object)).max(memory / 8)
+    (memory / 8 * 5).saturating_sub(index(disk, mean_object, memory)).max(memory / 8)
 }
 
 #[cfg(test)]

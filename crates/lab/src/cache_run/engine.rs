@@ -86,8 +86,9 @@ impl EngineCache {
     ) -> Result<EngineCache, Broken> {
         let clock = machine.clock();
         let device = Rc::new(machine.disk(region, BLOCK)?);
+        let format = FormatOptions { memory: options.memory, ..*format };
         let store = machine.run(async {
-            let formatted = store::format(&*device, format, [7; 48], CREATED).await;
+            let formatted = store::format(&*device, &format, [7; 48], CREATED).await;
             formatted.map_err(|error| Broken(error.to_string()))?;
             let opened = Store::open(vec![device], clock.clone(), options.clone()).await;
             opened.map_err(|(_, error)| Broken(error.to_string()))

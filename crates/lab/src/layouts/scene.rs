@@ -166,7 +166,9 @@ async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
             let index = entries.map(|entries| IndexOptions { entries, ..plain.index });
             index.map(|index| FormatOptions { index, ..plain }).collect()
         }
-        _ => (1..4096).map(|mean_object| FormatOptions { mean_object, ..plain }).collect(),
+        _ => (1..4096)
+            .map(|mean_object| FormatOptions { mean_object: Some(mean_object), ..plain })
+            .collect(),
     };
     for len in (store::CACHE_SIZE_MIN..).step_by(CLUSTER as usize).take(64) {
         for format in &formats {

@@ -132,8 +132,10 @@ impl Setup {
         engine.options.memory = self.memory;
         engine.options.policy = self.policy.unwrap_or(engine.options.policy);
         engine.options.admission = self.admission.unwrap_or(engine.options.admission);
-        engine.format.mean_object = self.mean_object.unwrap_or(engine.format.mean_object);
-        let index = engine.options.index.bytes(self.disk, engine.format.mean_object);
+        engine.format.mean_object = self.mean_object.or(engine.format.mean_object);
+        engine.format.memory = self.memory;
+        let mean_object = engine.format.mean_object_for(self.disk);
+        let index = engine.options.index.bytes(self.disk, mean_object);
         if index > self.memory / 2 {
             return Err(Broken(format!(
                 "the index of a cache of {} bytes takes {index} bytes, more than half of the \

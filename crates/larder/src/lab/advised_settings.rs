@@ -69,8 +69,8 @@ pub fn check(text: &str) -> Result<(), String> {
     let file = File::parse("larder.toml", text).map_err(|problems| problems.to_string())?;
     let loaded = Loaded::build(&file, &Layer::new()).map_err(|problems| problems.to_string())?;
     let config = &loaded.config;
-    let mean_object = storage::format_options(config).mean_object;
     let disk = config.cache_size.unwrap_or(0);
+    let mean_object = storage::format_options(config).mean_object_for(disk);
     sizing::check_index(storage::index_options(config).bytes(disk, mean_object), config.memory)?;
     sizing::check_admission(storage::admission_bytes(config), config.memory)
 }
@@ -105,7 +105,7 @@ mod tests {
                         assert_eq!((config.memory, config.cache_size), (192 * M, Some(96 * M)));
                         let format = storage::format_options(&config);
                         assert_eq!(format.layout, layout);
-                        assert_eq!(format.mean_object, mean_object.unwrap_or(12 << 10));
+                        assert_eq!(format.mean_object, mean_object);
                         let options = storage::options(&config, &[]);
                         let policy = policy.filter(|_| layout != LayoutName::Cluster);
                         assert_eq!(options.policy, policy.unwrap_or(PolicyName::Lru));

@@ -66,7 +66,7 @@ fn caches() -> [Arg; 7] {
             .long("mean-object")
             .value_name("SIZE")
             .value_parser(size)
-            .help("Mean object that the index is sized for, as store.mean-object [default: 12K]."),
+            .help("Mean object that the index is sized for, as store.mean-object [default: auto]."),
         Arg::new("warm-up")
             .long("warm-up")
             .value_name("PERCENT")

@@ -47,7 +47,7 @@ impl Arm {
         let preset = store::preset(&self.preset).expect("a preset that there is");
         let mut format = preset.format;
         format.layout = self.layout.unwrap_or(format.layout);
-        format.mean_object = MEAN_OBJECT;
+        format.mean_object = Some(MEAN_OBJECT);
         format.index.entries = Some(records as u64);
         format
     }

@@ -59,8 +59,11 @@ fn an_index_without_its_cluster_table_is_not_believed() {
 fn what_cannot_be_read_while_opening_costs_nothing_that_is_found() {
     let memory = MemoryDevice::new(64 * MIB, 512);
     // Small objects are expected: the dump of the index takes several steps.
-    let format =
-        FormatOptions { mean_object: 80, cluster_size: Some(32 << 10), ..FormatOptions::default() };
+    let format = FormatOptions {
+        mean_object: Some(80),
+        cluster_size: Some(32 << 10),
+        ..FormatOptions::default()
+    };
     let options = Options { memory: 64 << 20, ..Options::default() };
     let mut helper = Rig::open(formatted(8 * MIB, 32 << 10), product());
     helper.run(store::format(&memory, &format, [7; 48], 1)).unwrap();

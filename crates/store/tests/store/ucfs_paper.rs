@@ -479,7 +479,7 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
         paper.0.stop();
     }
     // One that was made for the small one has no room for the large one's dump.
-    let compact = FormatOptions { mean_object: 512, ..FormatOptions::default() };
+    let compact = FormatOptions { mean_object: Some(512), ..FormatOptions::default() };
     let memory = device::MemoryDevice::new(64 * MB, 512);
     now_or_never(store::format(&memory, &compact, [7; 48], 1_700_000_000)).unwrap();
     let options = Options { memory: 16 * MB, ..Options::ucfs() };

@@ -52,7 +52,7 @@ pub(super) const NAMES: [&str; SYSTEMS.len()] =
 /// Changes that explain: the first on all stages, the others on those of [`stages::some`].
 const CHANGES: [Change; 5] = [
     Change::SmallClusters,
-    Change::SmallObjects,
+    Change::LargeObjects,
     Change::Clusters256,
     Change::Minute,
     Change::OnEvict,

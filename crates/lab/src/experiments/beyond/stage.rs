@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sim::ffs::Parameters;
 use store::policy::AdmissionName;
-use store::{CLUSTER_SIZES, LayoutName, WritePolicy};
+use store::{CLUSTER_SIZES, LayoutName, MEAN_OBJECT, WritePolicy};
 
 use super::drives::{Model, Prices};
 use crate::cache_run::{
@@ -99,8 +99,8 @@ pub(super) enum Change {
     Clusters256,
     /// Objects are written when they leave memory.
     OnEvict,
-    /// An index for objects of 6 KB on the mean, not of 12.
-    SmallObjects,
+    /// An index for objects of 12 KB on the mean, as a cache has that is large beside its memory.
+    LargeObjects,
 }
 
 impl Change {
@@ -111,7 +111,7 @@ impl Change {
             Change::SmallClusters => "small clusters",
             Change::Clusters256 => "clusters of 256 KB",
             Change::OnEvict => "written on eviction",
-            Change::SmallObjects => "mean-object 6 KB",
+            Change::LargeObjects => "mean-object 12 KB",
         }
     }
 }
@@ -264,7 +264,7 @@ impl Stage {
             }
             Some(Change::SmallClusters) => engine.format.cluster_size = None,
             Some(Change::Clusters256) => engine.format.cluster_size = Some(256 << 10),
-            Some(Change::SmallObjects) => engine.format.mean_object = 6 << 10,
+            Some(Change::LargeObjects) => engine.format.mean_object = Some(MEAN_OBJECT),
             Some(Change::OnEvict) => {
                 engine.options.write_policy = WritePolicy::OnEvict;
             }

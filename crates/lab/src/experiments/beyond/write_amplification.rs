@@ -75,7 +75,7 @@ impl Case {
             engine.format.layout = layout;
         }
         if let Some(size) = self.stage.size {
-            engine.format.mean_object = (size + 400) as u32;
+            engine.format.mean_object = Some((size + 400) as u32);
         }
         Ok(engine)
     }
