@@ -5,12 +5,13 @@
 //! with more requests than are to be kept, all requests for a share of the objects stay (SHARDS,
 //! [`Sampling`]), and the share is told. The statistics are of all requests, whatever is kept.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::missratio::{Sampling, Tally};
 use crate::request::Request;
 use crate::trace::statistics::{Statistics, Summary};
-use crate::trace::{ReadOptions, Requests, Skipped, Trace, TraceError, Unfit};
+use crate::trace::{ReadOptions, Requests, STANDARD_INPUT, Skipped, Trace, TraceError, Unfit};
 
 /// Requests between two calls of a watcher.
 const WATCHED: u64 = 1 << 14;
@@ -132,6 +133,11 @@ fn by_time(paths: Vec<PathBuf>, options: &ReadOptions) -> Result<Vec<PathBuf>, U
     }
     let mut begun = Vec::new();
     for path in paths {
+        if path == Path::new(STANDARD_INPUT) {
+            let why = "standard input can be read once only: give it alone, or a file";
+            let why = TraceError::Io(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(Unreadable { path, why });
+        }
         let first = Trace::open(&path, options.format, options.columns)
             .and_then(|trace| trace.with_filter(options.filter).next_event());
         match first {

@@ -154,6 +154,9 @@ pub enum Filter {
     All,
 }
 
+/// The name of what a command reads from standard input.
+pub const STANDARD_INPUT: &str = "-";
+
 /// Damaged places that are remembered; all are counted.
 const DAMAGES_KEPT: usize = 8;
 
@@ -184,6 +187,8 @@ pub struct Trace {
 }
 
 enum Source {
+    /// There is nothing in the file: a log that has just been begun.
+    Empty,
     Oracle(oracle::Reader),
     Csv(csv::Reader),
     Log(lines::Lines, fn(&[u8]) -> Result<Event, String>),
@@ -193,7 +198,7 @@ impl Source {
     /// Whether there may be requests that tell no size.
     fn has_sizeless(&self) -> bool {
         match self {
-            Source::Oracle(_) => false,
+            Source::Empty | Source::Oracle(_) => false,
             Source::Csv(reader) => reader.has_sizeless(),
             Source::Log(..) => true,
         }
@@ -201,7 +206,8 @@ impl Source {
 }
 
 impl Trace {
-    /// Opens the file `path`. `columns` names those of a CSV file without a header.
+    /// Opens the file `path`, or standard input for `-`. `columns` names those of a CSV file without
+    /// a header. A file without a byte, whose format nothing tells, has no requests.
     ///
     /// # Errors
     /// It cannot be read, or nothing tells how.
@@ -215,7 +221,10 @@ impl Trace {
             (Format::Auto, None) => detect::by_name(path).unwrap_or_default(),
             (format, _) => format,
         };
-        Trace::read(File::open(path)?, format, columns)
+        match path == Path::new(STANDARD_INPUT) {
+            true => Trace::read(io::stdin(), format, columns),
+            false => Trace::read(File::open(path)?, format, columns),
+        }
     }
 
     /// Reads a trace, packed or not, from anywhere. [`Format::Auto`] goes by the first lines.
@@ -232,6 +241,9 @@ impl Trace {
         let mut format = format;
         if format == Format::Auto {
             let start = input::peek(&mut input, START)?;
+            if start.is_empty() {
+                return Ok(Trace::from(Source::Empty));
+            }
             format = detect::by_start(&start).ok_or(TraceError::FormatUnknown)?;
             input = Box::new(io::Cursor::new(start).chain(input));
         }
@@ -242,8 +254,12 @@ impl Trace {
             Format::Squid => Source::Log(lines::Lines::new(input), squid::parse),
             Format::Clf => Source::Log(lines::Lines::new(input), clf::parse),
         };
+        Ok(Trace::from(source))
+    }
+
+    fn from(source: Source) -> Trace {
         let (filter, skipped) = (Filter::Cacheable, Skipped::default());
-        Ok(Trace { source, filter, skipped, sizes: HashMap::new() })
+        Trace { source, filter, skipped, sizes: HashMap::new() }
     }
 
     /// The same trace with other requests passed over: [`Filter::Cacheable`] at first.
@@ -259,6 +275,7 @@ impl Trace {
     pub fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
         loop {
             let next = match &mut self.source {
+                Source::Empty => return Ok(None),
                 Source::Oracle(reader) => reader.next_event()?,
                 Source::Csv(reader) => reader.next()?,
                 Source::Log(lines, parse) => next_of_log(lines, *parse)?,
@@ -392,6 +409,14 @@ no line
     }
 
     #[test]
+    fn a_log_that_has_just_been_begun_has_no_requests() {
+        for bytes in input::tests::packed(b"").into_iter().chain([Vec::new()]) {
+            let (sizes, skipped) = sizes(read(bytes, Format::Auto));
+            assert_eq!((sizes.len(), skipped.damaged), (0, 0));
+        }
+    }
+
+    #[test]
     fn cut_compressed_data_is_an_error() {
         for mut packed in input::tests::packed(&[1; 24_000]) {
             packed.truncate(packed.len() - 4);
@@ -402,7 +427,8 @@ no line
                     end => break end,
                 }
             };
-            assert!(matches!(end, Err(TraceError::Io(_))));
+            let Err(TraceError::Io(error)) = end else { panic!("it ends well") };
+            assert!(error.to_string().contains("cut short"), "{error}");
         }
     }
 }

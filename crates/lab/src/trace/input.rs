@@ -19,16 +19,31 @@ pub(super) fn unpack(packed: impl Read + 'static) -> io::Result<Box<dyn BufRead>
     let mut packed = BufReader::with_capacity(CAPACITY, packed);
     let start = peek(&mut packed, XZ.len())?;
     let whole = io::Cursor::new(start.clone()).chain(packed);
-    let unpacked: Box<dyn Read> = if start.starts_with(GZIP) {
-        Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+    let (how, unpacked): (_, Box<dyn Read>) = if start.starts_with(GZIP) {
+        ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(whole)))
     } else if start.starts_with(ZSTD) {
-        Box::new(zstd::Decoder::with_buffer(whole)?)
+        ("zstd", Box::new(zstd::Decoder::with_buffer(whole)?))
     } else if start.starts_with(XZ) {
-        Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(whole))
+        ("xz", Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(whole)))
     } else {
         return Ok(Box::new(whole));
     };
-    Ok(Box::new(BufReader::with_capacity(CAPACITY, unpacked)))
+    Ok(Box::new(BufReader::with_capacity(CAPACITY, Packed { how, unpacked })))
+}
+
+/// Says of what cannot be unpacked that it is the packing which is damaged.
+struct Packed {
+    how: &'static str,
+    unpacked: Box<dyn Read>,
+}
+
+impl Read for Packed {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.unpacked.read(bytes).map_err(|error| {
+            let what = format!("its {} data is damaged, or cut short: {error}", self.how);
+            io::Error::new(error.kind(), what)
+        })
+    }
 }
 
 /// Takes up to `len` bytes, fewer only at the end.

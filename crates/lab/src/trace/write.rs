@@ -7,7 +7,9 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::request::{Kind, Method, Request};
 
@@ -28,6 +30,7 @@ pub struct Writer {
     output: Output,
     kind: WriterKind,
     requests: u64,
+    path: PathBuf,
 }
 
 enum WriterKind {
@@ -38,6 +41,8 @@ enum WriterKind {
 /// Requests that wait for the end.
 struct Waiting {
     requests: BufWriter<File>,
+    /// The directory of temporary files.
+    beside: PathBuf,
     /// By object: its size.
     sizes: Vec<u32>,
     /// What has none in the format's 32 bits.
@@ -55,33 +60,34 @@ pub struct Written {
 }
 
 impl Writer {
-    /// Makes the file `path`. Its name says how: `.oracleGeneral` or `.csv`, and after that `.gz`,
-    /// `.zst`, `.xz` or nothing.
+    /// Begins what [`Writer::finish`] makes the file `path`. Its name says how: `.oracleGeneral` or
+    /// `.csv`, and after that `.gz`, `.zst`, `.xz` or nothing.
     ///
     /// # Errors
-    /// The name says nothing, or the file or a temporary one beside it cannot be made.
+    /// The name says nothing, or no file can be made in its directory.
     pub fn create(path: &Path) -> io::Result<Writer> {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let packed = [".gz", ".zst", ".xz"].into_iter().find(|end| name.ends_with(end));
         let plain = name.strip_suffix(packed.unwrap_or_default()).unwrap_or(&name);
-        let kind = if plain.ends_with(".oracleGeneral") {
-            let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let requests = tempfile::tempfile_in(beside.unwrap_or(Path::new(".")))?;
-            let requests = BufWriter::with_capacity(1 << 16, requests);
-            WriterKind::Oracle(Waiting { requests, sizes: Vec::new(), cut: 0 })
-        } else if plain.ends_with(".csv") {
-            WriterKind::Table
-        } else {
+        let is_oracle = plain.ends_with(".oracleGeneral");
+        if !is_oracle && !plain.ends_with(".csv") {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "its name ends in neither .oracleGeneral nor .csv, with or without .gz, .zst, .xz",
             ));
-        };
-        let mut output = Output::new(File::create(path)?, packed)?;
-        if let WriterKind::Table = kind {
-            writeln!(output, "{HEADER}")?;
         }
-        Ok(Writer { output, kind, requests: 0 })
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let beside = parent.unwrap_or(Path::new("."));
+        let mut output = Output::new(Target::at(path, beside)?, packed)?;
+        let kind = if is_oracle {
+            let requests = BufWriter::with_capacity(1 << 16, tempfile::tempfile_in(beside)?);
+            let beside = beside.to_owned();
+            WriterKind::Oracle(Waiting { requests, beside, sizes: Vec::new(), cut: 0 })
+        } else {
+            writeln!(output, "{HEADER}")?;
+            WriterKind::Table
+        };
+        Ok(Writer { output, kind, requests: 0, path: path.to_owned() })
     }
 
     /// Writes the next request.
@@ -96,16 +102,16 @@ impl Writer {
         }
     }
 
-    /// Ends the file.
+    /// Ends the file and gives it its name.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written, or may not have this name.
     pub fn finish(mut self) -> io::Result<Written> {
         let cut = match self.kind {
             WriterKind::Table => 0,
             WriterKind::Oracle(waiting) => waiting.write(self.requests, &mut self.output)?,
         };
-        self.output.finish()?;
+        self.output.finish()?.complete(&self.path)?;
         Ok(Written { requests: self.requests, cut })
     }
 }
@@ -145,7 +151,7 @@ impl Waiting {
     /// Writes all records.
     fn write(self, len: u64, output: &mut Output) -> io::Result<u64> {
         let mut requests = self.requests.into_inner().map_err(|error| error.into_error())?;
-        let mut nexts = tempfile::tempfile()?;
+        let mut nexts = tempfile::tempfile_in(&self.beside)?;
         let mut next_of = vec![NEVER; self.sizes.len()];
         let mut end = len;
         while end > 0 {
@@ -187,16 +193,69 @@ fn split(waiting: &[u8]) -> (u32, u32) {
     (number(&waiting[..4]), number(&waiting[4..8]))
 }
 
+/// Where bytes go.
+enum Target {
+    /// A new file, which has no name of its own yet.
+    New(NamedTempFile),
+    /// What is there and is no file that could be replaced: a pipe, say.
+    There(File),
+}
+
+impl Target {
+    fn at(path: &Path, beside: &Path) -> io::Result<Target> {
+        use std::os::unix::fs::PermissionsExt;
+
+        /// What the umask leaves of it, as with any file that is made.
+        const MODE: u32 = 0o666;
+        match path.metadata() {
+            Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => Ok(Target::There(File::create(path)?)),
+            _ => {
+                let mode = std::fs::Permissions::from_mode(MODE);
+                let new = tempfile::Builder::new().permissions(mode).tempfile_in(beside)?;
+                Ok(Target::New(new))
+            }
+        }
+    }
+
+    fn complete(self, path: &Path) -> io::Result<()> {
+        match self {
+            // What a link names is replaced, not the link.
+            Target::New(file) => {
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                file.persist(path).map_err(|error| error.error).map(drop)
+            }
+            Target::There(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::New(file) => file.write(bytes),
+            Target::There(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::New(file) => file.flush(),
+            Target::There(file) => file.flush(),
+        }
+    }
+}
+
 /// A file that is packed on the way.
 enum Output {
-    Plain(BufWriter<File>),
-    Gzip(flate2::write::GzEncoder<BufWriter<File>>),
-    Zstd(zstd::Encoder<'static, BufWriter<File>>),
-    Xz(liblzma::write::XzEncoder<BufWriter<File>>),
+    Plain(BufWriter<Target>),
+    Gzip(flate2::write::GzEncoder<BufWriter<Target>>),
+    Zstd(zstd::Encoder<'static, BufWriter<Target>>),
+    Xz(liblzma::write::XzEncoder<BufWriter<Target>>),
 }
 
 impl Output {
-    fn new(file: File, packed: Option<&str>) -> io::Result<Output> {
+    fn new(file: Target, packed: Option<&str>) -> io::Result<Output> {
         const XZ_LEVEL: u32 = 3;
         let file = BufWriter::with_capacity(1 << 16, file);
         Ok(match packed {
@@ -209,14 +268,14 @@ impl Output {
         })
     }
 
-    fn finish(self) -> io::Result<()> {
-        let mut file = match self {
+    fn finish(self) -> io::Result<Target> {
+        let file = match self {
             Output::Plain(file) => file,
             Output::Gzip(encoder) => encoder.finish()?,
             Output::Zstd(encoder) => encoder.finish()?,
             Output::Xz(encoder) => encoder.finish()?,
         };
-        file.flush()
+        file.into_inner().map_err(|error| error.into_error())
     }
 }
 
@@ -301,6 +360,22 @@ mod tests {
             let next = nexts.insert(request.object, at as i64).unwrap_or(NEVER);
             assert_eq!(number(record + 16, 8) as i64, next, "request {at}");
         }
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_a_complete_one_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.csv");
+        std::fs::write(&path, "what was there").unwrap();
+        let mut writer = Writer::create(&path).unwrap();
+        requests().iter().for_each(|request| writer.take(request).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"what was there");
+        drop(writer);
+        assert_eq!(std::fs::read(&path).unwrap(), b"what was there");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        write(&path, &[]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{HEADER}\n"));
+        assert!(Writer::create(directory.path().join("no/a.csv").as_path()).is_err());
     }
 
     #[test]

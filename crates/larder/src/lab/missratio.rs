@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use lab::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
-use lab::trace::{Columns, Format, Trace};
+use lab::trace::{Columns, Format, Trace, Unfit};
 use store::policy::{PolicyName, Unit, UnknownPolicy};
 
+use super::watch::Count;
 use crate::messages::{Failure, answer, warn};
 use crate::units::{self, SIZE_EXAMPLE};
+
+/// Requests between two looks at the clock.
+const COUNTED_EVERY: u64 = 1 << 16;
 
 const AFTER_HELP: &str = "\
 Prints CSV: policy,size,requests,misses,miss_ratio,byte_miss_ratio, or, with --check, \
@@ -80,7 +84,8 @@ fn sources() -> [Arg; 3] {
             .required(true)
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
-            .help("Traces, plain or compressed with gzip, zstd, xz; several only with --check."),
+            .help("Traces, plain or compressed with gzip, zstd, xz; - is standard input; several only \
+                 with --check."),
         Arg::new("format")
             .long("format")
             .value_name("FORMAT")
@@ -188,7 +193,13 @@ fn sweep(
     let columns = matches.get_one("columns").copied();
     let mut trace = Trace::open(path, format, columns).map_err(|error| failed(&error))?;
     let mut sweep = Sweep::new(caches, sampling);
+    let mut count = Count::new("requests simulated");
+    let mut number: u64 = 0;
     while let Some(access) = trace.next_access().map_err(|error| failed(&error))? {
+        number += 1;
+        if number.is_multiple_of(COUNTED_EVERY) {
+            count.show(number);
+        }
         if !sweep.take(access) {
             return Err(failed(&"more than four billion objects: use --sample"));
         }
@@ -198,6 +209,16 @@ fn sweep(
         let text =
             format!("{path}: {skipped} requests skipped; the first, number {number}: {what}");
         warn(&text);
+    }
+    if number == 0 {
+        let passed: Vec<String> = Unfit::ALL
+            .iter()
+            .map(|why| (trace.skipped().unfit(*why), why.as_str()))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("; {count} {why}"))
+            .collect();
+        let why = format!("there is no request in it that a cache may answer{}", passed.concat());
+        return Err(failed(&why));
     }
     Ok(sweep.finish())
 }

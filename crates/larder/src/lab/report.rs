@@ -29,5 +29,6 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             folder.display()
         )));
     }
-    answer(&format!("{} has {records} experiments.", path.display()))
+    let noun = if records == 1 { "experiment" } else { "experiments" };
+    answer(&format!("{} has {records} {noun}.", path.display()))
 }

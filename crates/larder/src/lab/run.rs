@@ -60,6 +60,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let out = matches.get_one::<PathBuf>("out").map_or(Path::new(OUT), PathBuf::as_path);
     let processors = || thread::available_parallelism().map_or(1, usize::from);
     let jobs = matches.get_one::<u16>("jobs").map_or_else(processors, |jobs| usize::from(*jobs));
+    // Half an hour's results must not be lost for want of a place.
+    std::fs::create_dir_all(out).map_err(|error| {
+        let out = out.display();
+        Failure::usage(format!("lab run: --out {out}: no such directory can be made: {error}"))
+    })?;
     let count = chosen.len();
     for (index, experiment) in chosen.into_iter().enumerate() {
         let begun = Instant::now();
@@ -120,7 +125,29 @@ fn print(record: &Record, took: Duration) -> Result<(), Failure> {
             answer(&format!("  {}", line(row, width, table.deviation(index))))?;
         }
     }
-    answer(&format!("\n{}", record.outcome.why))
+    answer(&format!("\n{}", wrapped(&record.outcome.why)))
+}
+
+/// The same words in lines of a page.
+fn wrapped(text: &str) -> String {
+    const COLUMNS: usize = 100;
+    let wrap = |paragraph: &str| {
+        let (mut lines, mut width) = (String::new(), 0);
+        for word in paragraph.split_whitespace() {
+            let len = word.chars().count();
+            if width > 0 && width + 1 + len > COLUMNS {
+                lines.push('\n');
+                width = 0;
+            } else if width > 0 {
+                lines.push(' ');
+                width += 1;
+            }
+            lines.push_str(word);
+            width += len;
+        }
+        lines
+    };
+    text.split("\n\n").map(wrap).collect::<Vec<_>>().join("\n\n")
 }
 
 fn line(row: &Row, width: usize, deviation: Option<Deviation>) -> String {
@@ -142,6 +169,16 @@ fn line(row: &Row, width: usize, deviation: Option<Deviation>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_fill_lines() {
+        let text = format!("{} {}\n\nNext.", "word ".repeat(19), "x".repeat(120));
+        let lines = wrapped(&text);
+        let widths: Vec<usize> = lines.lines().map(str::len).collect();
+        assert_eq!(widths, [94, 120, 0, 5]);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&lines), words(&text));
+    }
 
     #[test]
     fn names_choose_experiments() {

@@ -11,6 +11,7 @@ use lab::trace::write::{Writer, Written};
 use lab::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit};
 use serde_json::{Value, json};
 
+use super::watch::counted;
 use crate::messages::{Failure, answer, warn};
 use crate::units;
 
@@ -141,7 +142,10 @@ fn sources() -> [Arg; 4] {
             .required(true)
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
-            .help("Traces, one after another; plain or compressed with gzip, zstd, xz."),
+            .help(
+                "Traces, one after another; plain or compressed with gzip, zstd, xz; - is standard \
+                 input.",
+            ),
         format,
         columns,
         Arg::new("all")
@@ -170,6 +174,26 @@ fn finish(requests: Requests) -> Result<Vec<(PathBuf, Skipped)>, Failure> {
     Ok(skipped)
 }
 
+/// Of a trace in which nothing is a request: what there is instead, and what to do about it.
+fn none(skipped: &[(PathBuf, Skipped)]) -> Failure {
+    let damaged: u64 = skipped.iter().map(|(_, skipped)| skipped.damaged).sum();
+    let mut what: Vec<String> = Unfit::ALL
+        .iter()
+        .filter(|why| unfit(skipped, **why) > 0)
+        .map(|why| format!("{} {}", unfit(skipped, *why), why.as_str()))
+        .collect();
+    let hint = match (damaged, what.is_empty()) {
+        (0, true) => "it is empty",
+        (0, false) => "--all keeps what no cache stores",
+        _ => "is it written in another --format?",
+    };
+    if damaged > 0 {
+        what.push(format!("{damaged} damaged"));
+    }
+    let what = if what.is_empty() { String::new() } else { format!(" ({})", what.join(", ")) };
+    Failure::runtime(format!("lab trace: there is no request in it{what}: {hint}"))
+}
+
 /// Says how many lines of each file are damaged, and names the first of them.
 pub fn warn_of_damage(skipped: &[(PathBuf, Skipped)]) {
     for (path, skipped) in skipped {
@@ -186,9 +210,14 @@ pub fn warn_of_damage(skipped: &[(PathBuf, Skipped)]) {
 fn stats(matches: &ArgMatches) -> Result<(), Failure> {
     let mut requests = requests(matches);
     let mut statistics = Statistics::default();
-    requests.by_ref().for_each(|request| statistics.take(&request));
+    for request in counted("requests read", requests.by_ref()) {
+        statistics.take(&request);
+    }
     let skipped = finish(requests)?;
     let summary = statistics.summary();
+    if summary.requests == 0 {
+        return Err(none(&skipped));
+    }
     match matches.get_flag("json") {
         true => answer(&as_json(&summary, &skipped).to_string()),
         false => answer(as_text(&summary, &skipped).trim_end()),
@@ -301,24 +330,32 @@ fn as_text(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> String {
 fn convert(matches: &ArgMatches) -> Result<(), Failure> {
     let mut requests = requests(matches);
     let out = matches.get_one::<PathBuf>("out").cloned().unwrap_or_default();
-    let written = write(&out, requests.by_ref(), |_| {})?;
-    finish(requests)?;
+    let mut writer = Writer::create(&out).map_err(|error| cannot_write(&out, &error))?;
+    let mut is_empty = true;
+    for request in counted("requests read", requests.by_ref()) {
+        is_empty = false;
+        writer.take(&request).map_err(|error| cannot_write(&out, &error))?;
+    }
+    // A log that cannot be read, or not to its end, leaves what was there before.
+    let skipped = finish(requests)?;
+    if is_empty {
+        return Err(none(&skipped));
+    }
+    let written = end(writer, &out)?;
     answer(&format!("{}: {} requests", out.display(), written.requests))
 }
 
-/// Writes requests to a file. Each is shown to `each`.
-fn write(
-    out: &Path,
-    requests: impl Iterator<Item = lab::request::Request>,
-    mut each: impl FnMut(&lab::request::Request),
-) -> Result<Written, Failure> {
-    let failed = |error| Failure::runtime(format!("lab trace: {}: {error}", out.display()));
-    let mut writer = Writer::create(out).map_err(failed)?;
-    for request in requests {
-        each(&request);
-        writer.take(&request).map_err(failed)?;
+fn cannot_write(out: &Path, error: &std::io::Error) -> Failure {
+    let text = format!("lab trace: {}: cannot be written: {error}", out.display());
+    match error.kind() {
+        std::io::ErrorKind::InvalidInput => Failure::usage(text),
+        _ => Failure::runtime(text),
     }
-    let written = writer.finish().map_err(failed)?;
+}
+
+/// Ends the file, and says what the format could not hold.
+fn end(writer: Writer, out: &Path) -> Result<Written, Failure> {
+    let written = writer.finish().map_err(|error| cannot_write(out, &error))?;
     if written.cut > 0 {
         let (path, cut) = (out.display(), written.cut);
         warn(&format!("{path}: {cut} requests are larger or later than the format can say"));
@@ -336,11 +373,17 @@ fn generate(matches: &ArgMatches) -> Result<(), Failure> {
     let seed = matches.get_one("seed").copied().unwrap_or(1);
     let mut achieved = scaled.achieved();
     let source = scaled.iter(seed).take(usize::try_from(requests).unwrap_or(usize::MAX));
-    match matches.get_one::<PathBuf>("out") {
-        Some(out) => {
-            write(out, source, |request| achieved.take(request))?;
+    let out = matches.get_one::<PathBuf>("out");
+    let writer = out.map(|out| Writer::create(out).map_err(|error| cannot_write(out, &error)));
+    let mut writer = writer.transpose()?;
+    for request in counted("requests made up", source) {
+        achieved.take(&request);
+        if let (Some(writer), Some(out)) = (&mut writer, out) {
+            writer.take(&request).map_err(|error| cannot_write(out, &error))?;
         }
-        None => source.for_each(|request| achieved.take(&request)),
+    }
+    if let (Some(writer), Some(out)) = (writer, out) {
+        end(writer, out)?;
     }
     let part = requests as f64 / workload.requests().max(1) as f64;
     answer(figures(&workload, &achieved, part).trim_end())

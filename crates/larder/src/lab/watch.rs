@@ -92,6 +92,19 @@ impl Count {
     }
 }
 
+/// The same items; how many there were is shown on the way.
+pub fn counted<T>(what: &'static str, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    /// Looking at the clock costs about as much as a request.
+    const EVERY: u64 = 1 << 14;
+    let mut count = Count::new(what);
+    items.zip(1_u64..).map(move |(item, number)| {
+        if number.is_multiple_of(EVERY) {
+            count.show(number);
+        }
+        item
+    })
+}
+
 impl Drop for Count {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
