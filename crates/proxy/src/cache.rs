@@ -15,8 +15,9 @@ use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
 use semantics::sparse::Layout;
 use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key};
-use store::{Key, Locality, Lookup};
+use store::{Key, Locality, Lookup, Source};
 
+use crate::cache_status::CACHE_STATUS;
 use crate::clock::TokioClock;
 
 /// The store over any device, in real time.
@@ -63,7 +64,8 @@ pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &HeaderMa
 pub(crate) enum Head {
     /// Read from the metadata for this request.
     Own(StoredHead),
-    /// Kept beside the object: the fields of a fresh hit from memory, with a place for `Age`.
+    /// Kept beside the object: the fields of a fresh hit from memory, with places for `Age` and
+    /// `Cache-Status`.
     Ready(Arc<Ready>),
 }
 
@@ -283,9 +285,11 @@ fn read_as_stored(entry: &Entry) -> Option<Read> {
         }
     };
     match attachment {
-        Some(place) if take_attachment() => {
+        // What came from the device may be gone from memory before it is asked for again.
+        Some(place) if entry.source() == Source::Ram && take_attachment() => {
             let mut fields = head.headers().clone();
             fields.insert(header::AGE, HeaderValue::from_static("0"));
+            fields.entry(CACHE_STATUS).or_insert(HeaderValue::from_static(""));
             let ready = Arc::new(Ready { head, fields });
             // Another worker may have been faster: its copy is as good.
             let _ = place.set(ready.clone() as Arc<dyn Any + Send + Sync>);

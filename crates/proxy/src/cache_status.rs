@@ -103,9 +103,16 @@ impl CacheStatus {
     }
 
     /// Appends the member behind those that are there (RFC 9211 section 2: the list runs from
-    /// the cache nearest to the origin to the one nearest to the user).
+    /// the cache nearest to the origin to the one nearest to the user). An empty one, which says
+    /// nothing, is its place.
     pub fn append_to(&self, name: &str, headers: &mut HeaderMap) {
-        headers.append(CACHE_STATUS, self.value(name));
+        let value = self.value(name);
+        match headers.get_mut(&CACHE_STATUS) {
+            Some(place) if place.is_empty() => *place = value,
+            _ => {
+                headers.append(CACHE_STATUS, value);
+            }
+        }
     }
 }
 

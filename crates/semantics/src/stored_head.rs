@@ -130,6 +130,8 @@ impl StoredHead {
     /// The headers to send, with `Age` (RFC 9111, 5.1).
     pub fn reply_headers(&self, age: Seconds) -> HeaderMap {
         let mut headers = self.headers.clone();
+        // For `Age` and what the caller adds, so that it grows once.
+        headers.reserve(4);
         headers.insert(AGE, HeaderValue::from(age.get()));
         headers
     }

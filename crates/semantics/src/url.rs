@@ -60,16 +60,22 @@ impl Url {
     /// From its parts (a reverse proxy's site and request target). `authority` is `host` or
     /// `host:port`; `path` is the path with the query, if any.
     pub fn new(scheme: &str, authority: &str, path: &str) -> Result<Url, BadUrl> {
-        let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
-            "http" => ("http", 80),
-            "https" => ("https", 443),
-            _ => return Err(BadUrl::Scheme),
+        let (scheme, default_port) = if scheme.eq_ignore_ascii_case("http") {
+            ("http", 80)
+        } else if scheme.eq_ignore_ascii_case("https") {
+            ("https", 443)
+        } else {
+            return Err(BadUrl::Scheme);
         };
         if authority.contains('@') {
             return Err(BadUrl::UserInfo);
         }
         let (host, port) = split_port(authority)?;
-        let mut text = format!("{scheme}://{}", normal_host(host)?);
+        // Each request makes one, so that it takes one allocation.
+        let mut text = String::with_capacity(scheme.len() + authority.len() + path.len() + 4);
+        text.push_str(scheme);
+        text.push_str("://");
+        push_host(&mut text, host)?;
         if let Some(port) = port.filter(|&port| port != default_port) {
             text.push_str(&format!(":{port}"));
         }
@@ -203,17 +209,22 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BadUrl> {
     }
 }
 
-fn normal_host(host: &str) -> Result<String, BadUrl> {
+/// Appends `host` in normal form.
+fn push_host(text: &mut String, host: &str) -> Result<(), BadUrl> {
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         let address: std::net::Ipv6Addr = inside.parse().map_err(|_| BadUrl::Host)?;
-        return Ok(format!("[{address}]"));
+        text.push_str(&format!("[{address}]"));
+        return Ok(());
     }
     let is_reg_name =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte);
     if host.is_empty() || !host.bytes().all(is_reg_name) {
         return Err(BadUrl::Host);
     }
-    Ok(host.to_ascii_lowercase())
+    let at = text.len();
+    text.push_str(host);
+    text[at..].make_ascii_lowercase();
+    Ok(())
 }
 
 /// Appends `path` (with query, without fragment) in normal form.
@@ -228,17 +239,17 @@ fn push_path(text: &mut String, path: &str) -> Result<(), BadUrl> {
     if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(BadUrl::Path);
     }
-    match normal_escapes(path) {
-        Some(normal) => text.push_str(&normal),
-        None => text.push_str(path),
+    let before = text.len();
+    if push_normal_escapes(text, path).is_none() {
+        text.truncate(before);
+        text.push_str(path);
     }
     Ok(())
 }
 
-/// `path` with its percent-encodings in normal form; `None` when one of them is malformed. Such a
-/// path stays as it is: what is decoded could make a new triplet with a lone `%` before it.
-fn normal_escapes(path: &str) -> Option<String> {
-    let mut normal = String::with_capacity(path.len());
+/// Appends `path` with its percent-encodings in normal form; `None` when one of them is malformed.
+/// Such a path stays as it is: what is decoded could make a new triplet with a lone `%` before it.
+fn push_normal_escapes(normal: &mut String, path: &str) -> Option<()> {
     let mut rest = path;
     while let Some(at) = rest.find('%') {
         normal.push_str(&rest[..at]);
@@ -251,7 +262,7 @@ fn normal_escapes(path: &str) -> Option<String> {
         rest = &rest[at + 3..];
     }
     normal.push_str(rest);
-    Some(normal)
+    Some(())
 }
 
 /// The byte that a `%xx` at the head of `text` stands for.
