@@ -302,9 +302,15 @@ fn describe(url: &Url, object: &ObjectReport) -> Report {
             json["part_from"] = json!(part.start);
         }
         Ok(Meta::Marker(marker)) => {
-            let names: Vec<&str> = marker.names().iter().map(|name| name.as_str()).collect();
-            let _ = writeln!(text, "variants  by {}", names.join(", "));
-            json["vary"] = json!(names);
+            let sets: Vec<Vec<String>> = marker
+                .choices()
+                .map(|marker| marker.names().iter().map(ToString::to_string).collect())
+                .collect();
+            for names in &sets {
+                let names = if names.is_empty() { "nothing".into() } else { names.join(", ") };
+                let _ = writeln!(text, "variants  by {names}");
+            }
+            json["vary"] = json!(sets);
         }
         Err(damaged) => {
             let _ = writeln!(text, "metadata  {damaged}");

@@ -14,7 +14,7 @@ use http::{HeaderMap, Method};
 use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
 use semantics::sparse::Layout;
-use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key};
+use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key, date};
 use store::{Key, Locality, Lookup, Source};
 
 use crate::cache_status::CACHE_STATUS;
@@ -126,6 +126,16 @@ impl Answer {
         Rc::new(Answer { key, marker, entry, head, sparse, opened: RefCell::new(None) })
     }
 
+    /// Whether the origin made it after `other`, by its `Date`; else whether it came after it.
+    fn is_later_than(&self, other: &Answer) -> bool {
+        let when = |answer: &Answer| {
+            let received = answer.head.packed().received();
+            let made = date::of_field(answer.head.stored().headers(), &header::DATE, received);
+            (made, received)
+        };
+        when(self) > when(other)
+    }
+
     /// It came of a HEAD: there is no body.
     pub fn is_of_head(&self) -> bool {
         self.head.packed().is(HeadOnly)
@@ -184,14 +194,37 @@ pub(crate) async fn find(
             return Some(Found::Nothing { key: primary.clone(), marker: None });
         }
     };
-    let key = variant_key(primary, &marker, request)?;
-    if let Lookup::Hit(entry) = store.lookup(&key).await
-        && let Some(Read::Head(read)) = read(&entry)
-        && is_for(&read)
-    {
-        let marker = Some(marker);
-        return Some(Found::Answer(Answer::new(key, marker, entry, read)));
+    find_selected(store, primary, marker, request, is_for).await
+}
+
+/// Looks for what a request selects among the variants under a marker: the latest that is under any
+/// of its sets of fields (RFC 9111, 4). What is not there would lie under the latest set.
+async fn find_selected(
+    store: &Store,
+    primary: &Key,
+    mut marker: VaryMarker,
+    request: &HeaderMap,
+    is_for: impl Fn(&ReadHead) -> bool,
+) -> Option<Found> {
+    let mut latest: Option<Rc<Answer>> = None;
+    for number in 0..marker.count() {
+        marker.choose(number);
+        let Some(key) = variant_key(primary, &marker, request) else { continue };
+        if let Lookup::Hit(entry) = store.lookup(&key).await
+            && let Some(Read::Head(read)) = read(&entry)
+            && is_for(&read)
+        {
+            let found = Answer::new(key, Some(marker.clone()), entry, read);
+            if latest.as_ref().is_none_or(|latest| found.is_later_than(latest)) {
+                latest = Some(found);
+            }
+        }
     }
+    if let Some(answer) = latest {
+        return Some(Found::Answer(answer));
+    }
+    marker.choose(0);
+    let key = variant_key(primary, &marker, request)?;
     Some(Found::Nothing { key, marker: Some(marker) })
 }
 

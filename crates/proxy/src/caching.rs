@@ -392,6 +392,28 @@ impl Round<'_> {
         }
     }
 
+    /// Hands on an answer that has come already, and stores it if it may be stored, under this key
+    /// unless it varies in a new way.
+    pub async fn keep(
+        &self,
+        (key, marker): (Key, Option<VaryMarker>),
+        status: CacheStatus,
+        account: Account,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+    ) -> Turn {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        let fill = Arc::new(self.new_fill());
+        let Some(reader) = fill.join() else {
+            return Turn::Done(forward::hand_on(visit, account, response, status));
+        };
+        let filler = self.filler(fill, key.clone(), marker, None, false);
+        let role = Role::Leader { interim: None, ranged: filler.ranged };
+        spawn_local(filler.run_answered(response, exchange));
+        let follow = Follow { visit, store, primary, key, role, outdated: None, status };
+        Box::pin(follow.answer(reader, account)).await
+    }
+
     /// The request's facts, as if it were the plain GET whose answer is stored.
     pub fn facts_of_get(&self) -> RequestFacts {
         let class = MethodClass::Cacheable;
@@ -416,16 +438,8 @@ pub(crate) async fn keep_post(
     exchange: Exchange,
 ) -> Response<AnswerBody> {
     let round = Round { visit, store, primary };
-    let fill = Arc::new(round.new_fill());
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
-    let Some(reader) = fill.join() else {
-        return forward::hand_on(visit, account, response, status);
-    };
-    let filler = round.filler(fill, primary.clone(), None, None, false);
-    spawn_local(filler.run_answered(response, exchange));
-    let (key, role) = (primary.clone(), Role::Leader { interim: None, ranged: false });
-    let follow = Follow { visit, store, primary, key, role, outdated: None, status };
-    match Box::pin(follow.answer(reader, account)).await {
+    match round.keep((primary.clone(), None), status, account, response, exchange).await {
         Turn::Done(response) => response,
         // Its own fill has an answer for whoever began it.
         Turn::Again(account) | Turn::Past(account, _) => {

@@ -128,7 +128,19 @@ impl Filler {
     /// Runs a fill whose origin has answered already.
     pub async fn run_answered(mut self, response: Response<UpstreamBody>, exchange: Exchange) {
         let mut ending = self.begin();
-        self.stream(response, exchange, &mut ending).await;
+        self.answered(response, exchange, &mut ending).await;
+    }
+
+    async fn answered(
+        &mut self,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        if self.ranged && is_about_the_range(response.status()) {
+            return Box::pin(self.part(response, exchange, ending)).await;
+        }
+        self.stream(response, exchange, ending).await;
     }
 
     /// Runs the fill to its end, then looks after the neighbours of what was validated.
@@ -193,10 +205,7 @@ impl Filler {
             }
             Ok(response) if is_final(response.status()) => {
                 let exchange = Exchange { requested, received: now() };
-                if self.ranged && is_about_the_range(response.status()) {
-                    return Box::pin(self.part(response, exchange, ending)).await;
-                }
-                self.stream(response, exchange, ending).await;
+                self.answered(response, exchange, ending).await;
             }
             Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
                 self.answer_condition(response, ending);
@@ -315,6 +324,7 @@ impl Filler {
             Ok((head, new_marker)) => {
                 writer = self.begin_writing(&head, length, new_marker).await;
                 self.note_freshness(&head, exchange.received);
+                self.remove_superseded(&head).await;
                 Some(head)
             }
             Err(why) => {
@@ -330,6 +340,17 @@ impl Filler {
         let (stored, key) = (writer.is_some(), self.key.clone());
         let head = FillHead { status, headers, shared, key, stored, length, selected: false };
         Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
+    }
+
+    /// What was to be validated is no longer of use to anybody when the answer that came instead
+    /// varies by less, and therefore lies elsewhere.
+    async fn remove_superseded(&self, head: &StoredHead) {
+        if let Some(stale) = &self.stale
+            && stale.key != self.key
+            && stale.marker.as_ref().is_some_and(|marker| marker.covers(&head.vary()))
+        {
+            self.store.remove(&stale.key).await;
+        }
     }
 
     /// Tells the next clients of this key whether waiting for each other helps them.
@@ -393,11 +414,10 @@ impl Filler {
         if forwarded::tells_clients_apart(&self.context.options.forwarded.add, &vary) {
             return Err(Unshareable::NotStorable);
         }
-        if self.is_covered(&vary) {
-            return Ok((head, false));
-        }
         let marker = match &self.marker {
-            Some(marker) => marker.widened(&vary, new_epoch()),
+            None if vary.names().is_empty() => return Ok((head, false)),
+            Some(marker) if marker.is_for(&vary) => return Ok((head, false)),
+            Some(marker) => marker.with(&vary, new_epoch()),
             None => VaryMarker::new(new_epoch(), vary.names()),
         };
         let key = cache::variant_key(&self.primary, &marker, &self.request);

@@ -5,6 +5,7 @@
 //! before them. It ends at the gap's end, where another fetch has begun, or with the window after
 //! which nobody holds an interest in it.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -32,6 +33,15 @@ pub(crate) struct GapFiller {
     gap: ByteRange,
     interest: Weak<()>,
     now: Known,
+    unfit: Rc<Cell<Option<Unfit>>>,
+}
+
+/// An answer that does not fill the gap, whole as it came: it may be one to the client's request.
+pub(crate) struct Unfit {
+    pub response: Response<UpstreamBody>,
+    pub exchange: Exchange,
+    /// The origin has another representation by now.
+    pub changed: bool,
 }
 
 /// A fill in the table: taken out and ended, however the task ends.
@@ -83,7 +93,13 @@ impl GapFiller {
         key: Key,
     ) -> GapFiller {
         let now = Known { parts: parts.clone(), fill, key };
-        GapFiller { parts, gap, interest: Arc::downgrade(interest), now }
+        GapFiller { parts, gap, interest: Arc::downgrade(interest), now, unfit: Rc::default() }
+    }
+
+    /// Where an answer is put that does not fill the gap, before the fill ends as
+    /// [`Stage::Absent`].
+    pub fn unfit(&self) -> Rc<Cell<Option<Unfit>>> {
+        self.unfit.clone()
     }
 
     /// Asks the origin for the gap and carries what comes.
@@ -98,7 +114,7 @@ impl GapFiller {
             Err(failure) => return self.fail(failure),
         };
         let exchange = Exchange { requested, received: now() };
-        let version = response.version();
+        let (version, as_it_came) = (response.version(), response.headers().clone());
         errand::clean_answer(&parts.worker, response.headers_mut(), version, false);
         match self.judge(&response, exchange) {
             Verdict::Fits(end) => {
@@ -112,6 +128,8 @@ impl GapFiller {
                 if changed {
                     parts.forget().await;
                 }
+                *response.headers_mut() = as_it_came;
+                self.unfit.set(Some(Unfit { response, exchange, changed }));
                 self.now.leave_table();
                 self.now.fill.publish(Stage::Absent(changed), None);
                 parts.count(Event::FillAborted);

@@ -155,8 +155,7 @@ impl Round<'_> {
         let new_marker = match (vary.is_covered(marker), marker) {
             (true, _) => None,
             (false, None) => Some(VaryMarker::new(new_epoch(), vary.names())),
-            // A wider marker would make all unreachable that lies under this one.
-            (false, Some(_)) => return None,
+            (false, Some(marker)) => Some(marker.with(&vary, new_epoch())),
         };
         let fields = &visit.parts.headers;
         if visit.worker().shared.fills.running(key.as_bytes()).is_some() {

@@ -318,11 +318,11 @@ fn selection(key: &Key, of: &Filler) -> Option<(Key, Option<VaryMarker>, HeaderM
     };
     let primary = Key::new(Bytes::copy_from_slice(primary), key.locality())?;
     let marker = cache::resident_marker(&of.store, &primary)?;
-    if marker.names().iter().any(|name| PERSONAL.contains(name)) {
-        return None;
-    }
-    let fields = cache_key::selecting(key.as_bytes(), &marker)?;
-    Some((primary, Some(marker), fields))
+    let (marker, fields) = marker.choices().find_map(|marker| {
+        cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
+    })?;
+    let is_personal = marker.names().iter().any(|name| PERSONAL.contains(name));
+    (!is_personal).then_some((primary, Some(marker), fields))
 }
 
 /// The head of a request for `url`, as a client of this front sends it.

@@ -22,7 +22,7 @@ use crate::cache::{Answer, Entry, Store, find_sparse};
 use crate::entry_body::{EntryBody, FillBody};
 use crate::errand::Errand;
 use crate::fill::{Failed, Fill, Stage};
-use crate::gap::GapFiller;
+use crate::gap::{GapFiller, Unfit};
 use crate::metrics::Event;
 use crate::visit::Visit;
 use crate::worker::{Context, Worker};
@@ -92,6 +92,8 @@ pub(crate) enum Lack {
     Changed,
     /// The origin does not give this part.
     Refused,
+    /// The origin answered a fetch of our own with something else.
+    Unfit(Box<Unfit>),
     /// There is no answer.
     Failed(Arc<Failed>),
 }
@@ -217,9 +219,10 @@ impl Parts {
                 alone = true;
                 continue;
             };
-            let interest = began.map(|filler| {
-                let interest = filler.1;
-                spawn_local(filler.0.fetch());
+            let mut unfit = None;
+            let interest = began.map(|(filler, interest)| {
+                unfit = Some(filler.unfit());
+                spawn_local(filler.fetch());
                 interest
             });
             match reader.head().await {
@@ -237,8 +240,13 @@ impl Parts {
                     let interest = interest.or_else(|| stage.interest.upgrade());
                     return Ok(Segment { body, until, interest, from });
                 }
-                Stage::Absent(true) => return Err(Lack::Changed),
-                Stage::Absent(false) => return Err(Lack::Refused),
+                Stage::Absent(changed) => {
+                    return Err(match unfit.and_then(|unfit| unfit.take()) {
+                        Some(unfit) => Lack::Unfit(Box::new(unfit)),
+                        None if changed => Lack::Changed,
+                        None => Lack::Refused,
+                    });
+                }
                 Stage::Failed(failed) if interest.is_some() => return Err(Lack::Failed(failed)),
                 // Of another part of the window, or another client's failure.
                 _ => alone = true,

@@ -164,7 +164,7 @@ impl Lack {
     /// What cuts a transfer that is under way.
     fn reason(&self) -> Error {
         match self {
-            Lack::Changed | Lack::Refused => Error::Upstream,
+            Lack::Changed | Lack::Refused | Lack::Unfit(_) => Error::Upstream,
             Lack::Failed(failed) => failed.reason,
         }
     }

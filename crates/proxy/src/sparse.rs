@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use http::header::HeaderMap;
 use http::{Method, Response, StatusCode};
+use http_body::Body;
 use semantics::packed::Flag;
 use semantics::range::{self, ByteRange, Limits, Selection};
 use semantics::validators::{self, Verdict};
@@ -17,14 +18,16 @@ use crate::answer;
 use crate::body::{AnswerBody, Source};
 use crate::cache::{Answer, Store};
 use crate::cache_status::{CacheStatus, Fwd};
-use crate::caching::{Turn, only_if_cached};
+use crate::caching::{Round, Turn, only_if_cached};
 use crate::entry_body::{MultipartBody, Whole};
 use crate::fill::Failed;
+use crate::gap::Unfit;
 use crate::metrics::Event;
 use crate::outcome::{Bypass, Outcome};
 use crate::parts::{Lack, Parts, Provenance, Segment};
 use crate::parts_body::PartsBody;
 use crate::reply::{self, Material, Wanted};
+use crate::upstream::UpstreamBody;
 use crate::visit::Visit;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
@@ -107,12 +110,40 @@ impl Serving<'_> {
                 }
                 // What is there is of use for what lies within it only.
                 Err(_) if !partial::combines(&parts.head) => return Served::Lacking(account),
+                Err(Lack::Unfit(unfit)) if self.is_an_answer(&unfit.response, &wanted) => {
+                    account.asked(&parts.errand.to, parts.errand.trail.clone());
+                    return Served::Turn(self.hand_over(*unfit, account).await);
+                }
                 Err(lack) => return Served::Turn(lacking(lack, account)),
             }
         }
         self.count(status.outcome);
         let status = self.status.unwrap_or(status);
         Served::Turn(self.reply(parts, status, ahead, account))
+    }
+
+    /// Whether what the origin sent in place of a part is an answer to the request itself: anything
+    /// but a part, or just the part that the client asked for.
+    fn is_an_answer(&self, response: &Response<UpstreamBody>, wanted: &[ByteRange]) -> bool {
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let part = partial::read(response.headers(), response.body().size_hint().exact());
+                self.visit.facts.has_range && part.is_ok_and(|part| *wanted == [part.range])
+            }
+            StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::NOT_MODIFIED => false,
+            status => !status.is_informational(),
+        }
+    }
+
+    /// Answers with what the origin sent in place of a part, and stores it in the place of the
+    /// parts if it may be stored: nobody asks twice (RFC 9110, 14.2; an origin may ignore `Range`).
+    async fn hand_over(&self, unfit: Unfit, account: Account) -> Turn {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        let place = (self.answer.key.clone(), self.answer.marker.clone());
+        let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
+        let Unfit { response, exchange, .. } = unfit;
+        let round = Round { visit, store, primary };
+        Box::pin(round.keep(place, status, account, response, exchange)).await
     }
 
     /// Why the origin is not asked for what is missing, if it is not.
@@ -222,7 +253,8 @@ async fn look(parts: &Parts, wanted: &[ByteRange]) -> (Option<Missing>, From) {
 
 fn lacking(lack: Lack, account: Account) -> Turn {
     match lack {
-        Lack::Changed => Turn::Again(account),
+        Lack::Unfit(unfit) if !unfit.changed => past(account, Bypass::Range),
+        Lack::Changed | Lack::Unfit(_) => Turn::Again(account),
         Lack::Refused => past(account, Bypass::Range),
         Lack::Failed(failed) => Turn::Done(failed_answer(&failed, account)),
     }

@@ -15,9 +15,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 
-use crate::stored_head::VaryMarker;
 use crate::url::Url;
 use crate::vary;
+use crate::vary_marker::VaryMarker;
 
 const PRIMARY: u8 = b'P';
 const VARIANT: u8 = b'V';

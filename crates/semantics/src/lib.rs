@@ -60,6 +60,7 @@ pub mod time;
 pub mod url;
 pub mod validators;
 pub mod vary;
+mod vary_marker;
 pub mod via;
 
 pub use cache_control::{RequestDirectives, ResponseDirectives};
@@ -72,7 +73,8 @@ pub use reuse::Reuse;
 pub use settings::{Lifetimes, Settings};
 pub use sparse::{PartHead, SparseHead};
 pub use storability::NotStorable;
-pub use stored_head::{Damaged, Meta, StoredHead, VaryMarker};
+pub use stored_head::{Damaged, Meta, StoredHead};
 pub use tags::TagFields;
 pub use time::{Exchange, Seconds, Time};
 pub use url::Url;
+pub use vary_marker::VaryMarker;

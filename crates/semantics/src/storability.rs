@@ -129,8 +129,8 @@ fn judge_status(status: StatusCode) -> Result<(), NotStorable> {
         206 => Err(NotStorable::PartialContent),
         // Answers to the conditions, the range or the expectation of one request.
         304 | 412 | 416 | 417 => Err(NotStorable::Status),
-        // About this hop, this connection or this client. RFC 6585 forbids 428, 429, 431 and 511.
-        407 | 408 | 421 | 425 | 426 | 428 | 429 | 431 | 511 => Err(NotStorable::Status),
+        // About this hop. RFC 6585 forbids 428, 429, 431 and 511.
+        407 | 428 | 429 | 431 | 511 => Err(NotStorable::Status),
         200..=599 => Ok(()),
         _ => Err(NotStorable::Status),
     }
@@ -245,13 +245,18 @@ mod tests {
 
     #[test]
     fn statuses_about_one_request_or_hop_are_not_stored() {
-        for status in [304, 407, 408, 412, 416, 417, 421, 425, 426, 428, 429, 431, 511, 600, 999] {
+        for status in [304, 407, 412, 416, 417, 428, 429, 431, 511, 600, 999] {
             assert_eq!(get(status, &[MAX_AGE]), Err(Status), "{status}");
         }
         assert_eq!(get(100, &[MAX_AGE]), Err(Status));
         assert_eq!(get(206, &[MAX_AGE]), Err(PartialContent));
         for status in [200, 201, 203, 204, 299, 302, 307, 308, 400, 404, 410, 451, 500, 503, 599] {
             assert_eq!(get(status, &[MAX_AGE]), Ok(()), "{status}");
+        }
+        // Of one connection, mostly: but the origin may say that it is for all.
+        for status in [408, 421, 425, 426] {
+            assert_eq!(get(status, &[MAX_AGE]), Ok(()), "{status}");
+            assert_eq!(get(status, &["ETag: \"a\""]), Err(NoFreshness), "{status}");
         }
     }
 

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::fixture::{headers, stored};
     use crate::sparse::{Layout, PartHead, SparseHead};
-    use crate::stored_head::VaryMarker;
+    use crate::vary_marker::VaryMarker;
 
     const LINES: [&str; 5] =
         ["Surrogate-Key: a  b\tc,d", "Cache-Tag: e f, g,,h ", "xkey: i", "xkey: J", "X-Other: k"];

@@ -12,7 +12,7 @@ use http::header::{
 };
 
 use crate::list;
-use crate::stored_head::VaryMarker;
+use crate::vary_marker::VaryMarker;
 
 /// What a response says about the request fields it depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,8 +99,8 @@ pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     Some(members.join(&b","[..]))
 }
 
-/// A member of a negotiation field: `GZip ; q=1` as `gzip`. A quoted parameter value may hold a
-/// semicolon: such a member is left as it is.
+/// A member of a negotiation field: `GZip ; q=1` as `gzip`. A media type has no case either, its
+/// parameters may. A quoted parameter value may hold a semicolon: such a member is left as it is.
 fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
     if member.contains(&b'"') {
         return member.to_vec();
@@ -115,9 +115,9 @@ fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
     };
     let parts: Vec<&[u8]> = parts.filter(|part| !is_default(part)).collect();
     let mut member = parts.join(&b";"[..]);
-    if is_caseless {
-        member.make_ascii_lowercase();
-    }
+    let name = member.iter().position(|&byte| byte == b';').unwrap_or(member.len());
+    let caseless = if is_caseless { member.len() } else { name };
+    member[..caseless].make_ascii_lowercase();
     member
 }
 

@@ -7,18 +7,21 @@
 //! the RFCs clause by clause and names the script of each.
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
-//! `squid`, `trafficserver`) plays the same scripts to another proxy and prints where it differs,
-//! with our reason. `LARDER_HTTP=words` plays only
-//! the tests whose place or name has these words.
+//! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints where it
+//! differs, with our reason. `LARDER_HTTP=words` plays only the tests whose place or name has these
+//! words.
 
 #![allow(clippy::unwrap_used)]
 
 #[path = "../e2e/message.rs"]
 mod message;
 mod origin;
+#[path = "../peer/mod.rs"]
+mod peer;
 mod peers;
 mod play;
 mod program;
+mod reasons;
 mod script;
 
 use std::path::{Path, PathBuf};

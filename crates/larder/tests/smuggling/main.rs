@@ -19,6 +19,8 @@ mod client;
 mod message;
 mod origin;
 mod page;
+#[path = "../peer/mod.rs"]
+mod peer;
 mod peers;
 mod play;
 #[path = "../http/program.rs"]

@@ -9,27 +9,7 @@ use std::process::Command;
 use super::Peer;
 
 pub(super) const PEER: Peer =
-    Peer { name: "trafficserver", probe: &["traffic_server", "-V"], command, reasons: REASONS };
-
-const REASONS: &[(&str, &str)] = &[
-    ("age", "what stands behind an Age spoils it; one too long does not"),
-    ("cache-control-syntax", "a number counts up to where it stops being one"),
-    ("cache-status", "RFC 9211 is unknown to it"),
-    ("conditional", "If-Match is answered from what is stored; lines are not joined"),
-    ("errors", "RFC 9209 is unknown to it"),
-    ("freshness", "dates are read loosely"),
-    ("head", "an answer to a HEAD does not touch what is stored"),
-    ("hops", "what Connection names goes on, 1xx answers end a request, trailers are dropped"),
-    ("invalidation", "PATCH, unknown methods and Location leave what is stored"),
-    ("partial", "parts are neither kept nor combined"),
-    ("request-directives", "those of clients are ignored unless configured otherwise"),
-    ("stale", "it serves what is stale also against no-cache; no outcome can be read off"),
-    ("status", "statuses that answer one request's condition, and those of RFC 6585, are stored"),
-    ("storing", "Authorization and no-store of a request do not keep its answer out"),
-    ("targeted", "RFC 9213 is unknown to it"),
-    ("validation", "weak tags become strong, a 304 changes what belongs to stored bytes"),
-    ("vary", "values are compared without regard to case, and the lines of a Vary not joined"),
-];
+    Peer { name: "trafficserver", probe: &["traffic_server", "-V"], command };
 
 const CLIENTS: &str =
     "ip_allow:\n  - apply: in\n    ip_addrs: 0/0\n    action: allow\n    methods: ALL\n";

@@ -1,0 +1,95 @@
+//! The proxies that people use, to play the same tests to: how each is started with as little
+//! configuration as lets it cache in front of an origin, in a directory of its own, and stopped.
+//!
+//! They are started only when `LARDER_DIFFERENTIAL` names them, or is `all`.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::program::{await_listener, free_address};
+
+mod nginx;
+mod squid;
+mod traffic_server;
+mod varnish;
+
+/// Another proxy.
+pub struct Peer {
+    /// What it is called here.
+    pub name: &'static str,
+    /// A command that succeeds where it is installed, and says which version.
+    probe: &'static [&'static str],
+    /// The command that serves on an address for an origin, its files in a directory.
+    command: fn(&Path, SocketAddr, SocketAddr) -> Command,
+}
+
+pub const NGINX: Peer = nginx::PEER;
+pub const SQUID: Peer = squid::PEER;
+pub const TRAFFIC_SERVER: Peer = traffic_server::PEER;
+pub const VARNISH: Peer = varnish::PEER;
+
+impl Peer {
+    /// Its version where it is asked for and installed; else `None`, and says so.
+    pub fn wanted(&self) -> Option<String> {
+        let (name, chosen) = (self.name, std::env::var("LARDER_DIFFERENTIAL").unwrap_or_default());
+        if chosen != "all" && chosen != name {
+            eprintln!("SKIPPED: {name} is compared with LARDER_DIFFERENTIAL={name} or all only");
+            return None;
+        }
+        let version = self.version();
+        if version.is_none() {
+            eprintln!("SKIPPED: {name} is not installed, nothing was compared");
+        }
+        version
+    }
+
+    fn version(&self) -> Option<String> {
+        let output = Command::new(self.probe[0]).args(&self.probe[1..]).output().ok()?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let mut words = said.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+        let version = words.find(|word| word.contains('.') && word.len() > 2)?;
+        output.status.success().then(|| version.trim_matches('.').to_owned())
+    }
+
+    /// Starts it in front of `origin`.
+    pub fn start(&self, origin: SocketAddr) -> Running {
+        let (directory, address) = (TempDir::new().unwrap(), free_address());
+        let mut command = (self.command)(directory.path(), address, origin);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let mut running = Running { child, address, _directory: directory };
+        assert!(await_listener(&mut running.child, address), "{} did not start", self.name);
+        // Some listen before they are ready.
+        thread::sleep(Duration::from_secs(3));
+        running
+    }
+}
+
+/// A running one. Dropped, it is stopped.
+pub struct Running {
+    child: Child,
+    address: SocketAddr,
+    _directory: TempDir,
+}
+
+impl Running {
+    /// Where it serves.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SIGKILL would leave its workers behind.
+        let pid = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let _ = self.child.wait();
+    }
+}
