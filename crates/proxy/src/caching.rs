@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderName, Method, Response, StatusCode, header};
-use hyper::body::Incoming;
 use semantics::cache_control::Delta;
 use semantics::reuse::{self, Cause, Fallback, Reuse, StalePermit};
 use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial};
@@ -28,6 +27,7 @@ use crate::headers::random;
 use crate::metrics::Event;
 use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply;
+use crate::request_body::RequestBody;
 use crate::rules::Rule;
 use crate::sparse::{Served, Serving};
 use crate::upstream::UpstreamBody;
@@ -65,7 +65,7 @@ pub(crate) async fn answer(
     store: &Store,
     primary: &Key,
     mut account: Account,
-    body: Incoming,
+    body: RequestBody,
 ) -> Response<AnswerBody> {
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     for number in 0..ROUNDS_MAX {

@@ -9,13 +9,16 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Instant;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::account::Observer;
 use crate::framing_watch::{FramingWatch, Trust};
+use crate::http2::Upload;
 use crate::metrics::Event;
+use crate::options::ClientLimits;
 use crate::stream::Stream;
 
 /// What a connection is doing, as far as time-outs care.
@@ -67,6 +70,8 @@ pub(crate) struct ConnState {
     task: RefCell<Option<Waker>>,
     interim: RefCell<VecDeque<Bytes>>,
     framing: RefCell<FramingWatch>,
+    /// Bodies of requests in HTTP/2, whose clients are held to the least rate one by one.
+    uploads: RefCell<Vec<Rc<Upload>>>,
     /// Requests of this connection so far.
     requests: Cell<u64>,
     last_answer: Cell<bool>,
@@ -124,9 +129,30 @@ impl ConnState {
         self.changed.replace(false)
     }
 
+    /// A request's body is to be looked after.
+    pub fn upload_began(&self, upload: &Rc<Upload>) {
+        self.uploads.borrow_mut().push(upload.clone());
+    }
+
+    pub fn upload_ended(&self, upload: &Rc<Upload>) {
+        self.uploads.borrow_mut().retain(|other| !Rc::ptr_eq(other, upload));
+    }
+
+    /// Gives up the bodies that come too slowly.
+    pub fn check_uploads(&self, now: Instant, limits: &ClientLimits) {
+        for upload in &*self.uploads.borrow() {
+            upload.check(now, limits);
+        }
+    }
+
     /// Bytes moved so far, both ways.
     pub fn moved(&self) -> u64 {
         self.read.get() + self.written.get()
+    }
+
+    /// Bytes read from the client so far.
+    pub fn received(&self) -> u64 {
+        self.read.get()
     }
 
     /// Tells the observer of the bytes that moved since the last time.

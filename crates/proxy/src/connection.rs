@@ -1,5 +1,6 @@
-//! One client connection from accept to close: hyper's server in between two things of ours, the
-//! socket (`client_io`) and the decisions (`serve`). What comes before HTTP is `welcome`.
+//! One client connection from accept to close: hyper's server (in HTTP/2 `http2::server`) between
+//! two things of ours, the socket (`client_io`) and the decisions (`serve`). What comes before HTTP
+//! is `welcome`.
 //!
 //! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
 //! head that does not end in time gets its 408 here; a CONNECT leaves HTTP here.
@@ -14,24 +15,26 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::server::SendResponse;
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use crate::account::{Account, Observer};
 use crate::body::AnswerBody;
 use crate::client_io::{ClientIo, ConnState, Cut};
 use crate::framing_watch::Trust;
+use crate::http2;
+use crate::interim;
 use crate::metrics::Event;
 use crate::options::ClientLimits;
+use crate::request_body::RequestBody;
 use crate::serve;
 use crate::socket::Socket;
 use crate::stream::Stream;
@@ -53,9 +56,51 @@ pub(crate) struct Connection {
     pub state: Rc<ConnState>,
     pub client: SocketAddr,
     pub link: Rc<Link>,
-    /// Set by the service when it answers a CONNECT: what to join the client with when hyper is
-    /// done.
+    /// Set by the service when it answers a CONNECT: what to join the client with when the answer
+    /// is on its way.
     pub tunnel: RefCell<Option<Tunnel>>,
+    /// In HTTP/2 each request has a `Connection` of its own, with the way back on its stream.
+    pub reply: Option<RefCell<SendResponse<Bytes>>>,
+}
+
+impl Connection {
+    /// The connection as the request of one stream sees it.
+    pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Connection> {
+        let Connection { worker, state, client, link, .. } = self;
+        Rc::new(Connection {
+            worker: worker.clone(),
+            state: state.clone(),
+            client: *client,
+            link: link.clone(),
+            tunnel: RefCell::new(None),
+            reply: Some(RefCell::new(reply)),
+        })
+    }
+
+    /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for
+    /// [`Connection::has_informed`].
+    pub fn inform(&self, head: Response<()>) {
+        match &self.reply {
+            None => self.state.push_interim(interim::serialise(&head)),
+            Some(reply) => {
+                if let Err(error) = reply.borrow_mut().send_informational(head) {
+                    log::debug!("a 1xx answer was not sent: {error}");
+                }
+            }
+        }
+    }
+
+    /// True when no 1xx answer waits.
+    pub fn has_informed(&self) -> bool {
+        self.state.interim_sent()
+    }
+
+    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does.)
+    pub fn ask_for_body(&self) {
+        let mut head = Response::new(());
+        *head.status_mut() = StatusCode::CONTINUE;
+        self.inform(head);
+    }
 }
 
 /// A tunnel about to open.
@@ -95,6 +140,7 @@ pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, ma
         client,
         link: Rc::new(link),
         tunnel: RefCell::new(None),
+        reply: None,
     });
     match protocol {
         Protocol::Http1 => {
@@ -104,7 +150,7 @@ pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, ma
         Protocol::Http2 => {
             worker.observer.count(Event::Http2Connection, 1);
             state.set_multiplexed();
-            http2(&connection, stream).await;
+            http2::serve(&connection, stream).await;
         }
     }
 }
@@ -123,7 +169,10 @@ async fn unless_cut<T>(state: &ConnState, work: impl Future<Output = T>) -> Opti
 }
 
 /// The answer to a request in HTTP/1, which says whether it is the last one.
-async fn answer(connection: &Rc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+async fn answer(
+    connection: &Rc<Connection>,
+    request: Request<RequestBody>,
+) -> Response<AnswerBody> {
     let state = &connection.state;
     let number = state.next_request();
     let is_connect = request.method() == Method::CONNECT;
@@ -141,6 +190,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
     let Connection { worker, state, client, .. } = &**connection;
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
+        let request = request.map(RequestBody::Http1);
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
@@ -198,39 +248,6 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
     }
 }
 
-async fn http2(connection: &Rc<Connection>, stream: Stream) {
-    let Connection { worker, state, .. } = &**connection;
-    let service = service_fn(|request: Request<Incoming>| {
-        let connection = connection.clone();
-        async move { Ok::<_, Infallible>(serve::answer(&connection, request, Trust::Good).await) }
-    });
-    let io = TokioIo::new(ClientIo::new(stream, state.clone()));
-    let mut http = pin!(worker.context().http2.serve_connection(io, service));
-    let mut told_to_end = false;
-    let end = poll_fn(|cx| {
-        state.note_task(cx);
-        match state.cut() {
-            // Told first: a request may be on its way. Whoever does not listen is cut next time.
-            Some(Cut::Idle) if !told_to_end => {
-                state.undo_cut();
-                told_to_end = true;
-                http.as_mut().graceful_shutdown();
-            }
-            Some(cut) => return Poll::Ready(HttpEnd::Cut(cut)),
-            None if state.draining() && !told_to_end => {
-                told_to_end = true;
-                http.as_mut().graceful_shutdown();
-            }
-            None => {}
-        }
-        http.as_mut().poll(cx).map(HttpEnd::Done)
-    })
-    .await;
-    if let HttpEnd::Done(Err(error)) = &end {
-        worker.observer.refused(connection.client, None, error);
-    }
-}
-
 /// Counts what hyper refused.
 fn refused(connection: &Connection, error: &hyper::Error) {
     let status = if error.is_parse_too_large() {
@@ -262,24 +279,9 @@ async fn close(mut socket: Stream, seen_eof: bool) {
     let _ = timeout(LINGER_TIME, drain).await;
 }
 
-/// Opens the tunnel of a stream of HTTP/2 as soon as hyper has sent our answer. It ends with its
-/// connection, which counts its bytes.
-pub(crate) fn tunnel_through_stream(worker: &Rc<Worker>, upgrade: OnUpgrade, tunnel: Tunnel) {
-    let observer = worker.observer.clone();
-    spawn_local(async move {
-        match upgrade.await {
-            Ok(stream) => {
-                let (stream, cut) = (TokioIo::new(stream), pending::<()>());
-                tunnel_through(stream, Bytes::new(), tunnel, cut, &*observer).await;
-            }
-            Err(error) => log::debug!("a tunnel did not open: {error}"),
-        }
-    });
-}
-
 /// Joins client and upstream until both have ended; `early` is what the client sent before our
 /// answer.
-async fn tunnel_through<T>(
+pub(crate) async fn tunnel_through<T>(
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
     tunnel: Tunnel,

@@ -9,7 +9,6 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri, Version};
-use hyper::body::Incoming;
 use semantics::forwarded::{self, Hop};
 use semantics::{Settings, hop_by_hop};
 
@@ -22,6 +21,7 @@ use crate::options::{Forwarded, Front, Options, UpstreamLimits};
 use crate::out_body::{ClientBody, OutBody};
 use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
+use crate::request_body::RequestBody;
 use crate::rules::Rule;
 use crate::scheme::Scheme;
 use crate::upstream::{Destination, Failure, Origin, Outgoing, Trail, UpstreamBody};
@@ -88,7 +88,7 @@ impl Errand {
             forwarded::remove_other_methods(&mut fields);
         }
         // An HTTP/1.0 client knows no 1xx.
-        let interim = (parts.version == Version::HTTP_11).then(Arc::default);
+        let interim = (parts.version >= Version::HTTP_11).then(Arc::default);
         Errand {
             to,
             own_host,
@@ -124,7 +124,7 @@ impl Errand {
         &self,
         worker: &Worker,
         options: &Options,
-        body: Option<Incoming>,
+        body: Option<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
         let mut response = self.ask(worker, options, body).await?;
         let length = http_body::Body::size_hint(response.body()).exact();
@@ -172,7 +172,7 @@ impl Errand {
         &self,
         worker: &Worker,
         options: &Options,
-        body: Option<Incoming>,
+        body: Option<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
         let query = Query {
             client: self.client.ip(),

@@ -283,7 +283,7 @@ impl Case<'_> {
 fn in_short(failure: Failure) -> String {
     match failure {
         Failure::Denied(denial) => denial.text.trim_end().to_owned(),
-        Failure::Failed(_, text) | Failure::Request(text) => text,
+        Failure::Failed(_, text) | Failure::Request(_, text) => text,
     }
 }
 

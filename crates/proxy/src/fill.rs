@@ -103,7 +103,7 @@ impl Failed {
             }
             Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
             // A fetch for several has no body.
-            Failure::Request(text) => {
+            Failure::Request(_, text) => {
                 Failed { status, reason: Error::Internal, text, denied: None }
             }
         }

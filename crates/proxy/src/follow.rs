@@ -63,8 +63,7 @@ impl Follow<'_> {
     pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
-                let state = &self.visit.connection.state;
-                relay(state, interim.as_deref(), reader.head()).await
+                relay(self.visit.connection, interim.as_deref(), reader.head()).await
             }
             Role::Follower => match timeout(self.visit.options().fill.wait, reader.head()).await {
                 Ok(stage) => stage,

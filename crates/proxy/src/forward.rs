@@ -6,16 +6,17 @@ use std::pin::pin;
 use std::task::Poll;
 
 use http::{Response, StatusCode, Version};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use semantics::hop_by_hop;
 
 use crate::account::Account;
 use crate::body::{AnswerBody, Source};
 use crate::cache_status::CacheStatus;
-use crate::client_io::ConnState;
+use crate::connection::Connection;
 use crate::errand;
 use crate::interim::Interim;
 use crate::outcome::Error;
+use crate::request_body::RequestBody;
 use crate::serve;
 use crate::upstream::{Failure, UpstreamBody};
 use crate::visit::Visit;
@@ -24,7 +25,7 @@ use crate::visit::Visit;
 pub(crate) async fn pass(
     visit: &Visit<'_>,
     mut account: Account,
-    body: Incoming,
+    body: RequestBody,
     status: CacheStatus,
 ) -> Response<AnswerBody> {
     let body = (!body.is_end_stream()).then_some(body);
@@ -38,14 +39,14 @@ pub(crate) async fn pass(
 pub(crate) async fn ask(
     visit: &Visit<'_>,
     account: &mut Account,
-    body: Option<Incoming>,
+    body: Option<RequestBody>,
 ) -> Result<Response<UpstreamBody>, Failure> {
     let errand = visit.errand();
     account.asked(&errand.to, errand.trail.clone());
     let asking = errand.run(visit.worker(), visit.options(), body);
     // The connection's own future has no room for it: most requests never come here.
     let asking = Box::pin(asking);
-    let response = relay(&visit.connection.state, errand.interim.as_deref(), asking).await?;
+    let response = relay(visit.connection, errand.interim.as_deref(), asking).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let text = format!("{} changed the protocol, which nobody asked for.", errand.to);
         return Err(Failure::Failed(Error::BadAnswer, text));
@@ -74,7 +75,7 @@ pub(crate) fn hand_on(
 
 /// Waits for `work` while 1xx answers go to the client, and until they have gone.
 pub(crate) async fn relay<T>(
-    state: &ConnState,
+    connection: &Connection,
     interim: Option<&Interim>,
     work: impl Future<Output = T>,
 ) -> T {
@@ -88,10 +89,10 @@ pub(crate) async fn relay<T>(
         }
         if let Some(interim) = interim {
             while let Poll::Ready(head) = interim.poll_head(cx) {
-                state.push_interim(head);
+                connection.inform(head);
             }
         }
-        if !state.interim_sent() {
+        if !connection.has_informed() {
             return Poll::Pending;
         }
         done.take().map_or(Poll::Pending, Poll::Ready)

@@ -1,20 +1,29 @@
-//! HTTP/2 towards clients: hyper's server with our limits, and what a request of it needs before
-//! the rest of the proxy takes it for any other.
+//! HTTP/2 towards clients: its limits, and what a request of it needs before the rest of the proxy
+//! takes it for any other. A connection is served by `server`, over the `h2` crate itself rather
+//! than hyper's server of it: that sends no interim answers (1xx), and does not say which of a
+//! connection's requests is kept waiting for its body.
 //!
 //! A client may open many streams at once and break each at will, so everything that it can make
 //! us keep is bounded: streams, the bytes of their heads and bodies in flight, resets that it
-//! provokes or sends. hyper's server cannot send 1xx answers on HTTP/2; they are left out there.
+//! provokes or sends.
 
-use std::future::Future;
+mod body;
+mod pings;
+mod send;
+mod server;
+mod tunnel;
+mod upload;
+
 use std::time::Duration;
 
+use h2::server::Builder;
 use http::header::{self, HeaderMap, HeaderValue};
-use hyper::rt::Executor;
-use hyper::server::conn::http2;
-use hyper_util::rt::TokioTimer;
-use tokio::task::spawn_local;
 
 use crate::options::ClientLimits;
+
+pub(crate) use body::StreamBody;
+pub(crate) use server::serve;
+pub(crate) use upload::Upload;
 
 /// How HTTP/2 is spoken to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,30 +66,17 @@ impl Default for Http2Options {
     }
 }
 
-/// Runs what hyper makes of streams as tasks of the worker.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnWorker;
-
-impl<F: Future<Output = ()> + 'static> Executor<F> for OnWorker {
-    fn execute(&self, future: F) {
-        spawn_local(future);
-    }
-}
-
-/// hyper's server with our limits.
-pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> http2::Builder<OnWorker> {
-    let mut builder = http2::Builder::new(OnWorker);
+/// What the `h2` crate is told of our limits.
+pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder {
+    let mut builder = Builder::new();
     builder
-        .timer(TokioTimer::new())
         .max_concurrent_streams(options.streams)
-        .initial_stream_window_size(options.stream_window)
+        .initial_window_size(options.stream_window)
         .initial_connection_window_size(options.connection_window)
-        .max_send_buf_size(options.send_buffer)
+        .max_send_buffer_size(options.send_buffer)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(options.early_resets)
-        .max_local_error_reset_streams(options.error_resets)
-        .keep_alive_interval(options.ping_interval)
-        .keep_alive_timeout(options.ping_timeout);
+        .max_local_error_reset_streams(Some(options.error_resets));
     builder
 }
 

@@ -8,11 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Response, StatusCode};
 use hyper::ext::on_informational;
 
 /// Interim answers forwarded for one request at most: an origin must not fill our memory.
 const HEADS_MAX: usize = 64;
+
+/// Bytes of their fields at most.
+const BYTES_MAX: usize = 64 << 10;
 
 /// The interim answers to one request.
 #[derive(Default)]
@@ -22,8 +25,9 @@ pub(crate) struct Interim {
 
 #[derive(Default)]
 struct State {
-    heads: VecDeque<Bytes>,
+    heads: VecDeque<Response<()>>,
     count: usize,
+    bytes: usize,
     continued: bool,
     reader: Option<Waker>,
     body: Option<Waker>,
@@ -40,23 +44,28 @@ impl Interim {
     pub fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
         let mut state = self.lock();
         if status == StatusCode::CONTINUE {
-            // This lets the client's body through, and hyper's server sends the 100 itself.
+            // This lets the client's body through; whoever reads it from the client sends the 100.
             state.continued = true;
             wake(&mut state.body);
             return;
         }
-        if status == StatusCode::SWITCHING_PROTOCOLS || state.count >= HEADS_MAX {
+        let bytes: usize = headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
+        let room = state.count < HEADS_MAX && state.bytes + bytes <= BYTES_MAX;
+        if status == StatusCode::SWITCHING_PROTOCOLS || !room {
             return;
         }
         state.count += 1;
-        let mut headers = headers.clone();
-        semantics::hop_by_hop::strip(&mut headers);
-        state.heads.push_back(serialise(status, &headers));
+        state.bytes += bytes;
+        let mut head = Response::new(());
+        *head.status_mut() = status;
+        head.headers_mut().clone_from(headers);
+        semantics::hop_by_hop::strip(head.headers_mut());
+        state.heads.push_back(head);
         wake(&mut state.reader);
     }
 
-    /// The next head to forward, serialised.
-    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Bytes> {
+    /// The next head to forward.
+    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Response<()>> {
         let mut state = self.lock();
         match state.heads.pop_front() {
             Some(head) => Poll::Ready(head),
@@ -88,7 +97,9 @@ fn wake(waker: &mut Option<Waker>) {
     }
 }
 
-fn serialise(status: StatusCode, headers: &http::HeaderMap) -> Bytes {
+/// A head as it is written in HTTP/1.
+pub(crate) fn serialise(interim: &Response<()>) -> Bytes {
+    let (status, headers) = (interim.status(), interim.headers());
     let mut head = String::with_capacity(128);
     let reason = status.canonical_reason().unwrap_or("");
     // Writing to a String cannot fail.
@@ -122,8 +133,16 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let expected = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n";
         for _ in 0..HEADS_MAX {
-            assert_eq!(interim.poll_head(&mut cx), Poll::Ready(Bytes::from(expected)));
+            let Poll::Ready(head) = interim.poll_head(&mut cx) else { panic!("none") };
+            assert_eq!(serialise(&head), expected);
         }
+        assert!(interim.poll_head(&mut cx).is_pending());
+        let interim = Interim::default();
+        headers.insert("x", "y".repeat(BYTES_MAX / 2).parse().unwrap());
+        for _ in 0..3 {
+            interim.receive(StatusCode::EARLY_HINTS, &headers);
+        }
+        assert!(interim.poll_head(&mut cx).is_ready());
         assert!(interim.poll_head(&mut cx).is_pending());
     }
 }

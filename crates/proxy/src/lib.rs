@@ -63,6 +63,7 @@ mod proxy_header;
 mod purger;
 mod reply;
 mod request;
+mod request_body;
 mod rescue;
 pub mod resolve;
 pub mod rules;

@@ -184,6 +184,13 @@ pub struct ClientLimits {
     pub drain: Duration,
 }
 
+impl ClientLimits {
+    /// Bytes that must move in [`ClientLimits::stall_timeout`].
+    pub(crate) fn least_in_stall_timeout(&self) -> u64 {
+        self.rate_min.saturating_mul(self.stall_timeout.as_secs()).max(1)
+    }
+}
+
 impl Default for ClientLimits {
     fn default() -> Self {
         ClientLimits {

@@ -8,11 +8,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
 use crate::interim::Interim;
+use crate::request_body::{BrokenOff, RequestBody};
+use crate::upstream::Failure;
 
 /// An upstream that does not answer an expectation gets the body after this time all the same
 /// (RFC 9110 section 10.1.1).
@@ -26,7 +28,7 @@ pub(crate) enum OutBody {
 
 /// A client's body, with what the upstream's time-out must know of it.
 pub(crate) struct ClientBody {
-    incoming: Incoming,
+    incoming: RequestBody,
     progress: Rc<Progress>,
     hold: Option<(Arc<Interim>, Pin<Box<Sleep>>)>,
 }
@@ -36,7 +38,14 @@ pub(crate) struct ClientBody {
 pub(crate) struct Progress {
     frames: Cell<u64>,
     ended: Cell<bool>,
-    broken: Cell<bool>,
+    broken: Cell<Option<Broken>>,
+}
+
+/// How a client's body ended, if not well.
+#[derive(Clone, Copy)]
+enum Broken {
+    Off,
+    Slow,
 }
 
 impl Progress {
@@ -45,9 +54,17 @@ impl Progress {
         self.frames.get()
     }
 
-    /// True when the body broke off, or turned out not to be framed as it should.
-    pub fn broken(&self) -> bool {
-        self.broken.get()
+    /// What the client is told when its body broke off, turned out not to be framed as it should,
+    /// or came too slowly.
+    pub fn failure(&self) -> Option<Failure> {
+        let (status, text) = match self.broken.get()? {
+            Broken::Off => (
+                StatusCode::BAD_REQUEST,
+                "The request's body broke off or is not framed as HTTP has it.",
+            ),
+            Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
+        };
+        Some(Failure::Request(status, text.to_owned()))
     }
 
     /// True when all of the body was passed on.
@@ -59,7 +76,7 @@ impl Progress {
 impl ClientBody {
     /// `expects`: the interim answers of a request with `Expect: 100-continue`, whose body is not
     /// asked for before the upstream wants it.
-    pub fn new(incoming: Incoming, expects: Option<Arc<Interim>>) -> ClientBody {
+    pub fn new(incoming: RequestBody, expects: Option<Arc<Interim>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
         let hold = expects.map(|interim| (interim, Box::pin(sleep(CONTINUE_WAIT))));
@@ -83,18 +100,22 @@ impl ClientBody {
 
 impl Body for OutBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let OutBody::Client(body) = self.get_mut() else { return Poll::Ready(None) };
         ready!(body.poll_hold(cx));
         let frame = ready!(Pin::new(&mut body.incoming).poll_frame(cx));
         let progress = &body.progress;
         progress.frames.set(progress.frames.get() + 1);
-        progress.broken.set(matches!(frame, Some(Err(_))));
+        progress.broken.set(match &frame {
+            Some(Err(BrokenOff::Slow)) => Some(Broken::Slow),
+            Some(Err(_)) => Some(Broken::Off),
+            _ => None,
+        });
         if frame.is_none() || body.incoming.is_end_stream() {
             progress.ended.set(true);
         }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::{Body as _, Incoming};
-use hyper::upgrade::OnUpgrade;
+use http_body::Body as _;
 use semantics::{
     Exchange, MethodClass, RequestFacts, Url, hop_by_hop, invalidation, storability, validators,
 };
@@ -20,7 +19,7 @@ use crate::answer;
 use crate::body::AnswerBody;
 use crate::cache_status::CacheStatus;
 use crate::caching;
-use crate::connection::{self, Connection, Tunnel};
+use crate::connection::{Connection, Tunnel};
 use crate::filler::now;
 use crate::forward;
 use crate::framing;
@@ -30,6 +29,7 @@ use crate::options::{Front, Options};
 use crate::outcome::{Bypass, Error, Invalid, Outcome};
 use crate::purger::{self, Answered};
 use crate::request::{self, Refused, Target};
+use crate::request_body::RequestBody;
 use crate::rules::{Asked, Rule};
 use crate::scheme::Scheme;
 use crate::upstream::{Failure, Origin, Trail};
@@ -40,7 +40,7 @@ use crate::worker::Context;
 /// permits.
 pub(crate) async fn answer(
     connection: &Rc<Connection>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     trust: Trust,
 ) -> Response<AnswerBody> {
     let context = connection.worker.context();
@@ -52,7 +52,7 @@ pub(crate) async fn answer(
 async fn decide(
     connection: &Rc<Connection>,
     context: &Rc<Context>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     trust: Trust,
 ) -> Response<AnswerBody> {
     let worker = &connection.worker;
@@ -86,7 +86,7 @@ async fn decide(
         return refuse(account, &Refused { status, why: Invalid::Body, text });
     }
     if parts.method == Method::CONNECT {
-        return Box::pin(connect(connection, &context.options, account, &mut parts)).await;
+        return Box::pin(connect(connection, &context.options, account, &parts)).await;
     }
     let rule = rule_for(&context.options, &parts, scheme);
     if let Some(rule) = &rule {
@@ -125,7 +125,7 @@ fn unfit(
     options: &Options,
     parts: &Parts,
     target: &Target<'_>,
-    body: &Incoming,
+    body: &RequestBody,
 ) -> Option<Refused> {
     if !is_for_connection(connection, options, target) {
         return Some(Refused {
@@ -175,7 +175,7 @@ fn is_for_connection(connection: &Connection, options: &Options, target: &Target
 }
 
 /// Past the cache or through it.
-async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Response<AnswerBody> {
+async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Response<AnswerBody> {
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
     let store = visit.store();
     let why = match visit.facts.class {
@@ -221,7 +221,7 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: Incoming) -> Respon
 async fn write_through(
     visit: &Visit<'_>,
     mut account: Account,
-    body: Incoming,
+    body: RequestBody,
     status: CacheStatus,
 ) -> Response<AnswerBody> {
     let requested = now();
@@ -271,7 +271,7 @@ pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody>
         Failure::Failed(reason, text) => {
             answer::plain(account, status, Outcome::Error(reason), format!("{text}\n"))
         }
-        Failure::Request(text) => {
+        Failure::Request(_, text) => {
             let outcome = Outcome::Invalid(Invalid::Body);
             answer::plain(account, status, outcome, format!("{text}\n"))
         }
@@ -301,14 +301,13 @@ fn last_stop(account: Account, parts: &Parts) -> Response<AnswerBody> {
     answer::with_type(account, StatusCode::OK, outcome, "message/http", echo.into())
 }
 
-/// Opens a tunnel: the bytes flow once hyper has written our answer.
+/// Opens a tunnel: the bytes flow once our answer has been written.
 async fn connect(
     connection: &Rc<Connection>,
     options: &Options,
     mut account: Account,
-    parts: &mut Parts,
+    parts: &Parts,
 ) -> Response<AnswerBody> {
-    let upgrade = parts.extensions.remove::<OnUpgrade>();
     if matches!(options.front, Front::Reverse(_)) {
         let refused = Refused {
             status: StatusCode::METHOD_NOT_ALLOWED,
@@ -337,12 +336,7 @@ async fn connect(
             account.asked(&origin, Some(Arc::new(trail)));
             let idle = options.tunnel_idle;
             let tunnel = Tunnel { upstream: stream, account, idle };
-            match upgrade.filter(|_| parts.version == Version::HTTP_2) {
-                Some(upgrade) => {
-                    connection::tunnel_through_stream(&connection.worker, upgrade, tunnel);
-                }
-                None => *connection.tunnel.borrow_mut() = Some(tunnel),
-            }
+            *connection.tunnel.borrow_mut() = Some(tunnel);
             response
         }
     }

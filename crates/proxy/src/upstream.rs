@@ -228,9 +228,7 @@ impl Upstream {
                 Ok(response) => return Ok(response),
                 Err(broke) => broke,
             };
-            if outgoing.progress.as_deref().is_some_and(Progress::broken) {
-                let text = "The request's body broke off or is not framed as HTTP has it.";
-                let failure = Failure::Request(text.to_owned());
+            if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
                 return Err(Unanswered { failure, untouched: false, counts: false });
             }
             let unsent = broke.unsent.is_some();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use store::Key;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -21,7 +21,7 @@ use crate::connection;
 use crate::control::State;
 use crate::fills::Fills;
 use crate::headers::Via;
-use crate::http2::{OnWorker, builder};
+use crate::http2;
 use crate::labels::ObjectLabels;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
@@ -60,13 +60,13 @@ pub(crate) struct Shared {
 pub(crate) struct Context {
     pub options: Arc<Options>,
     pub http1: http1::Builder,
-    pub http2: http2::Builder<OnWorker>,
+    pub http2: h2::server::Builder,
 }
 
 impl Context {
     fn new(options: Arc<Options>) -> Rc<Context> {
         let http1 = connection::builder(&options.client);
-        let http2 = self::builder(&options.client, &options.http2);
+        let http2 = http2::builder(&options.client, &options.http2);
         Rc::new(Context { options, http1, http2 })
     }
 }
@@ -239,6 +239,7 @@ impl Worker {
             if let Some(cut) = watched.check(now, limits) {
                 watched.state.cut_now(cut);
             }
+            watched.state.check_uploads(now, limits);
         }
     }
 }
@@ -269,8 +270,7 @@ impl Watched {
         if now.duration_since(since) < limits.stall_timeout {
             return None;
         }
-        let least = limits.rate_min.saturating_mul(limits.stall_timeout.as_secs()).max(1);
         self.blocked = Some((now, moved));
-        (moved - before < least).then_some(Cut::Stall)
+        (moved - before < limits.least_in_stall_timeout()).then_some(Cut::Stall)
     }
 }

@@ -28,6 +28,7 @@ mod authority;
 mod caller;
 
 mod http2;
+mod interim;
 mod sockets;
 mod tls;
 mod upgrade;

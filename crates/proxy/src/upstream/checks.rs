@@ -158,7 +158,7 @@ async fn ask(
         Ok(response) => Err(format!("it answered {}.", response.status().as_u16())),
         Err(unanswered) => Err(match unanswered.failure {
             Failure::Denied(denial) => denial.text,
-            Failure::Failed(_, text) | Failure::Request(text) => text,
+            Failure::Failed(_, text) | Failure::Request(_, text) => text,
         }),
     }
 }

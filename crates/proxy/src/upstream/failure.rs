@@ -13,8 +13,8 @@ pub(crate) enum Failure {
     /// One of ours: the reason, and a sentence with the particulars.
     Failed(Reason, String),
     /// The request's own body broke off, or is not valid: a sentence. It is nobody's fault but the
-    /// client's.
-    Request(String),
+    /// client's, who gets this status.
+    Request(StatusCode, String),
 }
 
 impl Failure {
@@ -22,7 +22,7 @@ impl Failure {
     pub fn status(&self) -> StatusCode {
         match self {
             Failure::Denied(_) => StatusCode::FORBIDDEN,
-            Failure::Request(_) => StatusCode::BAD_REQUEST,
+            Failure::Request(status, _) => *status,
             Failure::Failed(
                 Reason::ConnectTimeout | Reason::UpstreamTimeout | Reason::DnsTimeout,
                 _,

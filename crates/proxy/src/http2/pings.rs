@@ -1,0 +1,72 @@
+//! Whether a client is still there: one that is silent for a while is asked (PING, RFC 9113, 6.7)
+//! and has some time to answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use h2::{Ping, PingPong};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::Http2Options;
+
+/// See the module.
+pub(super) struct Pings {
+    sender: PingPong,
+    interval: Duration,
+    patience: Duration,
+    /// What the client had sent when something came last, and when that was seen.
+    heard: (u64, Instant),
+    /// A ping is out …
+    asked: bool,
+    /// … since then.
+    asked_at: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Pings {
+    pub fn new(sender: PingPong, options: &Http2Options) -> Pings {
+        Pings {
+            sender,
+            interval: options.ping_interval,
+            patience: options.ping_timeout,
+            heard: (0, Instant::now()),
+            asked: false,
+            asked_at: Instant::now(),
+            timer: Box::pin(sleep(options.ping_interval)),
+        }
+    }
+
+    /// Ready when the client gave no sign of life in time. `received` bytes came from it so far.
+    pub fn poll_silence(&mut self, received: u64, cx: &mut Context<'_>) -> Poll<()> {
+        if self.heard.0 != received {
+            self.heard = (received, Instant::now());
+        }
+        if self.asked && self.sender.poll_pong(cx).is_ready() {
+            self.asked = false;
+            self.heard.1 = Instant::now();
+            self.timer.as_mut().reset(self.heard.1 + self.interval);
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            // Whatever comes shows that the client is there: its pong may wait behind much else.
+            let wait = if self.asked { self.patience } else { self.interval };
+            let due = self.heard.1 + wait;
+            if due > Instant::now() && (!self.asked || self.heard.1 > self.asked_at) {
+                self.timer.as_mut().reset(due);
+                continue;
+            }
+            if self.asked {
+                return Poll::Ready(());
+            }
+            // It fails when the connection ends, which is told elsewhere.
+            self.asked = self.sender.send_ping(Ping::opaque()).is_ok();
+            self.asked_at = Instant::now();
+            let wait = if self.asked { self.patience } else { self.interval };
+            self.timer.as_mut().reset(self.asked_at + wait);
+            if self.asked && self.sender.poll_pong(cx).is_ready() {
+                self.asked = false;
+            }
+        }
+        Poll::Pending
+    }
+}
