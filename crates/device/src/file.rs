@@ -188,6 +188,16 @@ impl CacheFile {
         Ok(self.geometry().len)
     }
 
+    /// Lets another process have the lock, though handles are open here still: to be called when
+    /// nothing is written through them any more. What is read through them may change from now on.
+    ///
+    /// # Errors
+    ///
+    /// As the system says; the lock then goes with the last handle.
+    pub fn unlock(&self) -> io::Result<()> {
+        self.handle.unlock()
+    }
+
     pub(crate) fn handle(&self) -> &Arc<File> {
         &self.handle
     }

@@ -9,7 +9,7 @@
 //! new: R         configuration, certificates and sockets are good: ready to take over
 //!      F why     or they are not; the old process goes on as if nothing had happened
 //! old: S         it has stopped accepting: clients that come now wait in the kernel's queues
-//! old: X         what ran has ended, the caches are closed and released
+//! old: X         nobody there needs the caches any more, they are closed and released
 //! new: V         clients are accepted; after this the old process may go
 //! ```
 //!
@@ -107,6 +107,8 @@ impl Inherited {
 pub struct Heir {
     child: Child,
     link: UnixStream,
+    /// It was told that the caches are released.
+    told: bool,
 }
 
 impl Heir {
@@ -124,7 +126,7 @@ impl Heir {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
-        let mut heir = Heir { child, link };
+        let mut heir = Heir { child, link, told: false };
         match heir.introduce(sockets) {
             Ok(()) => Ok(heir),
             Err(why) => {
@@ -171,15 +173,18 @@ impl Heir {
         self.link.write_all(&[STOPPED])
     }
 
-    /// Tells it that the caches are released, and waits until it serves.
+    /// Tells it that the caches are released.
+    pub fn released(&mut self) -> io::Result<()> {
+        self.told = true;
+        self.link.write_all(&[RELEASED])
+    }
+
+    /// Tells it that the caches are released, unless it knows, and waits until it serves.
     pub fn take_over(mut self) -> Result<(), String> {
         let failed = |error: io::Error| format!("the new process does not answer: {error}");
         let mut word = [0];
-        let answered = self
-            .link
-            .write_all(&[RELEASED])
-            .and_then(|()| self.link.read(&mut word))
-            .map_err(failed);
+        let told = if self.told { Ok(()) } else { self.released() };
+        let answered = told.and_then(|()| self.link.read(&mut word)).map_err(failed);
         match answered {
             Ok(1) if word[0] == SERVING => Ok(()),
             Ok(_) => {

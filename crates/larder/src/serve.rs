@@ -201,7 +201,16 @@ impl Start {
 
     /// Serves until the workers have drained.
     fn round(&self, source: Source, ready: String) -> Result<Ended, Failure> {
-        let Source { cache, news, accepting } = source;
+        let Source { cache, news, accepting, held } = source;
+        let upgrader = self.upgrader.clone();
+        let released = Box::new(move || {
+            for file in &*held.lock().unwrap_or_else(PoisonError::into_inner) {
+                if let Err(error) = file.unlock() {
+                    log::warn!("{}: cannot unlock: {error}", file.path().display());
+                }
+            }
+            upgrader.release();
+        });
         let announcer = self.announce(news, ready)?;
         let front = match self.control.options().front {
             Front::Forward => access::Front::Forward,
@@ -223,6 +232,7 @@ impl Start {
             cache,
             admin,
             accepting,
+            released,
         };
         let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
         // It ends when the store was opened or given up, which is over by now.
@@ -301,6 +311,15 @@ struct Source {
     cache: CacheSource,
     news: Receiver<News>,
     accepting: Box<dyn FnOnce() + Send>,
+    held: Held,
+}
+
+/// The files of the caches, whose locks another process is to have.
+type Held = Arc<Mutex<Vec<Arc<CacheFile>>>>;
+
+fn hold(held: &Held, caches: &[Cache]) {
+    let files = caches.iter().map(|cache| cache.file.clone());
+    held.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
 }
 
 /// What the announcer tells of the caches.
@@ -314,8 +333,10 @@ impl Source {
     /// Caches that are open.
     fn now(config: &Config, caches: Vec<Cache>) -> Source {
         let (send, news) = mpsc::channel();
+        let held = Held::default();
+        hold(&held, &caches);
         let cache = cache_setup(config, &caches, &send).into();
-        Source { cache, news, accepting: Box::new(|| ()) }
+        Source { cache, news, accepting: Box::new(|| ()), held }
     }
 
     /// Caches that `predecessor` will release.
@@ -334,12 +355,17 @@ impl Source {
                 teller.serving();
             })
         };
+        let held = Held::default();
+        let theirs = held.clone();
         let wait = move || {
             let mut predecessor = predecessor;
             predecessor.await_release();
             let caches = caches::open_all(&config);
             let setup = match caches {
-                Ok(caches) => cache_setup(&config, &caches, &send),
+                Ok(caches) => {
+                    hold(&theirs, &caches);
+                    cache_setup(&config, &caches, &send)
+                }
                 Err(why) => {
                     log::error!("{why}");
                     if !serving.load(Ordering::SeqCst) {
@@ -354,7 +380,7 @@ impl Source {
         };
         let spawned = thread::Builder::new().name("caches".to_owned()).spawn(wait);
         spawned.map_err(|error| cannot("start a thread", &error))?;
-        Ok(Source { cache, news, accepting })
+        Ok(Source { cache, news, accepting, held })
     }
 }
 

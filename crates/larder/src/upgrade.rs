@@ -1,5 +1,5 @@
-//! SIGUSR2: the program's file is started anew, takes the listening sockets over and, when what
-//! runs here has ended, the caches.
+//! SIGUSR2: the program's file is started anew, takes the listening sockets over and, when nobody
+//! here needs them any more, the caches.
 //!
 //! Nothing is given up before the new process has said that it is ready, and what it turns out not
 //! to be able to do later, before it serves, leaves this process serving again.
@@ -82,6 +82,17 @@ impl Upgrader {
     pub fn heir(&self) -> Option<Heir> {
         // Locked: it is being started while we were told to stop. It ends when we do.
         self.heir.try_lock().ok()?.take()
+    }
+
+    /// Lets the new process have the caches, while what does not need them still runs here.
+    pub fn release(&self) {
+        let mut heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(heir) = &mut *heir else { return };
+        match heir.released() {
+            Ok(()) => log::info!("upgrade: the caches are released to process {}", heir.pid()),
+            // What follows from that is seen when the drain is over.
+            Err(error) => log::debug!("upgrade: process {} is gone: {error}", heir.pid()),
+        }
     }
 
     /// Lets the new process have what this one has released. False: it failed, and this one is to

@@ -15,6 +15,7 @@ use crate::client_io::ConnState;
 use crate::connection::Connection;
 use crate::metrics::Event;
 use crate::outcome::{Error, Outcome};
+use crate::release::Needs;
 use crate::scheme::Scheme;
 use crate::upstream::Trail;
 use crate::welcome::{Link, TlsFacts};
@@ -159,6 +160,11 @@ impl Account {
         if !self.conn.is_multiplexed() {
             self.conn.end_after_answer();
         }
+    }
+
+    /// Who needs the store on this worker.
+    pub fn needs(&self) -> &Rc<Needs> {
+        &self.worker.needs
     }
 
     /// Our name in `Cache-Status`.

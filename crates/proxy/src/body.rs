@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use crate::account::Account;
 use crate::entry_body::{EntryBody, FillBody, MultipartBody, TrailedBody};
 use crate::outcome::Error;
 use crate::parts_body::PartsBody;
+use crate::release::{Need, Needs};
 use crate::upstream::UpstreamBody;
 
 /// Where an answer's bytes come from.
@@ -35,6 +37,19 @@ pub(crate) enum Source {
     Parts(Box<PartsBody>),
 }
 
+impl Source {
+    /// How the store is needed for it.
+    fn need(&self, needs: &Rc<Needs>) -> Option<Need> {
+        match self {
+            Source::Entry(body) if body.has_rescue() => Some(needs.briefly()),
+            Source::Entry(_) | Source::Multipart(_) | Source::Parts(_) => Some(needs.firmly()),
+            Source::Trailed(body) => body.is_read().then(|| needs.firmly()),
+            Source::Fill(body) => body.stored_fill().map(|fill| needs.following(fill)),
+            Source::Empty | Source::Whole(_) | Source::Upstream(_) => None,
+        }
+    }
+}
+
 /// The body of an answer.
 pub(crate) struct AnswerBody {
     source: Source,
@@ -42,6 +57,8 @@ pub(crate) struct AnswerBody {
     account: Option<Account>,
     /// Why the body broke off, until hyper is told.
     broken: Option<CutShort>,
+    /// Keeps the store, where it is read from.
+    _need: Option<Need>,
 }
 
 /// The transfer has to be cut: hyper closes the connection without a clean end.
@@ -58,7 +75,8 @@ impl std::error::Error for CutShort {}
 
 impl AnswerBody {
     pub fn new(source: Source, account: Account) -> AnswerBody {
-        let mut body = AnswerBody { source, account: Some(account), broken: None };
+        let _need = source.need(account.needs());
+        let mut body = AnswerBody { source, account: Some(account), broken: None, _need };
         if body.is_end_stream() {
             body.ended();
         } else if let (Some(account), None) = (&body.account, body.size_hint().exact()) {
@@ -69,7 +87,7 @@ impl AnswerBody {
 
     /// What hyper sends before a tunnel opens: nothing.
     pub fn of_tunnel() -> AnswerBody {
-        AnswerBody { source: Source::Empty, account: None, broken: None }
+        AnswerBody { source: Source::Empty, account: None, broken: None, _need: None }
     }
 
     fn ended(&mut self) {

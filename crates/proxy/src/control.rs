@@ -58,6 +58,11 @@ impl Control {
         let _ = self.subscribe().wait_for(|state| state.handed_over).await;
     }
 
+    /// True once [`Control::hand_over`] was called.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.state.borrow().handed_over
+    }
+
     /// True once [`Control::drain`] was called.
     pub fn draining(&self) -> bool {
         self.state.borrow().draining

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use tokio::task::spawn_local;
 
 use crate::body::CutShort;
 use crate::cache::{Answer, Body, Entry, Opened, Store};
-use crate::fill::{Next, Reader};
+use crate::fill::{Fill, Next, Reader};
 use crate::outcome::Error;
 use crate::parts::Parts;
 use crate::parts_body::PartsBody;
@@ -73,6 +74,11 @@ impl EntryBody {
     pub fn of_entry(store: Store, key: Key, entry: &Entry, range: Range<u64>) -> EntryBody {
         let state = State::Idle(entry.body(range.clone()));
         EntryBody { state, range, rescue: None, place: Some((store, key)) }
+    }
+
+    /// Whether the origin may go on where the store cannot.
+    pub fn has_rescue(&self) -> bool {
+        self.rescue.is_some()
     }
 
     fn remove(&mut self) {
@@ -179,6 +185,11 @@ pub(crate) enum Stored {
 impl TrailedBody {
     pub fn new(body: Stored, trailers: HeaderMap) -> TrailedBody {
         TrailedBody { body, trailers: Some(trailers) }
+    }
+
+    /// Whether it is read from the store while it is sent.
+    pub fn is_read(&self) -> bool {
+        matches!(self.body, Stored::Entry(_))
     }
 
     /// Whether nothing is left, trailers included.
@@ -313,6 +324,11 @@ impl FillBody {
             trailers,
             done: false,
         }
+    }
+
+    /// The fill, when it is one that is stored.
+    pub fn stored_fill(&self) -> Option<&Arc<Fill>> {
+        Some(self.reader.fill()).filter(|fill| fill.is_stored())
     }
 
     /// The same with the origin to go on when the store cannot.

@@ -233,6 +233,22 @@ impl Fill {
         self.publish(stage, partial);
     }
 
+    /// Whether a client needs what only the store has.
+    pub fn lags(&self) -> bool {
+        let state = self.lock();
+        state.partial.is_some() && state.slowest().is_some_and(|at| at < state.base)
+    }
+
+    /// Whether the store has, or is to have, what passes.
+    pub fn is_stored(&self) -> bool {
+        self.lock().partial.is_some()
+    }
+
+    /// Lets the fill's task look around.
+    pub fn nudge(&self) {
+        self.lock().wake_filler();
+    }
+
     /// Whether anybody follows.
     pub fn is_followed(&self) -> bool {
         self.lock().interested > 0
@@ -402,6 +418,11 @@ impl Reader {
     /// under `key` with this head.
     pub fn is_purged(&self, key: &Key, head: &StoredHead) -> bool {
         self.fill.token.purged(key, || head.encode())
+    }
+
+    /// What is followed.
+    pub fn fill(&self) -> &Arc<Fill> {
+        &self.fill
     }
 
     /// How many bytes of the body are there already.

@@ -5,7 +5,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context as TaskContext, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -491,23 +491,20 @@ impl Filler {
         let mut produced = 0;
         let mut trailers = None;
         let mut alone_since = None;
+        let needs = &self.worker.needs;
+        let mut need = sink.stores().then(|| needs.firmly());
         loop {
             sink.let_go(&self.fill).await;
             if !sink.stores() {
+                need = None;
                 poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
             }
-            let stored = sink.stores();
             let next = poll_fn(|cx| {
-                let wanted = self.fill.poll_interest(cx);
-                if wanted {
-                    alone_since = None;
-                } else {
-                    let since = *alone_since.get_or_insert(produced);
-                    if !(stored && self.worth_finishing(produced, since, length)) {
-                        return Poll::Ready(Step::Abandoned);
-                    }
+                if matches!(sink, Sink::Open(_)) && needs.is_ending() {
+                    return Poll::Ready(Step::Unstored);
                 }
-                next_frame(&mut body, cx)
+                let wanted = self.poll_wanted(sink, produced, length, &mut alone_since, cx);
+                if wanted { next_frame(&mut body, cx) } else { Poll::Ready(Step::Abandoned) }
             })
             .await;
             let piece = match next {
@@ -517,6 +514,10 @@ impl Filler {
                     continue;
                 }
                 Step::End => break,
+                Step::Unstored => {
+                    sink.refused(Refusal::Offline);
+                    continue;
+                }
                 Step::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
                 Step::Broken(why) => return (End::Broken(why), Event::FillAborted),
             };
@@ -542,11 +543,30 @@ impl Filler {
         }
         let meta = trailers.as_deref().zip(head).map(|(fields, head)| self.trailed(head, fields));
         self.commit(sink, meta).await;
+        drop(need);
         let counted = match sink {
             Sink::Committed => Event::FillStored,
             Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
         };
         (End::Whole(trailers), counted)
+    }
+
+    /// Whether more of a body is worth fetching. The task is woken when that changes.
+    /// `alone_since`: how much had come when the last client left.
+    fn poll_wanted(
+        &self,
+        sink: &Sink,
+        produced: u64,
+        length: Option<u64>,
+        alone_since: &mut Option<u64>,
+        cx: &mut TaskContext<'_>,
+    ) -> bool {
+        if self.fill.poll_interest(cx) {
+            *alone_since = None;
+            return true;
+        }
+        let since = *alone_since.get_or_insert(produced);
+        sink.stores() && self.worth_finishing(produced, since, length)
     }
 
     /// The metadata of an answer that ended with trailers.

@@ -75,6 +75,14 @@ impl Fills {
         self.shard(key).running.entry(key.clone()).or_insert_with(|| fill.clone());
     }
 
+    /// Lets the tasks of all fills look around.
+    pub fn nudge(&self) {
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.running.values().for_each(|fill| fill.nudge());
+        }
+    }
+
     /// Forgets a fill.
     pub fn remove(&self, key: &Bytes, fill: &Arc<Fill>) {
         let mut shard = self.shard(key);

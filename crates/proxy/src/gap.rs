@@ -261,7 +261,7 @@ impl GapFiller {
                 match poll_fn(|cx| next_frame(body, cx)).await {
                     Step::Data(data) => *rest = data,
                     Step::Trailers(_) => {}
-                    Step::End | Step::Abandoned => {
+                    Step::End | Step::Abandoned | Step::Unstored => {
                         return (Window::Broken(Error::Upstream), Bytes::new());
                     }
                     Step::Broken(why) => return (Window::Broken(why), Bytes::new()),

@@ -61,6 +61,7 @@ mod parts;
 mod parts_body;
 mod proxy_header;
 mod purger;
+mod release;
 mod reply;
 mod request;
 mod request_body;

@@ -1,5 +1,6 @@
 //! The way in: opens the store, starts the workers and waits until they have drained.
 
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::labels::ObjectLabels;
 use crate::listener::{self, Accepted, Listener};
 use crate::neighbours::Neighbours;
 use crate::operator::{AdminSetup, Operator};
+use crate::release;
 use crate::upstream::checks;
 use crate::upstream::figures::ServerFigures;
 use crate::variants::Variants;
@@ -45,6 +47,9 @@ pub struct Setup {
     pub admin: Option<AdminSetup>,
     /// Called once, when the first worker begins to accept clients.
     pub accepting: Box<dyn FnOnce() + Send>,
+    /// Called at most once, when the store has been let go of for another process
+    /// ([`Control::hand_over`]) while answers that do not need it still run.
+    pub released: Box<dyn FnOnce() + Send>,
 }
 
 /// Makes the devices of the worker with the given number: called once on each worker's thread,
@@ -78,7 +83,8 @@ pub enum Ended {
 /// When a thread, a runtime or a listener cannot be had; nothing is served then. A cache that
 /// cannot be opened is no error: it is logged, and everything is passed on.
 pub fn run(setup: Setup) -> io::Result<Ended> {
-    let Setup { control, listeners, workers, observer, cache, mut admin, accepting } = setup;
+    let Setup { control, listeners, workers, observer, cache, mut admin, accepting, released } =
+        setup;
     let workers = workers.max(1);
     let options = control.options();
     let shared = Arc::new(Shared {
@@ -96,6 +102,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
         windows: Arc::new(Windows::new(cache.memory() / 8)),
         running: AtomicUsize::new(workers),
+        holding: AtomicUsize::new(workers),
     });
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(shared.windows.clone())));
@@ -107,7 +114,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         listener.socket.set_nonblocking()?;
     }
     let (setup, patience) = cache.split();
-    let (mut setup, mut accepting) = (Some(setup), Some(accepting));
+    let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
     let share = watch::Sender::new(Sharing::Opening);
     let mut threads = Vec::with_capacity(workers);
     for (index, inbox) in inboxes.into_iter().enumerate() {
@@ -124,6 +131,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
             share: share.clone(),
             admin: admin.take(),
             accepting: accepting.take(),
+            released: released.take(),
         };
         let name = format!("worker-{index}");
         threads.push(thread::Builder::new().name(name).spawn(move || work(start))?);
@@ -155,6 +163,8 @@ struct Start {
     /// The first worker's.
     admin: Option<AdminSetup>,
     accepting: Option<Box<dyn FnOnce() + Send>>,
+    /// The first worker's.
+    released: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// Counts a worker as ended, however it ends.
@@ -176,7 +186,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let Start { index, shared, control, listeners, inbox, peers, admin, .. } = start;
     let tell = start.accepting;
     let worker = Worker::new(index, shared.clone(), control.options());
-    let arrival = store_arrives(worker.clone(), start.setup, start.share);
+    let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
         None => (&mut arrival).await.is_ok(),
@@ -205,15 +215,59 @@ async fn serve(start: Start) -> io::Result<Ended> {
     for task in accepting {
         task.abort();
     }
-    worker.drain().await;
+    let ended = match control.hands_over() {
+        true => drain_for_next(&worker, &start.share, start.released).await,
+        false => {
+            worker.drain().await;
+            None
+        }
+    };
     inbox.abort();
     arrival.abort();
+    if let Some(ended) = ended {
+        return Ok(ended);
+    }
     let Some(store) = worker.store().filter(|_| index == 0) else { return Ok(Ended::Saved) };
     // The others may still be writing: the store ends when they have.
     while shared.running.load(Ordering::Acquire) > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
+}
+
+/// Drains for another process, which gets the store as soon as nobody here needs it. On the first
+/// worker, which tells that: how the store ended. `None` when it has not even come yet.
+async fn drain_for_next(
+    worker: &Worker,
+    share: &watch::Sender<Sharing>,
+    tell: Option<Box<dyn FnOnce() + Send>>,
+) -> Option<Ended> {
+    let shared = &worker.shared;
+    let drained = Cell::new(false);
+    let drain = async {
+        worker.drain().await;
+        drained.set(true);
+    };
+    let release = async {
+        let held = match worker.awaits_store() {
+            true => None,
+            false => release::let_go(worker, &drained).await,
+        };
+        shared.holding.fetch_sub(1, Ordering::AcqRel);
+        let (store, tell) = held.zip(tell)?;
+        // A worker that has ended, however it did, holds nothing.
+        while shared.holding.load(Ordering::Acquire) > 0
+            && shared.running.load(Ordering::Acquire) > 1
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let saved = store.shutdown().await;
+        share.send_replace(Sharing::Done(None));
+        tell();
+        Some(if saved { Ended::Saved } else { Ended::Unsaved })
+    };
+    let (ended, ()) = tokio::join!(release, drain);
+    ended
 }
 
 /// Gives the worker its handle on the store, when there is one.

@@ -68,8 +68,7 @@ async fn decide(
         &context.options.forwarded,
     );
     let account = Account::open(connection, &parts, scheme);
-    if trust == Trust::None {
-        let text = "The chunks of a body on this connection are not framed as RFC 9112 has it.";
+    if let Some(text) = ill_framed(&parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(account, &Refused { status, why: Invalid::Body, text });
     }
@@ -77,13 +76,6 @@ async fn decide(
         let text = "This request came back to the proxy that had sent it: a loop.\n";
         let outcome = Outcome::Error(Error::Loop);
         return answer::plain(account, StatusCode::LOOP_DETECTED, outcome, text);
-    }
-    if parts.version == Version::HTTP_2
-        && !framing::agrees_with_stream(&parts.headers, body.is_end_stream())
-    {
-        let text = "The request's Content-Length is not that of its body.";
-        let status = StatusCode::BAD_REQUEST;
-        return refuse(account, &Refused { status, why: Invalid::Body, text });
     }
     if parts.method == Method::CONNECT {
         return Box::pin(connect(connection, &context.options, account, &parts)).await;
@@ -117,6 +109,16 @@ async fn decide(
         rule.unfold_vary(response.headers_mut());
     }
     response
+}
+
+/// What is wrong with the framing of a request's body.
+fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'static str> {
+    if trust == Trust::None {
+        return Some("The chunks of a body on this connection are not framed as RFC 9112 has it.");
+    }
+    let agrees = parts.version != Version::HTTP_2
+        || framing::agrees_with_stream(&parts.headers, body.is_end_stream());
+    (!agrees).then_some("The request's Content-Length is not that of its body.")
 }
 
 /// Why a request that can be understood is refused as such.
@@ -181,7 +183,8 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Res
     let why = match visit.facts.class {
         MethodClass::Unsafe => {
             let status = past(Bypass::Method);
-            if store.is_none() && !visit.worker().awaits_store() {
+            let worker = visit.worker();
+            if store.is_none() && !worker.awaits_store() && !worker.needs.is_released() {
                 return forward::pass(visit, account, body, status).await;
             }
             return Box::pin(write_through(visit, account, body, status)).await;
@@ -224,6 +227,11 @@ async fn write_through(
     body: RequestBody,
     status: CacheStatus,
 ) -> Response<AnswerBody> {
+    let needs = &visit.worker().needs;
+    if needs.is_released() {
+        return too_late(account);
+    }
+    let _need = needs.firmly();
     let requested = now();
     let body = (!body.is_end_stream()).then_some(body);
     let response = match forward::ask(visit, &mut account, body).await {
@@ -259,6 +267,17 @@ fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {
     }
     let outcome = Outcome::Invalid(refused.why);
     answer::plain(account, refused.status, outcome, format!("{}\n", refused.text))
+}
+
+/// The answer to an unsafe request that came when the store had been handed over to another
+/// process: what it changes could not be forgotten there.
+fn too_late(account: Account) -> Response<AnswerBody> {
+    account.is_last();
+    let text = "This process has just been replaced: ask again on another connection.\n";
+    let outcome = Outcome::Error(Error::Draining);
+    let mut response = answer::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// The answer to a request that got no answer from its upstream.

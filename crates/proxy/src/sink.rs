@@ -28,6 +28,8 @@ pub(crate) enum Step {
     End,
     Broken(Error),
     Abandoned,
+    /// The store is to be let go of.
+    Unstored,
 }
 
 /// A body that a fill carries: the origin's, or one that is stored.

@@ -25,6 +25,7 @@ use crate::http2;
 use crate::labels::ObjectLabels;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
+use crate::release::Needs;
 use crate::upstream::Upstream;
 use crate::variants::Variants;
 use crate::windows::Windows;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub windows: Arc<Windows>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
+    /// Workers that have not let go of the store yet.
+    pub holding: AtomicUsize,
 }
 
 /// Options, and what follows from them.
@@ -79,6 +82,8 @@ pub(crate) struct Worker {
     pub upstream: Rc<Upstream>,
     /// The sites whose neighbours are being validated here.
     pub attended: RefCell<HashSet<u64>>,
+    /// Who needs the store.
+    pub needs: Rc<Needs>,
     /// `None` while it is awaited.
     store: RefCell<Option<Option<Store>>>,
     context: RefCell<Rc<Context>>,
@@ -119,6 +124,7 @@ impl Worker {
             upstream: Rc::new(Upstream::new(&options.upstream, shared.observer.clone())),
             shared,
             attended: RefCell::default(),
+            needs: Rc::default(),
             store: RefCell::default(),
             context: RefCell::new(Context::new(options)),
             connections: RefCell::default(),
@@ -144,6 +150,12 @@ impl Worker {
     /// The store has come, or turned out not to.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.borrow_mut() = Some(store);
+    }
+
+    /// Whether a connection is open that waits for its first request, and is still let to.
+    pub fn has_fresh(&self) -> bool {
+        let waits = |watched: &Watched| watched.state.is_fresh() && !watched.state.draining();
+        self.connections.borrow().values().any(waits)
     }
 
     /// Removes what is stored under these keys: now, or as soon as the store is there.

@@ -1,7 +1,8 @@
 //! A new process takes over from a running one (SIGUSR2).
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -184,11 +185,11 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     for target in ["/kept", "/changed"] {
         larder.get(&origin.url(target)).verify(target);
     }
-    // An answer that is under way holds the old process.
-    let slow = "/slow?size=200000&gate=slow&cc=no-store";
+    // What its answer makes invalid must be forgotten where it is stored.
+    let slow = "/slow?headgate=slow&cc=no-store";
     let mut connection = Connection::open(larder.address()).unwrap();
-    connection.send(&get(&origin.url(slow)).bytes()).unwrap();
-    let head = connection.read_head().unwrap();
+    connection.send(&request("POST", &origin.url(slow)).body(b"new").bytes()).unwrap();
+    origin.await_fetches(slow, 1);
     larder.signal(Signal::USR2);
     let second = Stranger::of(&larder, 0);
     assert!(larder.says("serving without the cache"), "{}", larder.said());
@@ -205,8 +206,7 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     assert_eq!(larder.send(&post).status, 200);
     assert!(larder.is_running());
     origin.open("slow");
-    let reply = connection.read_body("GET", head).unwrap();
-    reply.verify(slow);
+    assert_eq!(connection.read("POST").unwrap().status, 200);
     assert!(larder.await_exit().is_some_and(|s| s.success()), "{}", larder.said());
     let ready = || larder.admin_send(get("/readyz")).status == 200;
     assert!(eventually(ready), "{}", larder.said());
@@ -216,5 +216,83 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     let reply = larder.get(&origin.url("/changed"));
     reply.verify("/changed");
     assert_eq!(reply.outcome(), "MISS", "{:?}", reply.head);
+    second.stop();
+}
+
+/// A server that answers what it is sent in capitals, once.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut buffer = [0; 1000];
+        while let Ok(n @ 1..) = peer.read(&mut buffer) {
+            peer.write_all(&buffer[..n].to_ascii_uppercase()).unwrap();
+        }
+    });
+    address
+}
+
+/// Sends a word through a tunnel and back.
+fn shout(tunnel: &Connection, word: &str) {
+    let mut stream = tunnel.stream();
+    stream.write_all(word.as_bytes()).unwrap();
+    let mut back = vec![0; word.len()];
+    stream.read_exact(&mut back).unwrap();
+    assert_eq!(back, word.to_uppercase().into_bytes());
+}
+
+#[test]
+fn what_does_not_need_the_cache_does_not_keep_it() {
+    let far = echo();
+    let setup = Setup::forward().config(&format!("connect-ports = [{}]\n", far.port()));
+    let (origin, mut larder) = (Arc::new(Origin::start()), setup.start());
+    for target in ["/kept", "/large?size=8000000&etag=1"] {
+        larder.get(&origin.url(target)).verify(target);
+    }
+    let mut tunnel = larder.connect();
+    tunnel.send(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\n").as_bytes()).unwrap();
+    assert_eq!(tunnel.read("CONNECT").unwrap().status, 200);
+    // Passed on, and on its way into the cache: both stop half-way.
+    let gated = ["/passed?size=200000&gate=end&cc=no-store", "/filling?size=700000&gate=end"];
+    let mut running = gated.map(|target| {
+        let mut connection = larder.connect();
+        connection.send(&get(&origin.url(target)).bytes()).unwrap();
+        let head = connection.read_head().unwrap();
+        (connection, head)
+    });
+    // From the cache, to a client that takes nothing yet.
+    let mut slow = larder.connect();
+    let large = "/large?size=8000000&etag=1";
+    slow.send(&get(&origin.url(large)).bytes()).unwrap();
+    let slow_head = slow.read_head().unwrap();
+    larder.signal(Signal::USR2);
+    let second = Stranger::of(&larder, 0);
+    let ready = || larder.admin_send(get("/readyz")).status == 200;
+    assert!(eventually(ready), "{}", larder.said());
+    let reply = larder.get(&origin.url("/kept"));
+    reply.verify("/kept");
+    assert!(reply.outcome().starts_with("HIT"), "{:?}", reply.head);
+    assert!(larder.says("the caches are released"), "{}", larder.said());
+    // What a client changes there is changed.
+    origin.change("/kept");
+    assert_eq!(larder.send(&request("POST", &origin.url("/kept")).body(b"new")).status, 200);
+    let reply = larder.get(&origin.url("/kept"));
+    reply.verify("/kept");
+    assert_eq!(reply.outcome(), "MISS", "{:?}", reply.head);
+    // And the old process has lost nothing of what it still does.
+    assert!(larder.is_running(), "{}", larder.said());
+    shout(&tunnel, "still here");
+    slow.read_body("GET", slow_head).unwrap().verify(large);
+    assert_eq!(origin.fetches(large), 2, "the origin went on where the cache could not");
+    origin.open("end");
+    for ((connection, head), target) in running.iter_mut().zip(gated) {
+        connection.read_body("GET", head.clone()).unwrap().verify(target);
+    }
+    assert!(larder.is_running(), "{}", larder.said());
+    shout(&tunnel, "to the end");
+    drop(tunnel);
+    assert!(larder.await_exit().is_some_and(|s| s.success()), "{}", larder.said());
+    larder.get(&origin.url("/filling?size=700000&gate=end")).verify(gated[1]);
     second.stop();
 }

@@ -101,7 +101,12 @@ impl Server<'_> {
             match ready!(next) {
                 None => return Poll::Ready(Ok(())),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
-                Some(Ok((request, reply))) => {
+                Some(Ok((request, mut reply))) => {
+                    // Whoever is told so asks the next process, whatever the method.
+                    if self.connection.worker.needs.is_released() {
+                        reply.send_reset(Reason::REFUSED_STREAM);
+                        continue;
+                    }
                     spawn_local(answer(self.connection.of_stream(reply), request));
                 }
             }

@@ -183,6 +183,7 @@ impl Rig {
             })),
             admin: None,
             accepting: Box::new(|| ()),
+            released: Box::new(|| ()),
         };
         let thread = thread::spawn(move || proxy::run(setup).unwrap());
         Rig { address, control, seen, device, thread: Some(thread) }
