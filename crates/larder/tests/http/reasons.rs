@@ -11,17 +11,29 @@ pub const NGINX: Reasons = &[
     ("conditional", "it drops conditions on what is not stored and answers If-Match by itself"),
     ("errors", "RFC 9209 is unknown to it"),
     ("freshness", "it holds Expires against its own clock and reads dates loosely"),
-    ("head", "it fetches a HEAD as GET"),
+    ("head", "it fetches a HEAD as GET, and a GET with the condition of a HEAD"),
     ("hops", "it writes no Via, leaves fields of one hop, passes no 1xx answers and no trailers"),
     ("invalidation", "an unsafe method leaves what it has stored"),
-    ("partial", "it asks for wholes only"),
+    ("partial", "it asks for wholes only, and stores a part that comes unasked as if it were one"),
     ("request-directives", "it heeds none of them unless configured to"),
     ("stale", "its configuration alone decides; the directives of origin and client do not"),
     ("status", "it makes no guesses, and stores any status that has a lifetime"),
-    ("storing", "it stores nothing with Set-Cookie and shares answers to Authorization"),
+    (
+        "storing",
+        "it stores nothing with Set-Cookie, nothing of a POST and no trailers, and shares \
+         answers to Authorization",
+    ),
     ("targeted", "RFC 9213 is unknown to it"),
-    ("validation", "a 304 renews its lifetime and none of the stored fields"),
-    ("vary", "it compares values byte by byte"),
+    (
+        "validation",
+        "it stores nothing that is stale at once; a 304 renews its lifetime and none of the \
+         stored fields",
+    ),
+    (
+        "vary",
+        "it compares values byte by byte, keeps one set of fields for all answers, and asks \
+         about no other variant",
+    ),
 ];
 
 pub const VARNISH: Reasons = &[
@@ -37,7 +49,7 @@ pub const VARNISH: Reasons = &[
     ),
     ("errors", "RFC 9209 is unknown to it; its error is 503"),
     ("freshness", "an Expires that cannot be read counts as none"),
-    ("head", "it fetches a HEAD as GET, and lets it change nothing"),
+    ("head", "it fetches a HEAD as GET, lets it change nothing, and cuts ranges for it"),
     ("hops", "it speaks of no Via to the origin, knows no 1xx answers, leaves fields of one hop"),
     ("invalidation", "an unsafe method leaves what it has stored"),
     ("partial", "it asks for wholes only, and takes a part that comes unasked for an error"),
@@ -46,11 +58,20 @@ pub const VARNISH: Reasons = &[
     ("status", "its list of statuses that may be stored is short, and makes no guesses"),
     (
         "storing",
-        "it stores nothing with Cookie, Set-Cookie or Authorization, whatever the origin says",
+        "it stores nothing with Cookie, Set-Cookie or Authorization, whatever the origin \
+         says, nothing of a POST and no trailers",
     ),
     ("targeted", "RFC 9213 is unknown to it"),
-    ("validation", "within its grace it answers with what is stale and asks behind"),
-    ("vary", "it compares values byte by byte, and takes an asterisk for a name"),
+    (
+        "validation",
+        "within its grace it answers with what is stale and asks behind; it stores nothing \
+         that is stale at once",
+    ),
+    (
+        "vary",
+        "it compares values byte by byte, takes an asterisk for a name, and asks about no \
+         other variant",
+    ),
 ];
 
 pub const SQUID: Reasons = &[
@@ -63,20 +84,32 @@ pub const SQUID: Reasons = &[
     ("conditional", "its 304 leaves fields out; conditions on what is stale are not judged by us"),
     ("errors", "RFC 9209 is unknown to it"),
     ("freshness", "it makes a condition of the time of receipt, also without a Last-Modified"),
-    ("head", "an answer to a HEAD does not touch what is stored"),
+    (
+        "head",
+        "an answer to a HEAD does not touch what is stored, and is not stored unless as that \
+         of a GET",
+    ),
     ("hops", "1xx answers lose their fields and trailers are dropped"),
     ("invalidation", "a relative Location is not resolved"),
-    ("partial", "parts are neither kept nor combined"),
+    ("partial", "parts are neither kept nor combined, and it asks for no part by itself"),
     ("request-directives", "it validates with a condition of its own where we fetch anew"),
     ("stale", "it serves nothing stale for an origin that is gone, unless configured to"),
     ("status", "its list of statuses that may be stored is short"),
-    ("storing", "it stores no answer with no-cache=\"field\" or private=\"field\""),
+    (
+        "storing",
+        "it stores no answer with no-cache=\"field\" or private=\"field\", nothing of a POST \
+         and no trailers",
+    ),
     ("targeted", "RFC 9213 is unknown to it"),
     (
         "validation",
         "weak tags are not asked for, and a 304 may change what belongs to the stored bytes",
     ),
-    ("vary", "it compares values byte by byte"),
+    (
+        "vary",
+        "it compares values byte by byte, keeps one set of fields for all answers, and asks \
+         about no other variant",
+    ),
 ];
 
 pub const TRAFFIC_SERVER: Reasons = &[
@@ -86,15 +119,23 @@ pub const TRAFFIC_SERVER: Reasons = &[
     ("conditional", "If-Match is answered from what is stored; lines are not joined"),
     ("errors", "RFC 9209 is unknown to it"),
     ("freshness", "dates are read loosely"),
-    ("head", "an answer to a HEAD does not touch what is stored"),
+    ("head", "an answer to a HEAD does not touch what is stored, and is not stored"),
     ("hops", "what Connection names goes on, 1xx answers end a request, trailers are dropped"),
     ("invalidation", "PATCH, unknown methods and Location leave what is stored"),
-    ("partial", "parts are neither kept nor combined"),
+    ("partial", "parts are neither kept nor combined, and it asks for no part by itself"),
     ("request-directives", "those of clients are ignored unless configured otherwise"),
     ("stale", "it serves what is stale also against no-cache; no outcome can be read off"),
     ("status", "statuses that answer one request's condition, and those of RFC 6585, are stored"),
-    ("storing", "Authorization and no-store of a request do not keep its answer out"),
+    (
+        "storing",
+        "Authorization and no-store of a request do not keep its answer out; nothing of a \
+         POST is stored",
+    ),
     ("targeted", "RFC 9213 is unknown to it"),
     ("validation", "weak tags become strong, a 304 changes what belongs to stored bytes"),
-    ("vary", "values are compared without regard to case, and the lines of a Vary not joined"),
+    (
+        "vary",
+        "values are compared without regard to case, the lines of a Vary not joined, and it \
+         asks about no other variant",
+    ),
 ];
