@@ -35,6 +35,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod file_costs;
 pub mod layouts;
+pub mod leftovers;
 pub mod log_replay;
 pub mod missratio;
 pub mod replay;

@@ -1,8 +1,9 @@
 //! One workload through one or several space managers in a directory of this machine: what
 //! `larder lab space` runs.
 //!
-//! Each manager works in a new directory below the given one, which is removed afterwards; nothing
-//! that was there before is touched. All get the same requests, and so the same operations.
+//! Each manager works in a new directory below the given one, which is removed afterwards, and when
+//! a signal ends the run ([`crate::leftovers`]); nothing that was there before is touched. All get
+//! the same requests, and so the same operations.
 
 use std::fmt;
 use std::io;
@@ -14,6 +15,7 @@ use tokio::task::LocalSet;
 use crate::baselines::{
     BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy, THRESHOLD_BLOCKS,
 };
+use crate::leftovers::Leftover;
 use crate::real_directory::RealDirectory;
 use crate::real_engine::{self, RealClock};
 use crate::replay::{ReplayOptions, Report, Stage, replay};
@@ -199,6 +201,7 @@ pub fn run(
     let directory = directory.map_err(unusable)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(unusable)?;
+    let _leftover = Leftover::new(directory.path());
     let files = RealDirectory::new(directory.path()).map_err(unusable)?;
     let local = LocalSet::new();
     let report =

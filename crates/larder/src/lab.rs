@@ -19,7 +19,12 @@ mod space;
 mod trace;
 mod watch;
 
+use std::process;
+use std::thread;
+
 use clap::{ArgMatches, Command};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::messages::Failure;
 
@@ -55,6 +60,7 @@ pub fn command() -> Command {
 
 /// Runs the command that was asked for.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    clear_up_when_interrupted()?;
     let asked = matches.subcommand();
     let command = asked.and_then(|(name, matches)| {
         let found = COMMANDS.iter().find(|command| (command.arguments)().get_name() == name)?;
@@ -65,4 +71,18 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         // clap requires a command and knows no other.
         None => Err(Failure::usage("lab: no such command")),
     }
+}
+
+/// A signal that ends a command leaves nothing half done behind.
+fn clear_up_when_interrupted() -> Result<(), Failure> {
+    let failed = |error| Failure::runtime(format!("lab: signals cannot be heard: {error}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let listen = move || {
+        if let Some(signal) = signals.forever().next() {
+            lab::leftovers::remove_all();
+            process::exit(128 + signal);
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(failed)?;
+    Ok(())
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 /// Four requests, of which a cache may answer three.
 const LOG: &str = "\
@@ -85,4 +87,25 @@ fn what_fails_replaces_nothing() {
     let again = trace(dir.path(), &["convert", "out.csv", "out.csv", "--out", "out.csv"], "");
     assert!(again.status.success(), "{}", text(&again.stderr));
     assert_eq!(fs::read_to_string(&path).expect("there").lines().count(), 1 + 6);
+}
+
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_larder"))
+        .current_dir(dir.path())
+        .args(["lab", "trace", "convert", "-", "--format", "squid", "--out", "out.csv"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let files = || fs::read_dir(dir.path()).expect("a directory").count();
+    // It waits for its input; the file that becomes the result is there by then.
+    while files() == 0 {
+        assert!(child.try_wait().expect("a child").is_none(), "it ends by itself");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill runs").success());
+    let ended = child.wait().expect("it ends");
+    assert_eq!((ended.code(), files()), (Some(130), 0));
 }

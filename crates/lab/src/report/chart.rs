@@ -97,8 +97,8 @@ impl Frame {
                 let edges = Axis::linear("").range(-0.5, names.len().max(1) as f64 - 0.5);
                 let mut ruler = Ruler::new(&edges, std::iter::empty(), RulerOf::Across);
                 ruler.ticks.clear();
-                let room = (WIDTH as i32 - 2 * MARGIN - 110) / names.len().max(1) as i32 - 10;
-                (ruler, names.iter().map(|name| wrapped(name, room, LETTER)).collect())
+                let each = (WIDTH as i32 - 2 * MARGIN - 110) / names.len().max(1) as i32;
+                (ruler, group_names(names, each, matches!(plot.kind, Kind::Histogram(_))))
             }
         };
         Frame { x, y, top, groups }
@@ -194,6 +194,21 @@ impl Frame {
     }
 }
 
+/// What stands below each group, in lines, where a group is `each` wide. Of bins whose numbers have
+/// no room side by side only every second has one, every third, and so on: who sees 4, 6 and 8 knows
+/// the others.
+fn group_names(names: &[String], each: i32, bins: bool) -> Vec<Vec<String>> {
+    const APART: i32 = 10;
+    let words = names.iter().flat_map(|name| name.split(' ')).map(|word| width(word, LETTER));
+    let widest = words.max().unwrap_or(0) + APART;
+    let every = if bins { (widest / each.max(1) + 1).max(1) } else { 1 };
+    let lines = |(index, name): (usize, &String)| match index % every as usize {
+        0 => wrapped(name, each * every - APART, LETTER),
+        _ => Vec::new(),
+    };
+    names.iter().enumerate().map(lines).collect()
+}
+
 /// The series as they stand beside each other in a group: the paper's and ours of one system next
 /// to each other.
 fn beside(plot: &Plot) -> Vec<&Series> {
@@ -231,6 +246,10 @@ mod tests {
         assert_eq!(order[1].source, Source::Ours);
         let svg = draw(&bars).unwrap();
         assert!(svg.contains("LAZY-"), "{svg}");
+        let many: Vec<String> = (0..40).map(|bin| bin.to_string()).collect();
+        let shown = group_names(&many, 30, true).iter().filter(|lines| !lines.is_empty()).count();
+        assert_eq!(shown, 20, "every second number of 40 bins");
+        assert!(group_names(&many, 30, false).iter().all(|lines| lines.len() == 1));
         let none = Plot::lines("n", "N", Axis::linear(""), Axis::log(""));
         assert!(draw(&none).is_ok());
     }

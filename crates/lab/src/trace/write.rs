@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::leftovers::Leftover;
 use crate::request::{Kind, Method, Request};
 
 /// The first line of a table.
@@ -196,7 +197,7 @@ fn split(waiting: &[u8]) -> (u32, u32) {
 /// Where bytes go.
 enum Target {
     /// A new file, which has no name of its own yet.
-    New(NamedTempFile),
+    New(NamedTempFile, Leftover),
     /// What is there and is no file that could be replaced: a pipe, say.
     There(File),
 }
@@ -213,7 +214,8 @@ impl Target {
             _ => {
                 let mode = std::fs::Permissions::from_mode(MODE);
                 let new = tempfile::Builder::new().permissions(mode).tempfile_in(beside)?;
-                Ok(Target::New(new))
+                let leftover = Leftover::new(new.path());
+                Ok(Target::New(new, leftover))
             }
         }
     }
@@ -221,7 +223,7 @@ impl Target {
     fn complete(self, path: &Path) -> io::Result<()> {
         match self {
             // What a link names is replaced, not the link.
-            Target::New(file) => {
+            Target::New(file, _leftover) => {
                 let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 file.persist(path).map_err(|error| error.error).map(drop)
             }
@@ -233,14 +235,14 @@ impl Target {
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Target::New(file) => file.write(bytes),
+            Target::New(file, _) => file.write(bytes),
             Target::There(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Target::New(file) => file.flush(),
+            Target::New(file, _) => file.flush(),
             Target::There(file) => file.flush(),
         }
     }

@@ -63,12 +63,15 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         let shares = (0..LAST).map(|bin| share(system, bin, bin + 1));
         plot = plot.ours_bars(system.name(), shares.chain([share(system, LAST, 64)]));
     }
-    for (system, from, to, paper) in PAPER {
+    for system in System::ALL {
         // Where the paper has one number for a range of bins, it stands at the first of them.
-        if let Some([low, _]) = paper.bounds() {
-            let height = |bin| if bin == from { low } else { f64::NAN };
-            let label = format!("{}, {from} to {to} ms", system.name());
-            plot = plot.paper_bars(&label, (0..=LAST).map(height));
+        let height = |bin| {
+            let stated = |(of, from, ..): &&(_, usize, _, _)| *of == system && *from == bin;
+            let bounds = PAPER.iter().find(stated).and_then(|(.., paper)| paper.bounds());
+            bounds.map_or(f64::NAN, |[low, _]| low)
+        };
+        if (0..=LAST).any(|bin| height(bin).is_finite()) {
+            plot = plot.paper_bars(system.name(), (0..=LAST).map(height));
         }
     }
     let note = format!(
