@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::authority::Authority;
-use crate::client::get;
+use crate::client::{Reply, get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually, free_address, larder};
 
@@ -15,7 +15,7 @@ const OWN_NAME: &str = "reverse-host = 'upstream'\n";
 
 /// A Larder that serves an origin over TLS as `localhost`, and says in its log who asked how.
 struct Server {
-    _running: Larder,
+    running: Larder,
     setup: Setup,
     authority: Authority,
     url: String,
@@ -34,7 +34,7 @@ fn server(origin: &Origin) -> Server {
         .flag("access-log", &log)
         .flag("log-format", "json");
     let url = format!("https://localhost:{}", address.port());
-    Server { _running: setup.start(), setup, authority, url }
+    Server { running: setup.start(), setup, authority, url }
 }
 
 #[test]
@@ -70,6 +70,47 @@ fn larder_fetches_from_larder_over_tls_and_http2() {
             get(&format!("/cut?size=100000&how=short&by={http2}")).try_send(running.address());
         assert!(cut.is_ok_and(|cut| !cut.whole), "half an answer passed for a whole one");
     }
+}
+
+/// What the last cache on the way said of an answer.
+fn outcome(reply: &Reply) -> String {
+    let mut words = reply.head.headers.iter().filter(|(name, _)| name == "cache-status");
+    let word = words.next_back().map_or("", |(_, word)| word.as_str());
+    word.split("detail=").nth(1).unwrap_or(word).to_owned()
+}
+
+#[test]
+fn neighbours_are_validated_on_the_connection_in_http2() {
+    let origin = Origin::start();
+    let server = server(&origin);
+    let authority = server.authority.file(&server.setup.path(""));
+    let text = format!(
+        "{OWN_NAME}[upstream]\ntls-ca = {authority:?}\n[caching]\nvalidate-neighbours = 4\n"
+    );
+    let running = Setup::reverse(&server.url).flag("workers", "1").config(&text).start();
+    let targets = ["page", "one", "two"].map(|name| format!("/a/{name}?etag=1"));
+    for target in &targets {
+        running.get(target).verify(target);
+    }
+    let outdate = request("POST", "/purge?everything=1&soft=1").body(b"");
+    assert_eq!(running.admin_send(outdate).status, 200);
+    assert_eq!(outcome(&running.get(&targets[0])), "REVALIDATED");
+    let validated = "larder_neighbour_validations_total{result=\"validated\"} 2\n";
+    assert!(eventually(|| running.metrics().contains(validated)), "{}", running.metrics());
+    for target in &targets {
+        let reply = running.get(target);
+        reply.verify(target);
+        assert_eq!(outcome(&reply), "HIT_RAM");
+    }
+    // All that over one connection, twice for each: fetched and validated.
+    let said = server.running.metrics();
+    let connections = "larder_client_http_connections_total{version=\"2\"} 1\n";
+    assert!(said.contains(connections), "{said}");
+    let logged = || {
+        let log = fs::read_to_string(server.setup.path("server.log")).unwrap_or_default();
+        log.lines().filter(|line| line.contains("etag=1") && line.contains("HTTP/2")).count()
+    };
+    assert!(eventually(|| logged() == 6), "{} requests", logged());
 }
 
 #[test]
