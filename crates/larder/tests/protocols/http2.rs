@@ -290,6 +290,29 @@ fn a_client_that_takes_nothing_is_cut() {
 }
 
 #[test]
+fn a_client_that_is_gone_is_found_by_a_ping_and_one_that_is_there_stays() {
+    let pings = "[http2]\nping-interval = \"100ms\"\nping-timeout = \"200ms\"\n";
+    let (_origin, address, _setup, _larder) = plain(pings);
+    let said = run(converse(address, &[]));
+    assert!(frames(&said).iter().any(|(kind, ..)| *kind == PING), "{said:?}");
+    run(async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
+        let (mut said, mut answered) = (Vec::new(), 0);
+        // Beyond the time in which the other one was given up.
+        while answered < 8 {
+            assert!(stream.read_buf(&mut said).await.unwrap() > 0, "{said:?}");
+            let pings = frames(&said).into_iter().filter(|(kind, ..)| *kind == PING);
+            for (_, _, payload) in pings.skip(answered).collect::<Vec<_>>() {
+                answered += 1;
+                stream.write_all(&frame(PING, 1, 0, &payload)).await.unwrap();
+            }
+        }
+        assert_eq!(goaway(&said), None);
+    });
+}
+
+#[test]
 fn an_idle_connection_is_told_before_it_ends() {
     let (_origin, address, _setup, _larder) = plain("[client]\nidle-timeout = \"300ms\"\n");
     let said = run(converse(address, &[]));
