@@ -274,6 +274,7 @@ impl Filler {
                 let token = self.fill.token();
                 self.store.replace_meta(token, &self.key, &stale.entry, stale.encode(&head)).await
             }
+            Ok(()) => self.store_elsewhere(stale, &head).await,
             _ => {
                 log::debug!("a 304 forbids to keep what it validates");
                 self.store.remove(&self.key).await;
@@ -414,16 +415,22 @@ impl Filler {
         if forwarded::tells_clients_apart(&self.context.options.forwarded.add, &vary) {
             return Err(Unshareable::NotStorable);
         }
-        let marker = match &self.marker {
-            None if vary.names().is_empty() => return Ok((head, false)),
-            Some(marker) if marker.is_for(&vary) => return Ok((head, false)),
-            Some(marker) => marker.with(&vary, new_epoch()),
-            None => VaryMarker::new(new_epoch(), vary.names()),
-        };
+        let Some(marker) = self.new_marker(&vary) else { return Ok((head, false)) };
         let key = cache::variant_key(&self.primary, &marker, &self.request);
         self.key = key.ok_or(Unshareable::NotStorable)?;
         self.marker = Some(marker);
         Ok((head, true))
+    }
+
+    /// The marker under which an answer with this `Vary` belongs; `None` when it belongs where this
+    /// request looked.
+    pub fn new_marker(&self, vary: &Vary) -> Option<VaryMarker> {
+        match &self.marker {
+            None if vary.names().is_empty() => None,
+            Some(marker) if marker.is_for(vary) => None,
+            Some(marker) => Some(marker.with(vary, new_epoch())),
+            None => Some(VaryMarker::new(new_epoch(), vary.names())),
+        }
     }
 
     /// Whether the key already tells apart what an answer with this `Vary` depends on.

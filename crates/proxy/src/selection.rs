@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::{ETAG, HeaderMap, HeaderValue};
-use semantics::{EntityTag, Exchange, StoredHead, coding, merge, storability, validators};
-use store::Key;
+use semantics::{
+    EntityTag, Exchange, StoredHead, coding, forwarded, merge, storability, validators,
+};
+use store::{Key, Refusal};
 
 use crate::cache::{self, Answer};
 use crate::entry_body::EntryBody;
@@ -118,6 +120,36 @@ impl Filler {
         let settings = self.errand.settings(&self.context.options);
         let head = merge::freshen(stored, &headers, exchange, settings);
         Some((answer, head))
+    }
+
+    /// A 304 may name fields in `Vary` that what it validates was not found by (RFC 9111, 3.2):
+    /// that is stored again where requests find it by them, if its body is in one piece, and no
+    /// longer where it was.
+    pub(crate) async fn store_elsewhere(
+        &self,
+        stale: &Answer,
+        head: &StoredHead,
+    ) -> Result<(), Refusal> {
+        let (vary, options) = (head.vary(), &self.context.options);
+        let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
+        let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
+        let marker = self.new_marker(&vary);
+        let key = marker
+            .as_ref()
+            .and_then(|marker| cache::variant_key(&self.primary, marker, &self.request));
+        let (Some(body), Some(marker), Some(key)) = (body, marker, key) else {
+            self.store.remove(&self.key).await;
+            return Ok(());
+        };
+        if self.key != self.primary {
+            self.store.remove(&self.key).await;
+        }
+        let token = self.fill.token();
+        cache::insert_marker(&self.store, token, &self.primary, &marker).await?;
+        let hint = self.hint(head, Some(stale.entry.len()));
+        let mut writer = self.store.insert(token, &key, head.encode(), hint).await?;
+        writer.write(body).await?;
+        writer.commit().await
     }
 
     /// Whether a 304 is about what the client itself has.
