@@ -262,15 +262,21 @@ pub(crate) fn resident(store: &Store, key: &Key, marker: Option<VaryMarker>) -> 
 
 /// The marker that is in memory under `primary`, as [`resident`] finds answers.
 pub(crate) fn resident_marker(store: &Store, primary: &Key) -> Option<VaryMarker> {
-    match read(&store.resident(primary)?)? {
-        Read::Marker(marker) => Some(marker),
-        Read::Head(_) => None,
-    }
+    read(&store.resident(primary)?)?.into_marker()
 }
 
 enum Read {
     Head(ReadHead),
     Marker(VaryMarker),
+}
+
+impl Read {
+    fn into_marker(self) -> Option<VaryMarker> {
+        match self {
+            Read::Marker(marker) => Some(marker),
+            Read::Head(_) => None,
+        }
+    }
 }
 
 struct ReadHead {
@@ -341,13 +347,22 @@ fn take_attachment() -> bool {
     taken
 }
 
-/// Writes a small object with no body: a marker.
+/// Writes a small object with no body: a marker. What it carries on must still be there: it was
+/// read before the fetch began, and what was removed since must not come back. What is removed
+/// from here on overtakes the fetch.
 pub(crate) async fn insert_marker(
     store: &Store,
     token: &store::FetchToken,
     primary: &Key,
     marker: &VaryMarker,
 ) -> Result<(), store::Refusal> {
+    let stored = match store.lookup(primary).await {
+        Lookup::Hit(entry) => read(&entry).and_then(Read::into_marker),
+        _ => None,
+    };
+    if !marker.carries_on(stored.as_ref()) {
+        return Err(store::Refusal::Overtaken);
+    }
     let hint = store::Hint { size: Some(0), ..store::Hint::default() };
     let meta: Bytes = marker.encode();
     store.insert(token, primary, meta, hint).await?.commit().await
@@ -356,6 +371,9 @@ pub(crate) async fn insert_marker(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use device::MemoryDevice;
+    use semantics::vary::Vary;
+
     use super::*;
 
     #[test]
@@ -374,5 +392,34 @@ mod tests {
         let c = place("http://a.example/e/x");
         assert!(a.site == c.site && a.group != c.group);
         assert_ne!(a.site, place("http://b.example/d/x").site);
+    }
+
+    #[tokio::test(flavor = "local")]
+    async fn a_marker_brings_nothing_back_that_was_removed_after_it_was_read() {
+        let store = empty_store().await;
+        let primary = primary_key(None, &Url::parse("http://a.example/x").unwrap()).unwrap();
+        let names = |name: &str| vec![name.parse().unwrap()];
+        let old = VaryMarker::new(1, &names("accept"));
+        insert_marker(&store, &store.begin_fetch(&primary), &primary, &old).await.unwrap();
+        let wider = old.with(&Vary::Names(names("accept-language")), 2);
+        store.remove(&primary).await;
+        // The fetch begins after the removal, so that nothing overtakes it.
+        let token = store.begin_fetch(&primary);
+        let stored = insert_marker(&store, &token, &primary, &wider).await;
+        assert_eq!(stored, Err(store::Refusal::Overtaken));
+        assert_eq!(resident_marker(&store, &primary), None);
+        insert_marker(&store, &token, &primary, &old).await.unwrap();
+        insert_marker(&store, &token, &primary, &wider).await.unwrap();
+        assert_eq!(resident_marker(&store, &primary), Some(wider));
+    }
+
+    async fn empty_store() -> Store {
+        let device = AnyDevice::Memory(MemoryDevice::new(64 << 20, 4096));
+        store::format(&device, &store::FormatOptions::default(), [7; 48], 0).await.unwrap();
+        let options = store::Options::default();
+        let store = Store::open(vec![Rc::new(device)], TokioClock, options).await.unwrap();
+        let background = store.clone();
+        tokio::task::spawn_local(async move { background.run_background().await });
+        store
     }
 }

@@ -97,6 +97,15 @@ impl VaryMarker {
         VaryMarker { sets, chosen: 0 }
     }
 
+    /// Whether all that this marker would make reachable, but what is new under its chosen set, is
+    /// reachable under `stored`, the marker that is there now. A marker that was read before the
+    /// responses under it were removed must not bring them back.
+    pub fn carries_on(&self, stored: Option<&VaryMarker>) -> bool {
+        let is_there = |set: &Set| stored.is_some_and(|stored| stored.sets.contains(set));
+        let mut others = self.sets.iter().enumerate().filter(|(number, _)| *number != self.chosen);
+        others.all(|(_, set)| is_there(set))
+    }
+
     /// The encoded form. Which set is chosen is not part of it.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64);
@@ -159,6 +168,21 @@ mod tests {
         assert!(marker.covers(&vary(&["b"])));
         assert!(!marker.covers(&vary(&["b", "c"])));
         assert!(!marker.covers(&Vary::Star));
+    }
+
+    #[test]
+    fn a_marker_carries_on_only_what_is_there() {
+        let old = VaryMarker::new(1, &names(&["a"]));
+        assert!(old.carries_on(None), "alone, it brings nothing back");
+        let wider = old.with(&vary(&["b"]), 2);
+        assert!(wider.carries_on(Some(&old)));
+        assert!(wider.carries_on(Some(&old.with(&vary(&["c"]), 3))), "another came meanwhile");
+        assert!(!wider.carries_on(None), "it was removed");
+        let anew = VaryMarker::new(4, &names(&["a"]));
+        assert!(!wider.carries_on(Some(&anew)), "it was removed, and the same fields came again");
+        let again = wider.with(&vary(&["a"]), 5);
+        assert_eq!((again.epoch(), again.count()), (1, 2));
+        assert!(again.carries_on(Some(&wider)) && !again.carries_on(Some(&anew)));
     }
 
     #[test]
