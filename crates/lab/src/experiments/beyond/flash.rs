@@ -14,7 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "flash",
     title: "The product's default beside the papers' best systems, on flash",
     parameters: &PARAMETERS,
-    seconds: [1, 60],
+    seconds: [1, 20],
     run,
 };
 

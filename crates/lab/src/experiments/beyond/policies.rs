@@ -28,7 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Parameter { name: "cache", value: "0.1% to 30% of the bytes of all objects", from: "ours" },
         Parameter { name: "warm-up", value: "the first fifth of the requests", from: "ours" },
     ],
-    seconds: [1, 60],
+    seconds: [1, 20],
     run,
 };
 

@@ -44,7 +44,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         stages::PARAMETERS[4],
         Parameter { name: "requests", value: "120,000 of each (quick: 6,000)", from: "ours: time" },
     ],
-    seconds: [1, 40],
+    seconds: [1, 15],
     run,
 };
 

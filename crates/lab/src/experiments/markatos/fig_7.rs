@@ -10,7 +10,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "figure 7",
     title: "LAZY-READS by the utilization of the disk",
     parameters: &PARAMETERS,
-    seconds: [10, 300],
+    seconds: [10, 110],
     run,
 };
 

@@ -10,7 +10,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "figure 8",
     title: "LAZY-READS-LOC by locality buffers and the utilization of the disk",
     parameters: &PARAMETERS,
-    seconds: [15, 400],
+    seconds: [15, 140],
     run,
 };
 
