@@ -415,9 +415,11 @@ mod tests {
 
     async fn empty_store() -> Store {
         let device = AnyDevice::Memory(MemoryDevice::new(64 << 20, 4096));
-        store::format(&device, &store::FormatOptions::default(), [7; 48], 0).await.unwrap();
+        let format = store::FormatOptions::default();
+        Box::pin(store::format(&device, &format, [7; 48], 0)).await.unwrap();
         let options = store::Options::default();
-        let store = Store::open(vec![Rc::new(device)], TokioClock, options).await.unwrap();
+        let opened = Box::pin(Store::open(vec![Rc::new(device)], TokioClock, options)).await;
+        let store = opened.unwrap();
         let background = store.clone();
         tokio::task::spawn_local(async move { background.run_background().await });
         store
