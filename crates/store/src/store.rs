@@ -140,6 +140,7 @@ impl<D: Device, C: Clock> Store<D, C> {
                     crate::Source::Ram => core.counters.memory_hits += 1,
                     crate::Source::Disk => core.counters.disk_hits += 1,
                 }
+                core.admission.found(digest.halves().0);
                 drop(core);
                 Lookup::Hit(entry)
             }

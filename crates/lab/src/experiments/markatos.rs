@@ -1,5 +1,6 @@
 //! Secondary Storage Management for Web Proxies (M1 to M11).
 
+mod disk_time;
 mod fig_2;
 mod fig_3;
 mod fig_4;

@@ -18,6 +18,9 @@ use crate::summary::Entry;
 const RESERVE_BYTES: u32 = 8 << 20;
 /// Share of the index's slots above which clusters are given up although there is room.
 const INDEX_LOAD_MAX: f64 = 0.95;
+/// Share of the index's slots above which it counts as full for what is admitted: as far below as
+/// makes that no cluster that was given up for it lets in whatever comes.
+const INDEX_LOAD_FULL: f64 = 0.90;
 /// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
 const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 /// Bytes at the end of a cluster that are read first for its summary.
@@ -229,7 +232,7 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let free = space.table.count(ClusterState::Free);
-                free > self.reserve().1 && self.index.load() < INDEX_LOAD_MAX
+                free > self.reserve().1 && self.index.load() < INDEX_LOAD_FULL
             }
             Space::Slots(space) => space.has_unused_room(),
         }

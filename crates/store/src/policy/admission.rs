@@ -15,7 +15,8 @@ pub enum AdmissionName {
     All,
     /// Those that were fetched before, not too long ago.
     SecondHit,
-    /// All while there is room that nothing has to go for, then as [`AdmissionName::SecondHit`].
+    /// All while there is room that nothing has to go for, then as [`AdmissionName::SecondHit`],
+    /// unless more than two in five of what is asked for are asked for again: then all.
     WhenFull,
 }
 
@@ -71,8 +72,8 @@ impl FromStr for AdmissionName {
 pub struct Admission {
     /// `None`: all are admitted.
     seen: Option<SeenKeys>,
-    /// Whether unused room is a reason to admit.
-    fills: bool,
+    /// Whether unused room is a reason to admit, and that many objects are asked for again.
+    fills: Option<Returns>,
 }
 
 impl Admission {
@@ -83,7 +84,8 @@ impl Admission {
             AdmissionName::All => None,
             AdmissionName::SecondHit | AdmissionName::WhenFull => Some(SeenKeys::new(keys)),
         };
-        Admission { seen, fills: name == AdmissionName::WhenFull }
+        let fills = (name == AdmissionName::WhenFull).then(Returns::default);
+        Admission { seen, fills }
     }
 
     /// Whether everything is admitted, without asking.
@@ -95,9 +97,26 @@ impl Admission {
     /// uniform, and equal for equal keys; `unused` says that there is room for which nothing else
     /// has to go.
     pub fn admits(&mut self, hash: u64, unused: bool) -> bool {
+        let Some(keys) = &mut self.seen else { return true };
         // What is admitted for its room is remembered all the same: it may be asked for again when
         // it had to go.
-        self.seen.as_mut().is_none_or(|seen| seen.see(hash)) || self.fills && unused
+        let seen = keys.see(hash);
+        let Some(returns) = &mut self.fills else { return seen };
+        match seen {
+            false => returns.first(hash),
+            true => returns.again(hash, keys),
+        }
+        seen || unused || returns.are_usual()
+    }
+
+    /// Notes that an object was found that is stored; `hash` as for [`Admission::admits`].
+    pub fn found(&mut self, hash: u64) {
+        if let (Some(keys), Some(returns)) = (&mut self.seen, &mut self.fills)
+            && Returns::counts(hash)
+            && keys.contains(hash)
+        {
+            returns.again(hash, keys);
+        }
     }
 
     /// Bytes of memory that [`Admission::new`] would take.
@@ -113,6 +132,53 @@ impl Admission {
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         self.seen.as_ref().map_or(0, SeenKeys::memory_bytes)
+    }
+}
+
+/// How many of those asked for are asked for again, found or not: counted of one key in
+/// [`Returns::SAMPLE`], as long as it is remembered.
+#[derive(Default)]
+struct Returns {
+    /// Keys that were asked for the first time.
+    first: u32,
+    /// Of those, the ones that were asked for again.
+    again: u32,
+}
+
+impl Returns {
+    const SAMPLE: u64 = 32;
+    /// Fewer first times say nothing.
+    const LEAST: u32 = 32;
+    /// From so many on, older ones count half, and half again.
+    const MOST: u32 = 4_096;
+    /// Under which a key is remembered that has come again.
+    const MARK: u64 = 0x5bd1_e995_97f4_a7c1;
+
+    /// Whether the key is in the sample. The filter goes by the upper bits.
+    fn counts(hash: u64) -> bool {
+        hash.is_multiple_of(Returns::SAMPLE)
+    }
+
+    fn first(&mut self, hash: u64) {
+        if !Returns::counts(hash) {
+            return;
+        }
+        if self.first >= Returns::MOST {
+            (self.first, self.again) = (self.first / 2, self.again / 2);
+        }
+        self.first += 1;
+    }
+
+    fn again(&mut self, hash: u64, keys: &mut SeenKeys) {
+        if Returns::counts(hash) && !keys.see(hash ^ Returns::MARK) {
+            self.again += 1;
+        }
+    }
+
+    /// More than two in five: less than half, because those that came last have had no time to
+    /// come again; and more than the 30% that the papers found, of which most goes unused.
+    fn are_usual(&self) -> bool {
+        self.first >= Returns::LEAST && self.again > self.first / 5 * 2
     }
 }
 
@@ -146,7 +212,7 @@ impl SeenKeys {
 
     /// True when the key was seen lately. It is from now on.
     fn see(&mut self, hash: u64) -> bool {
-        let at = ((u128::from(hash) * self.younger.len() as u128) >> 64) as usize;
+        let at = self.block(hash);
         let mask = mask(hash);
         if contains(&self.younger[at], &mask) {
             return true;
@@ -160,6 +226,17 @@ impl SeenKeys {
         self.younger[at].iter_mut().zip(mask).for_each(|(word, bits)| *word |= bits);
         self.entered += 1;
         seen
+    }
+
+    /// Whether the key was seen lately.
+    fn contains(&self, hash: u64) -> bool {
+        let at = self.block(hash);
+        let mask = mask(hash);
+        contains(&self.younger[at], &mask) || contains(&self.older[at], &mask)
+    }
+
+    fn block(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.younger.len() as u128) >> 64) as usize
     }
 
     fn memory_bytes(&self) -> usize {
@@ -232,6 +309,37 @@ mod tests {
         assert!(!admission.admits(2 << 60, false), "seen for the first time");
         assert!(admission.admits(1 << 60, false) && admission.admits(2 << 60, false));
         assert!(!admission.admits_all());
+    }
+
+    #[test]
+    fn a_full_cache_takes_all_where_most_come_again() {
+        for seed in seeds("admission-returns", 10) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            for (share, usual) in [(0.3, false), (0.5, true)] {
+                let mut admission = Admission::new(AdmissionName::WhenFull, 100_000);
+                // While there is room; what comes again is found, more than once.
+                for _ in 0..10_000 {
+                    let key = random.u64(..);
+                    assert!(admission.admits(key, true));
+                    let times = if random.f64() < share { 3 } else { 0 };
+                    (0..times).for_each(|_| admission.found(key));
+                }
+                let others = (0..1_000).filter(|_| admission.admits(random.u64(..), false)).count();
+                assert_eq!(others > 900, usual, "{others} of 1,000, {share}");
+                assert_eq!(others < 100, !usual, "{others} of 1,000, {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_evidence_first_timers_wait() {
+        let mut admission = Admission::new(AdmissionName::WhenFull, 1_000);
+        for key in (1_u64..20).map(|key| key << 59) {
+            assert!(!admission.admits(key, false));
+            admission.found(key);
+        }
+        admission.found(7);
+        assert!(!admission.admits(1 << 58, false), "nothing is known yet");
     }
 
     #[test]

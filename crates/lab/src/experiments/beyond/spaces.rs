@@ -8,7 +8,7 @@
 use super::default::{FASTER, POSSIBLE};
 use super::space_bound::{self, Bound};
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Stated, Table};
-use crate::experiments::markatos::machine::{DISK, GETS, Machine, Manager, Run};
+use crate::experiments::markatos::machine::{DISK, GETS, Machine, Manager, Product, Run};
 
 /// What this part is run with.
 pub(super) const PARAMETER: Parameter = Parameter {
@@ -21,10 +21,26 @@ pub(super) const PARAMETER: Parameter = Parameter {
 /// Of the slots of a paper's file, those that are taken; the product gets a file as large.
 const UTILIZATIONS: [f64; 3] = [0.71, 0.76, 0.95];
 
+/// The product as the comparison has it: as many reads are under way as LAZY-READS holds back, and
+/// each goes to the host at once, whose elevator sorts what waits there.
+const LARDER: Product = Product { reads: 10, collected: 1, minute: false };
+
+/// What explains: the paper's best without its locality buffers, and what the product could be, or
+/// be driven as.
+const OTHERS: [(&str, Option<Product>); 5] = [
+    ("LAZY-READS", None),
+    ("Larder, one read at a time", Some(Product { reads: 1, ..LARDER })),
+    ("Larder, 64 reads under way", Some(Product { reads: 64, ..LARDER })),
+    ("Larder, reads collected by ten", Some(Product { reads: 64, collected: 10, ..LARDER })),
+    ("Larder, unwritten for a minute", Some(Product { minute: true, ..LARDER })),
+];
+
 /// What came of the utilizations.
 pub(super) struct Compared {
     /// The paper's best, and the product.
     runs: Vec<[Run; 2]>,
+    /// [`OTHERS`], at each utilization.
+    others: Vec<Vec<Run>>,
     /// What is possible at each utilization.
     bounds: Vec<Bound>,
     /// Gets of each.
@@ -42,13 +58,22 @@ pub(super) fn compare(context: &mut Context<'_>) -> Result<Compared, Failed> {
     let arms = shares.iter().flat_map(|share| {
         let managers = [
             ("LAZY-READS-LOC", Manager::lazy_loc(*share, 128)),
-            ("Larder", Manager::product(*share)),
+            ("Larder", Manager::product(*share, LARDER)),
         ];
         managers.map(|(name, manager)| (format!("{name} at {:.0}%", share * 100.0), manager))
     });
     let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
     let runs = runs.chunks(2).filter_map(|pair| pair.first_chunk().copied()).collect();
-    Ok(Compared { runs, bounds, gets: trace.counts.gets, note: machine.note() })
+    let arms = shares.iter().flat_map(|share| {
+        let manager = |product| match product {
+            Some(product) => Manager::product(*share, product),
+            None => Manager::lazy(*share),
+        };
+        OTHERS.map(|(name, product)| (format!("{name} at {:.0}%", share * 100.0), manager(product)))
+    });
+    let others = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let others = others.chunks(OTHERS.len()).map(<[Run]>::to_vec).collect();
+    Ok(Compared { runs, others, bounds, gets: trace.counts.gets, note: machine.note() })
 }
 
 impl Compared {
@@ -124,7 +149,35 @@ impl Compared {
             .ours_bars("Larder", each(1))
             .ours_bars("bound", self.bounds.iter().map(Bound::gets_per_second))
             .note(&self.note);
-        outcome.table(goal).table(speeds).table(factors).table(bounds).table(missing).plot(plot)
+        let outcome = outcome.table(goal).table(speeds).table(factors).table(bounds).table(missing);
+        outcome.table(self.work()).plot(plot)
+    }
+
+    /// What each did on the disk.
+    fn work(&self) -> Table {
+        let title = "As space managers: speed, and what was read and written for it";
+        let mut work = Table::new("space-work", title);
+        for ((share, runs), others) in UTILIZATIONS.iter().zip(&self.runs).zip(&self.others) {
+            let names = ["LAZY-READS-LOC", "Larder"].into_iter().zip(runs);
+            for (name, run) in names.chain(OTHERS.iter().map(|(name, _)| *name).zip(others)) {
+                let what = format!("{name} at {:.0}%", share * 100.0);
+                let mut row = |of: &str, unit: &str, value: f64| {
+                    work.row(format!("{what}{of}"), unit, Stated::Nothing, value);
+                };
+                row("", "gets/s", run.gets_per_second);
+                row(": reads", "", run.reads[0]);
+                row(": read", "MB", run.reads[1]);
+                row(": writes", "", run.writes[0]);
+                row(": written", "MB", run.writes[1]);
+                row(": pages read to be written", "", run.page_reads as f64);
+                row(": requests in all", "", run.accesses as f64);
+                let seconds = |nanos: u64| nanos as f64 / 1e9;
+                row(": the disk reads", "s", seconds(run.disk.reads));
+                row(": it writes blocks", "s", seconds(run.disk.short_writes));
+                row(": it writes more", "s", seconds(run.disk.long_writes));
+            }
+        }
+        work
     }
 
     /// In a sentence.

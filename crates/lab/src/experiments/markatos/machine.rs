@@ -27,6 +27,7 @@ use store::{FormatOptions, LocalityOptions, Options};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
+use super::disk_time::{DiskTime, Timed};
 use crate::baselines::{BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
 use crate::contents;
 use crate::engine_space::EngineSpace;
@@ -198,7 +199,13 @@ impl Machine {
 
     /// Solaris UFS on the whole drive, its caches divided.
     pub(in crate::experiments) fn file_system(self, clock: &Handle) -> Result<Ffs, SpaceError> {
+        self.timed(clock).map(|(ffs, _)| ffs)
+    }
+
+    /// The same, and what its drive spends its time on.
+    fn timed(self, clock: &Handle) -> Result<(Ffs, Rc<Cell<DiskTime>>), SpaceError> {
         let drive = file_caches::write_through_drive("st15150", Config::Shipped)?;
+        let (drive, time) = Timed::new(drive);
         let disk = file_caches::disk(clock, drive, None);
         let by = self.divisor;
         let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
@@ -208,7 +215,8 @@ impl Machine {
             other => other,
         };
         let ffs = Ffs::new(clock.clone(), disk, ffs::Parameters { names, ..parameters });
-        ffs.map_err(|error| SpaceError::Engine(error.to_string()))
+        let ffs = ffs.map_err(|error| SpaceError::Engine(error.to_string()))?;
+        Ok((ffs, time))
     }
 
     /// Runs `trace` through `manager`.
@@ -221,7 +229,12 @@ impl Machine {
         let executor = Executor::new(None, 1_700_000_000);
         let clock = executor.handle();
         let driver = Driver { machine: self, clock, arm, trace };
-        executor.run(driver.run(manager)).map_err(|why| Failed(why.to_string()))
+        let run = async {
+            let (ffs, time) = self.timed(&driver.clock)?;
+            let run = driver.run(manager, ffs).await?;
+            Ok(Run { disk: time.get(), ..run })
+        };
+        executor.run(run).map_err(|why: SpaceError| Failed(why.to_string()))
     }
 }
 
@@ -298,6 +311,21 @@ pub(in crate::experiments) struct Engine {
     undivided_clusters: bool,
     /// Reads under way at a time, while the program goes on; `None`: as many as a batch has.
     reads: Option<usize>,
+    /// Reads that the engine hands on together, sorted; `None`: the preset's.
+    collected: Option<usize>,
+    /// How long what is stored may stay unwritten and unflushed; `None`: the preset's.
+    unwritten: Option<Duration>,
+}
+
+/// How the product is driven, and what of it is not as it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::experiments) struct Product {
+    /// Reads under way at a time, while the program goes on; 1: it waits for each.
+    pub(in crate::experiments) reads: usize,
+    /// Reads that the engine hands on together, sorted; 1: each at once, as it comes.
+    pub(in crate::experiments) collected: usize,
+    /// What is stored may stay unwritten for a minute, as the papers' systems leave it for longer.
+    pub(in crate::experiments) minute: bool,
 }
 
 impl Manager {
@@ -317,7 +345,7 @@ impl Manager {
     }
 
     /// M8.
-    pub(super) fn lazy(utilization: f64) -> Manager {
+    pub(in crate::experiments) fn lazy(utilization: f64) -> Manager {
         Manager::engine("markatos-lazy-reads", utilization, 0)
     }
 
@@ -331,11 +359,17 @@ impl Manager {
         Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
     }
 
-    /// The engine as the product comes, on a file as large as the others have at `utilization`;
-    /// the program goes on while it reads, as it does for LAZY-READS.
-    pub(in crate::experiments) fn product(utilization: f64) -> Manager {
-        let engine = Engine::new("larder", utilization);
-        Manager::Engine(Engine { undivided_clusters: true, reads: Some(10), ..engine })
+    /// The engine as the product comes but for `product`, on a file as large as the others have at
+    /// `utilization`.
+    pub(in crate::experiments) fn product(utilization: f64, product: Product) -> Manager {
+        let Product { reads, collected, minute } = product;
+        Manager::Engine(Engine {
+            undivided_clusters: true,
+            reads: Some(reads),
+            collected: Some(collected),
+            unwritten: minute.then_some(Duration::from_secs(60)),
+            ..Engine::new("larder", utilization)
+        })
     }
 
     fn engine(preset: &'static str, utilization: f64, buffers: u16) -> Manager {
@@ -345,7 +379,16 @@ impl Manager {
 
 impl Engine {
     fn new(preset: &'static str, utilization: f64) -> Engine {
-        Engine { preset, utilization, buffers: 0, split: 0, undivided_clusters: false, reads: None }
+        Engine {
+            preset,
+            utilization,
+            buffers: 0,
+            split: 0,
+            undivided_clusters: false,
+            reads: None,
+            collected: None,
+            unwritten: None,
+        }
     }
 }
 
@@ -357,9 +400,15 @@ pub(in crate::experiments) struct Run {
     /// Share of the slots that was taken at the end, in percent; of files, not a number.
     pub(super) utilization: f64,
     /// Requests to the disk.
-    pub(super) accesses: u64,
+    pub(in crate::experiments) accesses: u64,
     /// Pages that were read because a part of them was to be written.
-    pub(super) page_reads: u64,
+    pub(in crate::experiments) page_reads: u64,
+    /// Requests to the disk, and megabytes: reads of the managers' files.
+    pub(in crate::experiments) reads: [f64; 2],
+    /// The same of writes.
+    pub(in crate::experiments) writes: [f64; 2],
+    /// What the disk was busy with, preparation included.
+    pub(in crate::experiments) disk: DiskTime,
     /// Objects that the manager did not take, or gave up by itself.
     pub(in crate::experiments) missing: u64,
 }
@@ -379,8 +428,7 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    async fn run(&self, manager: Manager) -> Result<Run, SpaceError> {
-        let ffs = self.machine.file_system(&self.clock)?;
+    async fn run(&self, manager: Manager, ffs: Ffs) -> Result<Run, SpaceError> {
         let files = ModelledFiles::new(ffs.clone());
         let sync = SyncPolicy::AtEnd;
         match manager {
@@ -410,7 +458,7 @@ impl Driver<'_> {
     }
 
     async fn engine(&self, ffs: &Ffs, engine: Engine) -> Result<Run, SpaceError> {
-        let Engine { preset, utilization, buffers, split, undivided_clusters, reads } = engine;
+        let Engine { preset, utilization, buffers, split, undivided_clusters, reads, .. } = engine;
         let unknown = || SpaceError::Engine(format!("there is no preset {preset:?}"));
         let preset = store::preset(preset).ok_or_else(unknown)?;
         let len = self.trace.file_len(utilization);
@@ -427,6 +475,9 @@ impl Driver<'_> {
             // However long the disk takes, the program waits.
             stall_bound: NEVER,
             read_batch_split: split,
+            read_batch: engine.collected.unwrap_or(preset.options.read_batch),
+            durability_bound: engine.unwritten.unwrap_or(preset.options.durability_bound),
+            flush_interval: engine.unwritten.unwrap_or(preset.options.flush_interval),
             // The paper's programs wrote slots; pages are the host's.
             write_page: 512,
             ..preset.options
@@ -491,11 +542,21 @@ impl Driver<'_> {
         let utilization = utilization();
         manager.finish().await?;
         let (time, after) = (self.clock.now() - begun, ffs.counts());
+        let data = |of: fn(&ffs::Counts) -> [u64; 2]| {
+            let ([requests, bytes], before) = (of(&after), of(&before));
+            [(requests - before[0]) as f64, (bytes - before[1]) as f64 / 1e6]
+        };
         Ok(Run {
             gets_per_second: self.trace.counts.gets as f64 / seconds(time),
             utilization,
             accesses: after.requests() - before.requests(),
             page_reads: after.reads_for_write - before.reads_for_write,
+            reads: data(|counts| [counts.data_reads, counts.data_read_bytes]),
+            writes: data(|counts| {
+                let requests = counts.data_writes + counts.data_writes_behind;
+                [requests, counts.data_written_bytes]
+            }),
+            disk: DiskTime::default(),
             missing,
         })
     }
