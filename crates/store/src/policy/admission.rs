@@ -315,7 +315,7 @@ mod tests {
     fn a_full_cache_takes_all_where_most_come_again() {
         for seed in seeds("admission-returns", 10) {
             let mut random = fastrand::Rng::with_seed(seed);
-            for (share, usual) in [(0.3, false), (0.5, true)] {
+            for (share, usual) in [(0.2, false), (0.7, true)] {
                 let mut admission = Admission::new(AdmissionName::WhenFull, 100_000);
                 // While there is room; what comes again is found, more than once.
                 for _ in 0..10_000 {
