@@ -206,8 +206,8 @@ impl Source {
 }
 
 impl Trace {
-    /// Opens the file `path`, or standard input for `-`. `columns` names those of a CSV file without
-    /// a header. A file without a byte, whose format nothing tells, has no requests.
+    /// Opens the file `path`, or standard input for `-`. `columns` names those of a CSV file
+    /// without a header. A file without a byte, whose format nothing tells, has no requests.
     ///
     /// # Errors
     /// It cannot be read, or nothing tells how.

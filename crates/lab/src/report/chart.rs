@@ -195,8 +195,8 @@ impl Frame {
 }
 
 /// What stands below each group, in lines, where a group is `each` wide. Of bins whose numbers have
-/// no room side by side only every second has one, every third, and so on: who sees 4, 6 and 8 knows
-/// the others.
+/// no room side by side only every second has one, every third, and so on: who sees 4, 6 and 8
+/// knows the others.
 fn group_names(names: &[String], each: i32, bins: bool) -> Vec<Vec<String>> {
     const APART: i32 = 10;
     let words = names.iter().flat_map(|name| name.split(' ')).map(|word| width(word, LETTER));

@@ -29,8 +29,10 @@ pub fn arguments() -> [Arg; 7] {
             .required(true)
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
-            .help("Logs or traces, plain or compressed with gzip, zstd, xz; merged by time; - alone is \
-                 standard input."),
+            .help(
+                "Logs or traces, plain or compressed with gzip, zstd, xz; merged by time; \
+                 - alone is standard input.",
+            ),
         format,
         columns,
         Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(

@@ -84,8 +84,10 @@ fn sources() -> [Arg; 3] {
             .required(true)
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
-            .help("Traces, plain or compressed with gzip, zstd, xz; - is standard input; several only \
-                 with --check."),
+            .help(
+                "Traces, plain or compressed with gzip, zstd, xz; - is standard input; \
+                 several only with --check.",
+            ),
         Arg::new("format")
             .long("format")
             .value_name("FORMAT")
