@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "disks of today",
     title: "The product's default beside UCFS, by the size of disk and memory",
     parameters: &PARAMETERS,
-    seconds: [2, 120],
+    seconds: [2, 40],
     run,
 };
 

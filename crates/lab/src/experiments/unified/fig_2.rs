@@ -12,7 +12,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "figure 2",
     title: "File-system calls of Squid-2.4",
     parameters: &setup::PARAMETERS,
-    seconds: [20, 900],
+    seconds: [20, 180],
     run,
 };
 

@@ -12,7 +12,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "figure 3",
     title: "Mean response time of Squid-2.4",
     parameters: &setup::PARAMETERS,
-    seconds: [1, 60],
+    seconds: [1, 20],
     run,
 };
 

@@ -11,7 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     place: "table 3",
     title: "Peak throughput of Squid-2.4 and UNIFIED",
     parameters: &setup::PARAMETERS,
-    seconds: [10, 500],
+    seconds: [10, 150],
     run,
 };
 
