@@ -440,8 +440,8 @@ const GENERAL: &[Setting] = &[
         "Which objects are stored: \"all\", or, with \"second-hit\", those that are fetched for \
          the second time within the last `admission-keys` URLs; the others are passed on without \
          taking memory or room. \"when-full\" stores all until a cache is full, then as \
-         \"second-hit\", unless two in five of what is asked for are asked for again. What takes the place of a stored object always is. \"auto\" is the \
-         preset's.",
+         \"second-hit\", unless two in five of what is asked for are asked for again. What takes \
+         the place of a stored object always is. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(
