@@ -189,7 +189,7 @@ fn targets_of_requests() {
             }
         }
     });
-    assert!(taken > 100, "hardly one was taken");
+    assert!(taken > 10, "hardly one was taken");
 }
 
 const FRAMING: [&[u8]; 20] = [
