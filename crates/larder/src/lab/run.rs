@@ -130,22 +130,12 @@ fn print(record: &Record, took: Duration) -> Result<(), Failure> {
 
 /// The same words in lines of a page.
 fn wrapped(text: &str) -> String {
-    const COLUMNS: usize = 100;
+    let lines = textwrap::Options::new(100)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
     let wrap = |paragraph: &str| {
-        let (mut lines, mut width) = (String::new(), 0);
-        for word in paragraph.split_whitespace() {
-            let len = word.chars().count();
-            if width > 0 && width + 1 + len > COLUMNS {
-                lines.push('\n');
-                width = 0;
-            } else if width > 0 {
-                lines.push(' ');
-                width += 1;
-            }
-            lines.push_str(word);
-            width += len;
-        }
-        lines
+        let words: Vec<&str> = paragraph.split_whitespace().collect();
+        textwrap::fill(&words.join(" "), &lines)
     };
     text.split("\n\n").map(wrap).collect::<Vec<_>>().join("\n\n")
 }

@@ -60,19 +60,10 @@ fn sections() -> impl Iterator<Item = Section> {
 
 /// Text in lines of 100 columns at most.
 fn wrapped(text: &str) -> String {
-    let (mut lines, mut width) = (String::new(), 0);
-    for word in text.split(' ') {
-        if width > 0 && width + 1 + word.len() > 100 {
-            lines.push('\n');
-            width = 0;
-        } else if width > 0 {
-            lines.push(' ');
-            width += 1;
-        }
-        lines.push_str(word);
-        width += word.len();
-    }
-    lines
+    let lines = textwrap::Options::new(100)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, lines)
 }
 
 /// The page.
