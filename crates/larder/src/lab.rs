@@ -20,10 +20,13 @@ mod trace;
 mod watch;
 
 use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use clap::{ArgMatches, Command};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::messages::Failure;
@@ -60,29 +63,58 @@ pub fn command() -> Command {
 
 /// Runs the command that was asked for.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    clear_up_when_interrupted()?;
+    let interrupted = clear_up_when_interrupted()?;
     let asked = matches.subcommand();
     let command = asked.and_then(|(name, matches)| {
         let found = COMMANDS.iter().find(|command| (command.arguments)().get_name() == name)?;
         Some((found, matches))
     });
-    match command {
+    let outcome = match command {
         Some((command, matches)) => (command.run)(matches),
         // clap requires a command and knows no other.
         None => Err(Failure::usage("lab: no such command")),
+    };
+    interrupted.end_if_any();
+    outcome
+}
+
+/// The signal that was delivered, if any.
+///
+/// The handler itself writes it down: the thread that clears up learns of the signal a little
+/// later, and what the same signal did to others (who wrote to our standard input, say) may end
+/// the command in between, with another exit code.
+struct Interrupted(Arc<AtomicUsize>);
+
+impl Interrupted {
+    /// Ends the process as the signal does when one was delivered.
+    fn end_if_any(&self) {
+        match self.0.load(Ordering::SeqCst) {
+            0 => {}
+            signal => end(signal as i32),
+        }
     }
 }
 
 /// A signal that ends a command leaves nothing half done behind.
-fn clear_up_when_interrupted() -> Result<(), Failure> {
+fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
     let failed = |error| Failure::runtime(format!("lab: signals cannot be heard: {error}"));
+    let delivered = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM] {
+        let number = signal as usize;
+        flag::register_usize(signal, Arc::clone(&delivered), number).map_err(failed)?;
+    }
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let listen = move || {
         if let Some(signal) = signals.forever().next() {
-            lab::leftovers::remove_all();
-            process::exit(128 + signal);
+            end(signal);
         }
     };
     thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(failed)?;
-    Ok(())
+    Ok(Interrupted(delivered))
+}
+
+/// Removes what is half done and ends the process as `signal` does.
+fn end(signal: i32) -> ! {
+    lab::leftovers::remove_all();
+    process::exit(128 + signal)
 }
