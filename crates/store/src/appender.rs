@@ -22,7 +22,7 @@ use crate::size_class::SizeClass;
 use crate::summary::{self, Entry, summary_len};
 
 /// Sealed neighbours are written in one request up to this many bytes.
-const REQUEST_MAX: u32 = 1 << 20;
+const REQUEST_MAX: u32 = 4 << 20;
 /// A gap before the summary is written over rather than skipped up to this many bytes: a second
 /// request costs more.
 const GAP_MAX: u32 = 32 * 1024;
@@ -108,12 +108,16 @@ impl Appender {
         }
     }
 
+    /// Bytes that a record may have to fit into the open cluster; `None` without one.
+    pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
+        let open = self.open.as_ref()?;
+        let taken = open.filled as usize + summary_len(open.entries.len() + 1);
+        Some((areas.cluster_size as usize).saturating_sub(taken))
+    }
+
     /// Whether the open cluster takes a record of `len` bytes.
     pub(crate) fn has_room(&self, areas: &Areas, len: usize) -> bool {
-        self.open.as_ref().is_some_and(|open| {
-            let taken = open.filled as usize + summary_len(open.entries.len() + 1);
-            taken + len <= areas.cluster_size as usize
-        })
+        self.room(areas).is_some_and(|room| len <= room)
     }
 
     /// Whether there is a record in the open cluster.

@@ -50,10 +50,12 @@ pub(crate) struct Areas {
     pub(crate) granule: u32,
 }
 
-/// The cluster size for a cache of `len` bytes: enough clusters (8,192) for eviction to be
-/// fine-grained, yet large enough that summaries and tables cost little.
+/// The cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster costs one
+/// large write and summaries and tables cost little; less in a smaller cache, so that there are
+/// enough clusters (1,024) for eviction to be fine-grained; more in one of more than 8 GiB.
 pub(crate) fn cluster_size_for(len: u64) -> u32 {
-    let wanted = (len / 8192).clamp(64 * 1024, u64::from(*CLUSTER_SIZES.end()));
+    let wanted = (len / 1024).min(1 << 20).max(len / 8192);
+    let wanted = wanted.clamp(64 * 1024, u64::from(*CLUSTER_SIZES.end()));
     1 << wanted.ilog2()
 }
 
@@ -274,7 +276,8 @@ mod tests {
     #[test]
     fn cluster_sizes_follow_the_cache() {
         assert_eq!(cluster_size_for(64 << 20), 64 * 1024);
-        assert_eq!(cluster_size_for(GIB), 128 * 1024);
+        assert_eq!(cluster_size_for(256 << 20), 256 * 1024);
+        assert_eq!(cluster_size_for(GIB), 1024 * 1024);
         assert_eq!(cluster_size_for(10 * GIB), 1024 * 1024);
         assert_eq!(cluster_size_for(1200 * GIB), 4 * 1024 * 1024);
     }

@@ -108,7 +108,7 @@ pub(crate) struct Core {
     pub(crate) journal: Journal,
     pub(crate) fetches: Fetches,
     pub(crate) admission: Admission,
-    /// What waits in locality buffers, when there are any.
+    /// What waits for others that it is to lie beside, when that is wanted.
     pub(crate) gathering: Option<Gathering>,
     /// The purges in force.
     pub(crate) purges: Purges,
@@ -202,7 +202,7 @@ impl Core {
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             admission,
-            gathering: parts.options.locality.map(Gathering::new),
+            gathering: Gathering::new(&parts.options, memory.unwritten_max),
             counters: Counters::default(),
             health: Health::Online,
             // Sequence numbers of different openings never meet: 2^40 each.

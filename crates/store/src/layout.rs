@@ -15,6 +15,7 @@
 //! with its free neighbours, that counts are exact, and that a refusal takes nothing.
 
 mod any;
+pub mod batch;
 mod buddy;
 pub mod locality;
 #[cfg(test)]

@@ -129,6 +129,10 @@ pub struct Options {
     /// Objects of one site wait for one another in memory and are written side by side, at the
     /// latest after the durability bound (M9); `None`: they are written as they come.
     pub locality: Option<LocalityOptions>,
+    /// Bytes of a batch: what is inserted waits in memory until there are so many, at most for the
+    /// durability bound, and is written sorted by site, group and arrival; half of what may wait to
+    /// be written at most. 0: it is written as it comes. Without locality buffers only.
+    pub batch: u32,
     /// Records that one insertion may cost others when no free piece is large enough (U3).
     pub evict_max: u32,
     /// How long opening may wait for recovery before it goes on beside service.
@@ -174,6 +178,7 @@ impl fmt::Debug for Options {
             packet,
             write_page,
             locality,
+            batch,
             evict_max,
             recovery_wait,
             purges,
@@ -208,6 +213,7 @@ impl fmt::Debug for Options {
             .field("packet", packet)
             .field("write_page", write_page)
             .field("locality", locality)
+            .field("batch", batch)
             .field("evict_max", evict_max)
             .field("recovery_wait", recovery_wait)
             .field("purges", purges)
@@ -245,6 +251,7 @@ impl Default for Options {
             packet: 256 << 10,
             write_page: device::WRITE_ALIGN,
             locality: None,
+            batch: 4 << 20,
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
             purges: 65_536,

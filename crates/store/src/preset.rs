@@ -149,6 +149,7 @@ impl Options {
             group_batch: 4,
             group_small: 1024,
             group_slack: 1024,
+            batch: 0,
             ..Options::default()
         }
     }
@@ -175,6 +176,7 @@ impl Options {
             policy: PolicyName::Lru,
             packet: 0,
             durability_bound: UNBOUNDED,
+            batch: 0,
             ..Options::default()
         }
     }

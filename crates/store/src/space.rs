@@ -95,6 +95,14 @@ impl Space {
         }
     }
 
+    /// Bytes that a record may have to be added to what is being filled; `None`: any.
+    pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
+        match self {
+            Space::Clusters(space) => space.appender.room(areas),
+            Space::Slots(_) => None,
+        }
+    }
+
     /// Nothing more is added to what is being filled: it is to be written as it is.
     pub(crate) fn seal(&mut self) {
         match self {

@@ -256,6 +256,14 @@ impl<T: Weighed> Tier<T> {
         self.set_dirty(digest, false)
     }
 
+    /// Moves an object to the top of medium, as if it had just entered.
+    pub(crate) fn renew(&mut self, digest: &Digest) {
+        let Some(id) = self.find(digest) else { return };
+        self.unlink(id);
+        self.link(id, Level::Medium, End::Newest);
+        self.balance();
+    }
+
     /// The object that must leave because cold has more than its share: its least recently used.
     pub(crate) fn next_eviction(&mut self) -> Option<Eviction<'_, T>> {
         let cold = &self.levels[Level::Cold as usize];

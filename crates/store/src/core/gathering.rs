@@ -1,6 +1,7 @@
-//! Gathering (M9): objects of one site wait for one another in memory, so that they lie side by
-//! side on the device whatever came between them. What was placed stays in memory as a copy of
-//! what is on the device. It combines with every layout.
+//! Gathering: what is inserted waits in memory, so that what belongs together lies side by side on
+//! the device whatever came between. Either in a [`Batch`] that is written sorted by group (the
+//! product's default), or in locality buffers, one a site (M9). What was placed stays in memory as
+//! a copy of what is on the device. It combines with every layout.
 
 use std::collections::VecDeque;
 
@@ -8,48 +9,108 @@ use device::Nanos;
 
 use super::{Core, Now};
 use crate::digest::Digest;
+use crate::layout::batch::Batch;
 use crate::layout::locality::LocalityBuffers;
-use crate::options::LocalityOptions;
+use crate::options::Options;
 use crate::record::{Header, RecordKind};
 
-/// The locality buffers, and what has left them.
+/// Where names of objects wait. The objects are dirty in the memory tier.
+enum Waiting {
+    Batch(Batch<Digest>),
+    Buffers(LocalityBuffers<(Digest, u32)>),
+}
+
+/// What waits, and what is on its way to its place.
 pub(crate) struct Gathering {
-    /// What is gathered is dirty in the memory tier; here are the names only.
-    buffers: LocalityBuffers<Digest>,
-    /// Out of a buffer, and not placed yet: in the order in which it is to lie.
-    leaving: VecDeque<Digest>,
-    /// When the buffers were last empty and got something.
+    waiting: Waiting,
+    /// Not waiting any more, and not placed yet: with their bytes, in the order in which they are
+    /// to lie.
+    leaving: VecDeque<(Digest, u32)>,
+    /// When nothing waited last, and something came.
     since: Option<Nanos>,
+    /// The same of what is leaving.
+    left: Nanos,
 }
 
 impl Gathering {
-    pub(crate) fn new(locality: LocalityOptions) -> Gathering {
-        let buffers = LocalityBuffers::new(usize::from(locality.buffers), locality.bytes);
-        Gathering { buffers, leaving: VecDeque::new(), since: None }
+    /// What `options` ask for; `unwritten_max` bytes may wait to be written.
+    pub(crate) fn new(options: &Options, unwritten_max: usize) -> Option<Gathering> {
+        let waiting = match options.locality {
+            Some(locality) => {
+                let count = usize::from(locality.buffers);
+                Waiting::Buffers(LocalityBuffers::new(count, locality.bytes))
+            }
+            None if options.batch > 0 => {
+                // As much again is being written meanwhile.
+                let size = u64::from(options.batch).min(unwritten_max as u64 / 2);
+                Waiting::Batch(Batch::new(size))
+            }
+            None => return None,
+        };
+        Some(Gathering { waiting, leaving: VecDeque::new(), since: None, left: 0 })
     }
 
     /// When all of it is to be on its way, for a bound of so many nanoseconds.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         Some(self.since?.saturating_add(bound))
     }
+
+    /// Whether something found no place: nothing more may come.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// What waits leaves.
+    fn send(&mut self) {
+        match &mut self.waiting {
+            Waiting::Batch(batch) => self.leaving.extend(batch.take()),
+            Waiting::Buffers(buffers) => {
+                while let Some(items) = buffers.take_oldest() {
+                    self.leaving.extend(items);
+                }
+            }
+        }
+        self.left = self.since.take().unwrap_or(self.left);
+    }
+
+    /// The next to be placed, when `room` bytes are left where it would lie: the first, or else the
+    /// largest for which there is room, so that none is lost; the first when there is none.
+    fn next(&mut self, room: Option<usize>) -> Option<(Digest, u32)> {
+        let (_, first) = self.leaving.front()?;
+        let room = room.filter(|room| (*first as usize) > *room);
+        let fits = |(at, (_, len)): (usize, &(Digest, u32))| {
+            (*len as usize <= room?).then_some((*len, std::cmp::Reverse(at)))
+        };
+        let best = self.leaving.iter().enumerate().filter_map(fits).max();
+        self.leaving.remove(best.map_or(0, |(_, at)| at.0))
+    }
 }
 
 impl Core {
-    /// Whether an object with this header waits for others of its site. Pieces of large objects
-    /// need no neighbours.
+    /// Whether an object with this header waits for others. Pieces of large objects need no
+    /// neighbours.
     pub(super) fn gathers(&self, header: &Header) -> bool {
         self.gathering.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
     }
 
-    /// An object that has entered memory, dirty, waits in its site's buffer. Buffers that this
-    /// fills, or takes from other sites, are written.
-    pub(super) fn gather(&mut self, digest: Digest, site: u64, len: usize, now: Now) {
+    /// An object that has entered memory, dirty, waits for others. What is full with it is
+    /// written.
+    pub(super) fn gather(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
         let Some(gathering) = &mut self.gathering else { return };
-        let mut full = Vec::new();
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        gathering.buffers.push(site, len, digest, &mut full);
         gathering.since.get_or_insert(now.monotonic);
-        gathering.leaving.extend(full.into_iter().flatten());
+        match &mut gathering.waiting {
+            Waiting::Batch(batch) => {
+                if batch.push(header.site, header.group, len, digest) {
+                    gathering.send();
+                }
+            }
+            Waiting::Buffers(buffers) => {
+                let mut full = Vec::new();
+                buffers.push(header.site, len, (digest, len), &mut full);
+                gathering.leaving.extend(full.into_iter().flatten());
+            }
+        }
         self.place_gathered(now);
     }
 
@@ -57,24 +118,38 @@ impl Core {
     pub(super) fn send_gathered(&mut self, overdue: Option<Nanos>, now: Now) {
         let Some(gathering) = &mut self.gathering else { return };
         if gathering.since.is_some_and(|since| overdue.is_some_and(|overdue| since <= overdue)) {
-            gathering.since = None;
-            while let Some(batch) = gathering.buffers.take_oldest() {
-                gathering.leaving.extend(batch);
-            }
+            gathering.send();
         }
         self.place_gathered(now);
     }
 
-    /// Places what has left its buffer, as far as there is room.
+    /// An object that waits is the next to leave memory: all that waits goes out now. Without a
+    /// place for it, it stays in memory: so few bytes wait that others have room beside them.
+    pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) {
+        self.send_gathered(Some(Nanos::MAX), now);
+        if self.tier.peek(digest).is_some_and(|resident| resident.dirty) {
+            self.tier.renew(digest);
+        }
+    }
+
+    /// Places what is leaving, as far as there is room.
     fn place_gathered(&mut self, now: Now) {
-        while let Some(digest) = self.gathering.as_mut().and_then(|g| g.leaving.pop_front()) {
+        let Some(gathering) = self.gathering.as_ref().filter(|gathering| gathering.is_stuck())
+        else {
+            return;
+        };
+        // It has waited since then, wherever it waits now.
+        let now = Now { monotonic: gathering.left, ..now };
+        loop {
+            let room = self.space.room(&self.areas);
+            let Some(next) = self.gathering.as_mut().and_then(|g| g.next(room)) else { return };
             // It may have been removed, superseded or written meanwhile.
-            let waits = self.tier.peek(&digest).is_some_and(|resident| {
+            let waits = self.tier.peek(&next.0).is_some_and(|resident| {
                 resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
             });
-            if waits && !self.place_resident(&digest, now) {
+            if waits && !self.place_resident(&next.0, now) {
                 if let Some(gathering) = &mut self.gathering {
-                    gathering.leaving.push_front(digest);
+                    gathering.leaving.push_front(next);
                 }
                 return;
             }

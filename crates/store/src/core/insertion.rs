@@ -7,6 +7,7 @@ use bytes::Bytes;
 use device::Nanos;
 
 use super::Core;
+use super::gathering::Gathering;
 use crate::api::Refusal;
 use crate::digest::Digest;
 use crate::fetches::Overtaken;
@@ -104,7 +105,7 @@ impl Core {
             if self.worth_keeping(&object) {
                 // Memory gives up no faster than the device takes. Half of the room is more than
                 // the open cluster, so something waits that is about to be written.
-                if self.space.unwritten_bytes() > self.unwritten_max / 2 {
+                if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.gathering_stuck() {
                     self.space.hurry();
                     self.kick();
                     return TryInsert::Wait(new);
@@ -114,7 +115,7 @@ impl Core {
                 self.admit(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
                 if gathers {
-                    self.gather(digest, new.record.header.site, new.record.len(), now);
+                    self.gather(digest, &new.record.header, new.record.len(), now);
                     self.kick();
                 }
                 return TryInsert::Done(done);
@@ -137,6 +138,10 @@ impl Core {
         }
         self.kick();
         TryInsert::Done(done)
+    }
+
+    fn gathering_stuck(&self) -> bool {
+        self.gathering.as_ref().is_some_and(Gathering::is_stuck)
     }
 
     /// Whether `record` lives in memory only until it leaves it. What would sweep memory does not,
@@ -339,6 +344,9 @@ impl Core {
             match self.tier.next_eviction() {
                 None => break,
                 Some(Eviction::Dropped(digest, _)) => self.index.leave_memory(&digest),
+                Some(Eviction::Write(digest, _)) if self.gathering.is_some() => {
+                    self.evict_gathered(&digest, now);
+                }
                 Some(Eviction::Write(digest, _)) => self.evict_dirty(digest, now),
             }
         }

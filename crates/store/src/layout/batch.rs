@@ -1,0 +1,121 @@
+//! Batches: what is to be written together lies in the order in which it will be read.
+//!
+//! Clients' requests reach the cache interleaved. What is stored waits, in memory where it is
+//! anyway, until there is enough of it for a few large writes; then it goes out sorted by site,
+//! group and arrival, so that the objects of a page lie side by side and one read brings them
+//! (UCFS, 2.6.2: objects of one path are written into one cluster). Large objects, which gain
+//! nothing from neighbours, lie apart from small ones, before them in one batch and behind them in
+//! the next: so most clusters hold one sort only, and can be kept or given up by what their bytes
+//! earn.
+//!
+//! Pure, and generic in the item. It promises that every item that went in comes out exactly once.
+
+/// Objects of more bytes than this are large: by then the transfer costs as much as the operation.
+pub const LARGE: u32 = 32 << 10;
+
+/// An item that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting<T> {
+    large: bool,
+    site: u64,
+    group: u64,
+    bytes: u32,
+    item: T,
+}
+
+/// Items that wait to be written together. See the head of the file.
+pub struct Batch<T> {
+    size: u64,
+    items: Vec<Waiting<T>>,
+    bytes: u64,
+    /// Large items come first in the next batch.
+    large_first: bool,
+}
+
+impl<T> Batch<T> {
+    /// An empty batch that is full at `size` bytes.
+    pub fn new(size: u64) -> Batch<T> {
+        assert!(size > 0, "a batch has a size");
+        Batch { size, items: Vec::new(), bytes: 0, large_first: false }
+    }
+
+    /// Adds an item of `bytes` bytes. True when the batch is full.
+    pub fn push(&mut self, site: u64, group: u64, bytes: u32, item: T) -> bool {
+        self.items.push(Waiting { large: bytes > LARGE, site, group, bytes, item });
+        self.bytes += u64::from(bytes);
+        self.bytes >= self.size
+    }
+
+    /// Takes all items with their bytes, in the order in which they are to lie.
+    pub fn take(&mut self) -> impl Iterator<Item = (T, u32)> + use<T> {
+        let mut items = std::mem::take(&mut self.items);
+        self.bytes = 0;
+        let large_first = self.large_first;
+        self.large_first = !large_first;
+        // Stable: what is equal stays in the order of arrival.
+        items.sort_by_key(|waiting| (waiting.large != large_first, waiting.site, waiting.group));
+        items.into_iter().map(|waiting| (waiting.item, waiting.bytes))
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// True without an item.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_seed::seeds;
+
+    #[test]
+    fn groups_lie_together_in_the_order_of_arrival() {
+        let mut batch = Batch::new(1000);
+        for (number, (site, group)) in [(2, 7), (1, 9), (2, 7), (1, 8), (2, 6)].iter().enumerate() {
+            assert!(!batch.push(*site, *group, 100, number));
+        }
+        assert_eq!(batch.take().collect::<Vec<_>>(), [3, 1, 4, 0, 2].map(|item| (item, 100)));
+        assert!(batch.is_empty() && batch.bytes() == 0);
+    }
+
+    #[test]
+    fn large_and_small_items_take_turns_in_being_first() {
+        let mut batch = Batch::new(1 << 20);
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            for (number, bytes) in [100, LARGE + 1, LARGE, 1 << 18].into_iter().enumerate() {
+                assert!(!batch.push(1, 1, bytes, number));
+            }
+            all.extend(batch.take().map(|(item, _)| item));
+        }
+        assert_eq!(all, [0, 2, 1, 3, 1, 3, 0, 2]);
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_once() {
+        for seed in seeds("batch::what_goes_in_comes_out_once", 50) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let size = random.u64(1..100_000);
+            let mut batch = Batch::new(size);
+            let (mut bytes, mut out) = (0, Vec::new());
+            for item in 0..500_u32 {
+                let len = random.u32(0..=2 * LARGE);
+                bytes += u64::from(len);
+                let full = batch.push(random.u64(0..4), random.u64(0..9), len, item);
+                assert_eq!((full, batch.bytes()), (bytes >= size, bytes));
+                if full || random.u8(0..20) == 0 {
+                    out.extend(batch.take().map(|(item, _)| item));
+                    bytes = 0;
+                }
+            }
+            out.extend(batch.take().map(|(item, _)| item));
+            out.sort_unstable();
+            assert_eq!(out, (0..500).collect::<Vec<_>>());
+        }
+    }
+}
