@@ -16,7 +16,7 @@ use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
 
 use crate::areas::Areas;
 use crate::journal::Moment;
-use crate::record::{Place, Record};
+use crate::record::{Header, Place, Record};
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
 use crate::summary::{self, Entry, summary_len};
@@ -46,6 +46,8 @@ struct Filling {
     /// Bytes from the start that are on the device.
     written: u32,
     entries: Vec<Entry>,
+    /// Of the record that was appended last.
+    last: Option<Header>,
     queued: VecDeque<Queued>,
     /// The bytes before `written` of the block that `written` lies in.
     tail: Vec<u8>,
@@ -140,6 +142,7 @@ impl Appender {
             filled: 0,
             written: 0,
             entries: Vec::new(),
+            last: None,
             queued: VecDeque::new(),
             tail: Vec::new(),
             oldest: None,
@@ -147,13 +150,12 @@ impl Appender {
         });
     }
 
-    /// The open cluster is full: it waits to be written. Returns its number.
-    pub(crate) fn seal(&mut self) -> Option<u32> {
+    /// The open cluster is full: it waits to be written. Returns its number and what it holds.
+    pub(crate) fn seal(&mut self) -> Option<(u32, &[Entry])> {
         let mut full = self.open.take()?;
         full.sealed = true;
-        let cluster = full.cluster;
         self.sealed.push_back(full);
-        Some(cluster)
+        self.sealed.back().map(|full| (full.cluster, full.entries.as_slice()))
     }
 
     /// Appends a record for which there is room; `entry` gets its place. Returns the position.
@@ -167,6 +169,8 @@ impl Appender {
         let open = self.open.as_mut().expect("room was made for the record");
         let offset = open.filled;
         let len = record.len() as u32;
+        entry.joins = record.header.joins(open.last.as_ref());
+        open.last = Some(record.header.clone());
         open.filled = (offset + len).next_multiple_of(areas.granule);
         entry.granule = offset / areas.granule;
         entry.len = len;

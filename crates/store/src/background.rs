@@ -11,6 +11,7 @@ use device::{Clock, Device, Extent, Nanos};
 use crate::appender::WriteJob;
 use crate::areas::{Areas, SUPERBLOCKS};
 use crate::core::{EvictPlan, SUMMARY_READ, Task};
+use crate::join::yield_now;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
@@ -47,6 +48,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Task::Write(job) => self.write_records(&job).await,
                 Task::WritePages(job) => self.write_pages(job).await,
                 Task::Evict(plan) => self.evict(&plan).await,
+                Task::Again => yield_now().await,
                 Task::Checkpoint => self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,
             }

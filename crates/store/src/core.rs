@@ -34,7 +34,7 @@ use crate::fetches::Fetches;
 use crate::index::Index;
 use crate::journal::Journal;
 use crate::object::Object;
-use crate::options::Options;
+use crate::options::{Options, ReadUnit};
 use crate::policy::Admission;
 use crate::purges::Purges;
 use crate::record::Place;
@@ -49,7 +49,7 @@ use gathering::Gathering;
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
-pub(crate) use prefetch::{Beside, Neighbour, neighbours, verified};
+pub(crate) use prefetch::{Beside, Neighbour, ahead_verified, neighbours, verified};
 pub use reading::ReadCounters;
 pub(crate) use reading::{Reading, Took, WindowId};
 
@@ -162,17 +162,22 @@ pub(crate) struct Parts {
 pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
     pub(crate) tier: usize,
+    /// Of what reads bring along.
+    pub(crate) ahead: usize,
 }
 
 impl MemoryPlan {
     /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
     /// clusters, is for records that wait; they are in aligned buffers once more while they are
-    /// written. An eighth is for reads and what fills collect. The rest is the tier's.
-    fn new(memory: u64, tables: usize, areas: &Areas) -> MemoryPlan {
+    /// written. An eighth is for reads and what fills collect. The rest is the tier's, but for an
+    /// eighth of it that keeps what reads bring along, where that is kept apart.
+    fn new(memory: u64, tables: usize, areas: &Areas, reads_ahead: bool) -> MemoryPlan {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
         let reserved = tables + 2 * unwritten_max + memory / 8;
-        MemoryPlan { unwritten_max, tier: memory.saturating_sub(reserved).max(memory / 8) }
+        let rest = memory.saturating_sub(reserved).max(memory / 8);
+        let ahead = if reads_ahead { rest / 8 } else { 0 };
+        MemoryPlan { unwritten_max, tier: rest - ahead, ahead }
     }
 }
 
@@ -193,7 +198,8 @@ impl Core {
             parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
         let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
         let tables = tables + admission.memory_bytes();
-        let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
+        let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
+        let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
         let mut core = Core {
             digester: Digester::new(&secret.digest_key()),
@@ -208,7 +214,7 @@ impl Core {
             // Sequence numbers of different openings never meet: 2^40 each.
             sequence: parts.superblock.generation << 40,
             maintenance: maintenance::State::default(),
-            reading: Reading::new(&parts.options, memory.tier),
+            reading: Reading::new(&parts.options, memory.tier, memory.ahead),
             scanned: (0, 0),
             waiters: Vec::new(),
             background: None,

@@ -86,6 +86,7 @@ fn entry(random: &mut fastrand::Rng, granule: u32) -> Entry {
         len: random.u32(112..9_000),
         target: random.u32(..),
         target_sequence: random.u64(..),
+        joins: random.bool(),
     }
 }
 

@@ -113,7 +113,8 @@ pub(crate) struct Slot {
     pub position: u32,
     /// How much to read. The exact index does not know: it names the largest class.
     pub class: SizeClass,
-    /// The object's metadata were replaced: a second entry stands under the derived digest.
+    /// The object's metadata were replaced: a second entry stands under the derived digest. So it
+    /// is of that entry itself.
     pub refreshed: bool,
 }
 
@@ -291,10 +292,34 @@ impl Index {
         }
     }
 
-    /// Forgets every record in the given buckets that `keep` refuses; returns how many. Whoever
-    /// sweeps all buckets in turns meets every entry that no insertion moved meanwhile.
+    /// Forgets every record in the given buckets that `keep` refuses; returns how many.
     pub(crate) fn sweep(&mut self, buckets: Range<usize>, keep: impl FnMut(Slot) -> bool) -> usize {
         each!(mut self, index => index.sweep(buckets, keep))
+    }
+
+    /// Begins a sweep in steps, which meets every record that is known from now to its end. False:
+    /// this kind of index has none.
+    pub(crate) fn begin_sweep(&mut self) -> bool {
+        match &mut self.0 {
+            Variant::Compact(index) => {
+                index.begin_sweep();
+                true
+            }
+            Variant::Exact(_) => false,
+        }
+    }
+
+    /// Sweeps the next so many buckets; how many records `keep` refused, which are forgotten, and
+    /// whether the sweep has ended. A record may be asked about twice.
+    pub(crate) fn step_sweep(
+        &mut self,
+        buckets: usize,
+        keep: impl FnMut(Slot) -> bool,
+    ) -> (usize, bool) {
+        match &mut self.0 {
+            Variant::Compact(index) => index.step_sweep(buckets, keep),
+            Variant::Exact(_) => (0, true),
+        }
     }
 
     /// Writes the buckets from `first` on to `out`, as many as fit it whole; returns how many.

@@ -54,8 +54,10 @@ mod layout;
 mod object;
 pub mod policy;
 mod purges;
+mod read_ahead;
 mod read_queue;
 mod read_window;
+mod run_map;
 mod size_class;
 mod tier;
 

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::api::Source;
-use crate::core::{Beside, Neighbour, neighbours, verified};
+use crate::core::{Beside, Neighbour, ahead_verified, neighbours, verified};
 use crate::core::{Company, Expected, Finding, MetaPlan, Now, ReadPlan, Took, WindowId};
 use crate::digest::Digest;
 use crate::join::yield_now;
 use crate::object::Object;
+use crate::read_ahead::Ahead;
 use crate::read_queue::{Ticket, Turn};
 use crate::record::{Found, RecordKind};
 use crate::secret::Secret;
@@ -39,6 +40,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
                 // It came from the device, be it with another's read.
                 Finding::Object(object, _) => return Some((object, Source::Disk)),
+                Finding::Ahead(ahead, bytes) => {
+                    // Damaged, it is forgotten: the next look reads it itself.
+                    if let Some(found) = self.take_ahead(&ahead, &bytes, expected) {
+                        let source =
+                            if company == Company::Join { Source::Ram } else { Source::Disk };
+                        return found.map(|object| (object, source));
+                    }
+                }
                 Finding::UnderWay(window) => {
                     self.ended(window).await;
                     company = Company::Alone;
@@ -54,6 +63,21 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Finding::Nothing => return None,
             }
         }
+    }
+
+    /// The object that an earlier read brought along, or that there is none; `None` when it is
+    /// damaged.
+    fn take_ahead(
+        &self,
+        ahead: &Ahead,
+        bytes: &Bytes,
+        expected: Expected<'_>,
+    ) -> Option<Option<Arc<Object>>> {
+        let object = ahead_verified(&self.shared.secret, ahead, bytes);
+        let object = object.filter(|object| expected.is(object));
+        let lives = self.shared.lock().found_ahead(ahead, object.as_ref(), self.now());
+        let object = object?;
+        Some(lives.then_some(object))
     }
 
     /// Waits until a read that takes neighbours along has ended.
@@ -93,8 +117,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
             return None;
         }
         let beside = neighbours(&self.shared.secret, plan, &bytes);
-        let (plan, beside, lives) = pinned.loaded(&object, beside, bytes.len(), self.now());
-        if window.is_some() {
+        let (plan, beside, lives) = pinned.loaded(&object, beside, &bytes, self.now());
+        if window.is_some() && !beside.is_empty() {
             self.take_along(&plan, beside, &bytes).await;
         }
         lives.then_some(object)
@@ -246,19 +270,23 @@ impl<'a> Pinned<'a> {
         self.plan.as_mut().expect("resolved only once").took = Some(took);
     }
 
-    /// The record was what was wanted. Returns what lies `beside` it in the `len` bytes that were
-    /// read; what of that is wanted, too, is marked. `false`: a purge has made it dead.
+    /// The record was what was wanted. Returns what lies `beside` it in the `bytes` that were read
+    /// and is to be taken along; what of that is wanted, too, is marked. `false`: a purge has made
+    /// it dead.
     fn loaded(
         mut self,
         object: &Arc<Object>,
         beside: Beside,
-        len: usize,
+        bytes: &Bytes,
         now: Now,
     ) -> (ReadPlan, Vec<Neighbour>, bool) {
         let plan = self.plan.take().expect("resolved only once");
         let mut core = self.shared.lock();
         let lives = core.loaded(&plan, object, now);
-        let neighbours = core.want(beside, len);
+        let neighbours = match core.put_ahead(&plan, &beside, bytes) {
+            true => Vec::new(),
+            false => core.want(beside, bytes.len()),
+        };
         drop(core);
         (plan, neighbours, lives)
     }

@@ -356,7 +356,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
             }
             core.maintenance.draining = true;
             let placed = core.write_out_dirty(now);
-            core.space.seal();
+            let core = &mut *core;
+            core.space.seal(&core.areas);
             core.kick();
             let written = core.journal.written() == core.journal.now();
             (placed && core.space.unwritten_bytes() == 0 && written && !core.space.busy())

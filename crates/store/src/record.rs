@@ -87,6 +87,17 @@ pub(crate) struct Header {
     pub(crate) stamp: u32,
 }
 
+impl Header {
+    /// Whether it is an object of the same site and group as that of the record `before` it.
+    pub(crate) fn joins(&self, before: Option<&Header>) -> bool {
+        let object = |header: &Header| header.kind == RecordKind::Object;
+        object(self)
+            && before.is_some_and(|before| {
+                object(before) && (before.site, before.group) == (self.site, self.group)
+            })
+    }
+}
+
 /// A record ready to be put into a cluster, but for its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {

@@ -241,6 +241,7 @@ impl Scan {
         if !core.still(cluster, incarnation) {
             return;
         }
+        core.space.learn_runs(&core.areas, cluster, entries);
         for entry in entries.iter().rev() {
             if entry.granule >= core.areas.granules_per_cluster()
                 || entry.len > SizeClass::MAX_LEN
@@ -249,7 +250,8 @@ impl Scan {
                 continue;
             }
             let position = core.areas.position(cluster, entry.granule);
-            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
+            let refreshed = entry.kind == RecordKind::Meta;
+            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed };
             self.apply_record(core, entry, slot, incarnation);
         }
     }
@@ -453,7 +455,7 @@ pub(crate) fn walk(
     bytes: &[u8],
 ) -> Vec<Entry> {
     let mut entries = Vec::new();
-    let mut granule = 0;
+    let (mut granule, mut before) = (0, None);
     while granule < areas.granules_per_cluster() {
         let position = areas.position(cluster, granule);
         let rest = &bytes[(granule * areas.granule) as usize..];
@@ -470,7 +472,9 @@ pub(crate) fn walk(
             len: found.len() as u32,
             target: if meta { header.piece_size } else { 0 },
             target_sequence: if meta { header.object_id } else { 0 },
+            joins: header.joins(before.as_ref()),
         });
+        before = Some(header.clone());
         granule += (found.len() as u32).div_ceil(areas.granule);
     }
     entries

@@ -25,6 +25,7 @@ use crate::digest::Digest;
 use crate::index::{Index, Slot};
 use crate::layout::Run;
 use crate::record::{Place, Record};
+use crate::summary::Entry;
 use clusters::ClusterSpace;
 use slots::SlotSpace;
 
@@ -104,9 +105,9 @@ impl Space {
     }
 
     /// Nothing more is added to what is being filled: it is to be written as it is.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn seal(&mut self, areas: &Areas) {
         match self {
-            Space::Clusters(space) => space.seal(),
+            Space::Clusters(space) => space.seal(areas),
             Space::Slots(space) => space.batches_mut().seal(),
         }
     }
@@ -139,7 +140,7 @@ impl Space {
     /// slots that may be written over meanwhile.
     pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Option<Extent> {
         match self {
-            Space::Clusters(space) => space.whole(areas, position),
+            Space::Clusters(space) => space.surroundings(areas, position),
             Space::Slots(space) => Some(space.surroundings(areas, position)),
         }
     }
@@ -168,25 +169,16 @@ impl Space {
         }
     }
 
-    /// An object was found in memory whose record has, or had, `place`; `cluster` is where the
-    /// memory tier knows it to live.
-    pub(crate) fn touch_resident(
-        &mut self,
-        place: Option<Place>,
-        cluster: Option<ClusterId>,
-        now: u32,
-    ) {
+    /// An object was found in memory whose record has, or had, `place`.
+    pub(crate) fn touch_resident(&mut self, areas: &Areas, place: Option<Place>, now: u32) {
+        let Some(place) = place else { return };
         match self {
-            Space::Clusters(space) => {
-                if let Some(cluster) = cluster {
-                    space.table.touch(cluster, now);
-                }
+            // Its cluster may have been given up since, and hold other things.
+            Space::Clusters(space) if space.place_at(areas, place.position) == Some(place) => {
+                space.table.touch(areas.locate(place.position).0, now);
             }
-            Space::Slots(space) => {
-                if let Some(place) = place {
-                    space.touch_place(place);
-                }
-            }
+            Space::Clusters(_) => {}
+            Space::Slots(space) => space.touch_place(place),
         }
     }
 
@@ -214,10 +206,17 @@ impl Space {
         }
     }
 
+    /// What a summary says of a cluster is known from now on.
+    pub(crate) fn learn_runs(&mut self, areas: &Areas, cluster: ClusterId, entries: &[Entry]) {
+        if let Space::Clusters(space) = self {
+            space.runs.learn(cluster, areas.granule, entries);
+        }
+    }
+
     /// Bytes of memory of its tables.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
-            Space::Clusters(space) => space.table.memory_bytes(),
+            Space::Clusters(space) => space.table.memory_bytes() + space.runs.memory_bytes(),
             Space::Slots(space) => space.memory_bytes(),
         }
     }

@@ -36,6 +36,8 @@ pub struct Stats {
     pub tier_bytes: [usize; 3],
     /// Bytes that the memory tier may hold.
     pub tier_capacity: usize,
+    /// Bytes of what reads brought along beside what was asked for.
+    pub read_ahead_bytes: usize,
     /// Objects in memory.
     pub tier_objects: usize,
     /// Bytes of memory of the tier's own structures.
@@ -110,8 +112,8 @@ impl Stats {
         let empty = ClusterTable::new(0, 1, Policy::default());
         let clusters = if core.space.has_clusters() { core.space.table() } else { &empty };
         let mut counters = core.counters;
-        counters.prefetched = core.tier.counters().prefetched;
-        counters.prefetch_hits = core.tier.counters().prefetch_hits;
+        counters.prefetched = core.tier.counters().prefetched + core.reading.ahead.brought;
+        counters.prefetch_hits = core.tier.counters().prefetch_hits + core.reading.ahead.hits;
         Stats {
             counters,
             reads: core.reading.counters(),
@@ -126,6 +128,7 @@ impl Stats {
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
                 .map(|level| core.tier.level_bytes(level)),
             tier_capacity: core.tier.capacity(),
+            read_ahead_bytes: core.reading.ahead.bytes(),
             tier_objects: core.tier.len(),
             tier_overhead_bytes: core.tier.overhead_bytes(),
             dirty_bytes: core.tier.dirty_bytes(),

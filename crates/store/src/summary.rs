@@ -34,6 +34,8 @@ pub(crate) struct Entry {
     pub(crate) target: u32,
     /// For metadata: the sequence number of that object record.
     pub(crate) target_sequence: u64,
+    /// It is an object of the same site and group as the record before it.
+    pub(crate) joins: bool,
 }
 
 /// Bytes of a summary of `count` records.
@@ -48,7 +50,8 @@ pub(crate) fn encode(secret: &Secret, place: u32, incarnation: u64, entries: &[E
     for entry in entries.iter().rev() {
         let mut out = Encoder(&mut bytes);
         out.bytes(&entry.digest.0).u64(entry.sequence).u32(entry.granule).u32(entry.len);
-        out.u32(entry.target).u8(entry.kind.code()).zeros(3).u64(entry.target_sequence);
+        out.u32(entry.target).u8(entry.kind.code()).u8(u8::from(entry.joins)).zeros(2);
+        out.u64(entry.target_sequence);
     }
     let entries_len = bytes.len();
     let mut out = Encoder(&mut bytes);
@@ -105,9 +108,11 @@ fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     let sequence = from.u64()?;
     let (granule, len, target) = (from.u32()?, from.u32()?, from.u32()?);
     let kind = RecordKind::from_code(from.u8()?)?;
-    from.bytes(3)?;
+    // Versions that knew no runs wrote a zero.
+    let joins = from.u8()? == 1;
+    from.bytes(2)?;
     let target_sequence = from.u64()?;
-    Some(Entry { kind, digest, sequence, granule, len, target, target_sequence })
+    Some(Entry { kind, digest, sequence, granule, len, target, target_sequence, joins })
 }
 
 #[cfg(test)]
@@ -123,6 +128,7 @@ mod tests {
             len: 600,
             target: 0,
             target_sequence: 0,
+            joins: number % 3 > 0,
         }
     }
 

@@ -182,7 +182,7 @@ impl Core {
         if self.space.appender().has_room(&self.areas, len) {
             return Room::Ready;
         }
-        self.space.seal();
+        self.space.seal(&self.areas);
         let Some(run) = self.space.table_mut().take_free_run(1, now.unix) else {
             self.kick();
             return Room::Wait;
@@ -219,6 +219,7 @@ impl Core {
             len: 0,
             target,
             target_sequence,
+            joins: false,
         };
         match &mut self.space {
             Space::Clusters(space) => {
@@ -325,7 +326,7 @@ impl Core {
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
         let position = self.append(&record, slot.position, of.header.sequence, now);
-        let meta_slot = Slot { position, class, refreshed: false };
+        let meta_slot = Slot { position, class, refreshed: true };
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
         // An older metadata record is superseded by its sequence number alone: were it dead while
         // this one is lost in a crash, the object would go back to metadata older still.
@@ -396,7 +397,7 @@ impl Core {
     /// a whole number of clusters).
     pub(super) fn begin_cluster(&mut self) {
         if self.space.has_clusters() && self.space.appender().begun() {
-            self.space.seal();
+            self.space.seal(&self.areas);
         }
     }
 

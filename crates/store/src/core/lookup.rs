@@ -13,6 +13,7 @@ use crate::digest::Digest;
 use crate::index::Slot;
 use crate::object::Object;
 use crate::options::ReadUnit;
+use crate::read_ahead::Ahead;
 use crate::read_window::{Memory, Ring};
 use crate::record::{Place, RecordKind};
 use crate::space::slots::SlotSpace;
@@ -51,6 +52,8 @@ pub(crate) enum Company {
 pub(crate) enum Finding {
     /// The object, verified.
     Object(Arc<Object>, Source),
+    /// An earlier read brought it along: verify it, and say so with [`Core::found_ahead`].
+    Ahead(Ahead, Bytes),
     /// It may be on the device: the cluster is pinned until [`Core::loaded`] or [`Core::unread`].
     Read(ReadPlan),
     /// A read that is under way for another brings it along: look again when that has ended.
@@ -134,7 +137,7 @@ impl Core {
         }
         if let Some(resident) = self.tier.get(&digest) {
             let object = Arc::clone(&resident.object);
-            self.space.touch_resident(object.place, resident.cluster, now);
+            self.space.touch_resident(&self.areas, object.place, now);
             return if expected.is(&object) && self.survives(&digest, &object) {
                 Finding::Object(object, Source::Ram)
             } else {
@@ -156,6 +159,10 @@ impl Core {
             }
             Some(_) => Finding::Nothing,
             None => {
+                if let Some((ahead, bytes)) = self.ahead(&digest, slot) {
+                    self.space.touch(&self.areas, slot.position, now);
+                    return Finding::Ahead(ahead, bytes);
+                }
                 let under_way = match company {
                     Company::Join => self.covering_window(slot),
                     Company::Alone => None,
@@ -240,11 +247,7 @@ impl Core {
         };
         let bounds = self.space.surroundings(&self.areas, position)?;
         let extent = within(bounds, record, most, u64::from(self.areas.granule));
-        let scope = match self.space.cluster_of(&self.areas, position) {
-            Some(cluster) if extent == bounds => Scope::Cluster(cluster),
-            Some(_) => Scope::Part,
-            None => Scope::Slots,
-        };
+        let scope = self.scope_of(position, extent);
         self.space.pin(&self.areas, position);
         self.reading.counters.windows += 1;
         let window = Some(self.reading.begin_window(record, extent));
@@ -297,28 +300,38 @@ impl Core {
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
         };
-        let counters = &mut self.reading.counters;
         // An exact index does not know how long a record is: the first one's extent is its cluster.
         if extent == record && extent != bounds {
-            counters.exact += 1;
+            self.reading.counters.exact += 1;
             return (record, None);
         }
-        let scope = match self.space.cluster_of(&self.areas, slot.position) {
-            Some(cluster) if extent == bounds => Scope::Cluster(cluster),
-            Some(_) => Scope::Part,
-            None => Scope::Slots,
-        };
+        let scope = self.scope_of(slot.position, extent);
         let whole = matches!(scope, Scope::Cluster(_));
+        let counters = &mut self.reading.counters;
         *(if whole { &mut counters.clusters } else { &mut counters.windows }) += 1;
         (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
     }
 
+    /// What `extent` is, which holds the record at `position`.
+    fn scope_of(&self, position: u32, extent: Extent) -> Scope {
+        match self.space.cluster_of(&self.areas, position) {
+            Some(cluster) if extent == self.areas.cluster(cluster) => Scope::Cluster(cluster),
+            Some(_) => Scope::Part,
+            None => Scope::Slots,
+        }
+    }
+
     fn tier_memory(&self) -> Memory {
         let counters = self.tier.counters();
+        let ahead = &self.reading.ahead;
+        let mut ring_hits = counters.ring_hits;
+        ring_hits.iter_mut().zip(&ahead.ring_hits).for_each(|(all, ahead)| *all += ahead);
+        // What is kept apart takes no room from the tier: nothing is lost there for it.
+        let apart = ahead.capacity() > 0;
         Memory {
-            ring_hits: counters.ring_hits,
+            ring_hits,
             entered_bytes: counters.entered_bytes,
-            cold_hits: counters.hits[Level::Cold as usize],
+            cold_hits: if apart { 0 } else { counters.hits[Level::Cold as usize] },
             capacity: self.tier.capacity(),
             cold_percent: self.tier.cold_percent(),
         }

@@ -1,5 +1,7 @@
 //! What the background does next: writes, evictions, flushes, checkpoints. Decisions only.
 
+use std::collections::BTreeSet;
+
 use device::{Extent, Nanos};
 
 use super::Core;
@@ -21,6 +23,11 @@ const INDEX_LOAD_MAX: f64 = 0.95;
 /// Share of the index's slots above which it counts as full for what is admitted: as far below as
 /// makes that no cluster that was given up for it lets in whatever comes.
 const INDEX_LOAD_FULL: f64 = 0.90;
+/// One eviction gives up a share of the clusters, so that sweeping the index for it costs little for
+/// each of their records.
+const EVICTED_AT_ONCE: u32 = 128;
+/// Buckets of the index that are swept under one lock.
+const SWEEP_STEP: usize = 4096;
 /// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
 const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 /// Bytes at the end of a cluster that are read first for its summary.
@@ -43,12 +50,28 @@ pub(crate) struct State {
     synced: bool,
     /// An insertion found no place.
     pub(crate) starved: bool,
+    /// Clusters that are being given up together.
+    sweep: Option<Sweep>,
+    /// Clusters to be given up by what their summaries say.
+    flagged: Vec<(ClusterId, u64)>,
     /// Somebody waits for the journal to be written up to here.
     pub(crate) write_wanted: Moment,
     /// Somebody waits for the journal to be durable up to here.
     pub(crate) flush_wanted: Moment,
     /// Somebody waits for the superblock to name this run of the store.
     pub(crate) run_wanted: u64,
+}
+
+/// Clusters that are given up together: a sweep of the index finds what leads there, so that nothing
+/// has to be read for it.
+struct Sweep {
+    /// With their incarnations; pinned meanwhile.
+    victims: Vec<(ClusterId, u64)>,
+    /// A bit per cluster: set for those.
+    bits: Vec<u64>,
+    /// Those in which something has other metadata, or are such metadata: whose, only the summary
+    /// says.
+    flagged: BTreeSet<ClusterId>,
 }
 
 /// The next step of the background.
@@ -63,6 +86,8 @@ pub(crate) enum Task {
     WritePages(PageJob),
     /// Read the summary of a cluster and give the cluster up.
     Evict(EvictPlan),
+    /// Ask again, after others had their turn.
+    Again,
     /// Write a checkpoint.
     Checkpoint,
     /// Write the superblocks with this run of the store.
@@ -113,9 +138,9 @@ impl Core {
             return task;
         }
         if self.space.has_clusters()
-            && let Some(plan) = self.next_eviction(now)
+            && let Some(task) = self.next_eviction(now)
         {
-            return Task::Evict(plan);
+            return task;
         }
         if let Some(sync) = self.wanted_sync() {
             return sync;
@@ -224,7 +249,8 @@ impl Core {
     fn reserve(&self) -> (u32, u32) {
         let most = (self.areas.clusters / 16).max(1);
         let low = (RESERVE_BYTES / self.areas.cluster_size).clamp(1, most);
-        (low, (2 * low).min(most.max(2)))
+        let more = low.max(self.areas.clusters / EVICTED_AT_ONCE);
+        (low, (low + more).min(most.max(2)))
     }
 
     /// Whether there is room that nothing has to go for.
@@ -238,26 +264,68 @@ impl Core {
         }
     }
 
-    fn next_eviction(&mut self, now: Now) -> Option<EvictPlan> {
-        let cluster = self.cluster_to_evict(now)?;
-        self.space.table_mut().pin(cluster);
-        Some(EvictPlan {
+    fn next_eviction(&mut self, now: Now) -> Option<Task> {
+        if self.maintenance.sweep.is_some() {
+            self.step_sweep();
+            return Some(Task::Again);
+        }
+        if let Some((cluster, incarnation)) = self.maintenance.flagged.pop() {
+            return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
+        }
+        if let Some(cluster) = self.spent_cluster(now) {
+            self.space.table_mut().pin(cluster);
+            let incarnation = self.space.table().incarnation(cluster);
+            return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
+        }
+        let wanted = self.clusters_wanted();
+        // Until recovery has ended the index does not know all that a cluster holds.
+        let sweeps =
+            self.recovering.is_none() && self.options.write_policy == WritePolicy::OnInsert;
+        let most = if sweeps { wanted } else { wanted.min(1) };
+        let mut victims: Vec<(ClusterId, u64)> = Vec::new();
+        while (victims.len() as u32) < most
+            && let Some(cluster) = self.space.table_mut().victim(|_| false)
+        {
+            self.space.table_mut().pin(cluster);
+            victims.push((cluster, self.space.table().incarnation(cluster)));
+        }
+        if victims.is_empty() {
+            return None;
+        }
+        if sweeps && self.index.begin_sweep() {
+            let mut bits = vec![0_u64; self.areas.clusters.div_ceil(64) as usize];
+            victims
+                .iter()
+                .for_each(|(victim, _)| bits[*victim as usize / 64] |= 1 << (victim % 64));
+            self.maintenance.sweep = Some(Sweep { victims, bits, flagged: BTreeSet::new() });
+        } else {
+            self.maintenance.flagged = victims;
+        }
+        Some(Task::Again)
+    }
+
+    fn eviction_of(&self, cluster: ClusterId, incarnation: u64) -> EvictPlan {
+        EvictPlan {
             cluster,
-            incarnation: self.space.table().incarnation(cluster),
+            incarnation,
             extent: self.areas.cluster(cluster),
             // What recovery has not met yet may be what a dead record had superseded.
             all_dead: self.recovering.is_none() && self.space.table().is_all_dead(cluster),
-        })
+        }
     }
 
-    fn cluster_to_evict(&mut self, now: Now) -> Option<ClusterId> {
+    /// A cluster that goes whether or not room is wanted.
+    fn spent_cluster(&mut self, now: Now) -> Option<ClusterId> {
         if let Some(cluster) = self.space.table().most_dead() {
             return Some(cluster);
         }
-        if let Some(cluster) = self.space.table_mut().one_timer(now.unix) {
-            self.counters.one_timer_clusters += 1;
-            return Some(cluster);
-        }
+        let cluster = self.space.table_mut().one_timer(now.unix)?;
+        self.counters.one_timer_clusters += 1;
+        Some(cluster)
+    }
+
+    /// How many clusters are to go for room.
+    fn clusters_wanted(&mut self) -> u32 {
         let (low, high) = self.reserve();
         let free = self.space.nearly_free();
         if free < low {
@@ -267,10 +335,39 @@ impl Core {
         }
         // A full index gives up entries here and there; rather give up the cluster that is missed
         // least (UCFS, section 2.3.2).
-        if !self.maintenance.refilling && self.index.load() < INDEX_LOAD_MAX {
-            return None;
+        let full = self.index.load() >= INDEX_LOAD_MAX;
+        let for_index = if full { high - low } else { 0 };
+        if self.maintenance.refilling { high.saturating_sub(free) } else { for_index }
+    }
+
+    /// Forgets some of what leads into the clusters that are being given up; gives them up in the
+    /// end.
+    fn step_sweep(&mut self) {
+        let Some(mut sweep) = self.maintenance.sweep.take() else { return };
+        // A power of two; asked for every entry of the index.
+        let shift = self.areas.granules_per_cluster().trailing_zeros();
+        let (bits, flagged) = (&sweep.bits, &mut sweep.flagged);
+        let (forgotten, ended) = self.index.step_sweep(SWEEP_STEP, |slot| {
+            let cluster = slot.position >> shift;
+            let goes = bits[cluster as usize / 64] >> (cluster % 64) & 1 == 1;
+            if goes && slot.refreshed {
+                flagged.insert(cluster);
+            }
+            !goes || slot.refreshed
+        });
+        self.counters.evicted_records += forgotten as u64;
+        if !ended {
+            self.maintenance.sweep = Some(sweep);
+            return;
         }
-        self.space.table_mut().victim(|_| false)
+        for (cluster, incarnation) in sweep.victims {
+            if sweep.flagged.contains(&cluster) {
+                self.maintenance.flagged.push((cluster, incarnation));
+            } else {
+                let plan = self.eviction_of(cluster, incarnation);
+                self.evict(&plan, Some(&[]));
+            }
+        }
     }
 
     /// Gives the plan's cluster up. `entries` is its summary; without one the whole index is

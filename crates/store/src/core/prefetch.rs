@@ -18,7 +18,9 @@ use super::{Core, Now, ReadPlan};
 use crate::areas::Areas;
 use crate::cluster_table::ClusterId;
 use crate::digest::Digest;
+use crate::index::Slot;
 use crate::object::Object;
+use crate::read_ahead::Ahead;
 use crate::read_window::Ring;
 use crate::record::{Found, Place, RecordKind};
 use crate::secret::Secret;
@@ -214,7 +216,76 @@ pub(crate) fn verified(
     wanted.filter_map(object).collect()
 }
 
+/// The object of `digest` in `bytes`, every byte verified, in memory of its own.
+pub(crate) fn ahead_verified(secret: &Secret, ahead: &Ahead, bytes: &Bytes) -> Option<Arc<Object>> {
+    let record = bytes.get(ahead.range.start..)?;
+    let found = Found::decode(secret, ahead.place, record)?;
+    if found.header.digest != ahead.digest || !found.verify_body(secret, record) {
+        return None;
+    }
+    let own = Bytes::copy_from_slice(&record[..found.meaningful()]);
+    Some(Arc::new(Object::from_found(&found, ahead.place, &own, found.len())))
+}
+
 impl Core {
+    /// Whether what a read of this plan brings along is kept as it was read.
+    fn keeps_ahead(&self, plan: &ReadPlan) -> bool {
+        let clusters =
+            plan.surroundings.is_some_and(|around| !matches!(around.scope, Scope::Slots));
+        clusters && self.reading.ahead.capacity() > 0
+    }
+
+    /// Keeps the records `beside` that of `plan` in `bytes` until they are asked for. False when
+    /// they are to be taken into the memory tier.
+    pub(crate) fn put_ahead(&mut self, plan: &ReadPlan, beside: &Beside, bytes: &Bytes) -> bool {
+        let Beside::Records(neighbours) = beside else { return false };
+        if !self.keeps_ahead(plan) {
+            return false;
+        }
+        let own = plan.record_in_extent();
+        let objects = neighbours.iter().filter(|neighbour| neighbour.kind == RecordKind::Object);
+        let records = objects.map(|neighbour| {
+            let range = neighbour.range.start as u64..neighbour.range.end as u64;
+            Ahead {
+                digest: neighbour.digest,
+                place: neighbour.place,
+                range: neighbour.range.clone(),
+                ring: Ring::of(range, own.clone()),
+            }
+        });
+        let records = records.collect();
+        self.reading.ahead.put(bytes.clone(), plan.extent.len as usize, records);
+        true
+    }
+
+    /// What an earlier read brought along for `slot`, the present version of `digest`.
+    pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
+        let (ahead, bytes) = self.reading.ahead.get(digest).filter(|_| !slot.refreshed)?;
+        let current = self.is_at(slot.position, Some(ahead.place));
+        (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
+    }
+
+    /// What was brought along was verified: `object`, or damaged. It enters memory unless it was
+    /// removed or superseded meanwhile. False when a purge has made it dead.
+    pub(crate) fn found_ahead(
+        &mut self,
+        ahead: &Ahead,
+        object: Option<&Arc<Object>>,
+        now: Now,
+    ) -> bool {
+        let Some(object) = object else {
+            self.reading.ahead.forget(&ahead.digest);
+            return false;
+        };
+        self.reading.ahead.used(&ahead.digest);
+        if !self.survives(&ahead.digest, object) {
+            return false;
+        }
+        self.keep(ahead.digest, object, None, None);
+        self.shrink_tier(now);
+        true
+    }
+
     /// Marks those records `beside` one that was read that are alive and not in memory. Of slots,
     /// `len` bytes of which were read, those that are alive are all that is returned.
     pub(crate) fn want(&self, beside: Beside, len: usize) -> Vec<Neighbour> {

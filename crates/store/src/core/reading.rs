@@ -7,6 +7,7 @@ use device::{Extent, Nanos};
 
 use crate::cost_meter::{CostMeter, ReadCost};
 use crate::options::Options;
+use crate::read_ahead::ReadAhead;
 use crate::read_queue::{QueueCounters, QueueOptions, ReadQueue};
 use crate::read_window::{Memory, ReadWindow};
 
@@ -56,16 +57,20 @@ pub(crate) struct Reading {
     pub(crate) window: ReadWindow,
     pub(crate) cost: CostMeter,
     pub(crate) counters: ReadCounters,
+    /// What came along beside what was asked for, in clusters read by runs.
+    pub(crate) ahead: ReadAhead,
     /// By the offset of their extents.
     under_way: BTreeMap<u64, UnderWay>,
     next_id: WindowId,
 }
 
 impl Reading {
-    /// As `options` say; `tier` is the bytes of the memory tier, of which one read brings in a
-    /// thirty-second at most.
-    pub(crate) fn new(options: &Options, tier: usize) -> Reading {
-        let most = options.read_window_max.min(tier as u64 / 32);
+    /// As `options` say. What comes along has `ahead` bytes of memory, of which one read brings an
+    /// eighth to either side at most, or else is in the tier of `tier` bytes, of which it brings a
+    /// thirty-second.
+    pub(crate) fn new(options: &Options, tier: usize, ahead: usize) -> Reading {
+        let most = if ahead > 0 { ahead / 8 } else { tier / 32 };
+        let most = options.read_window_max.min(most as u64);
         Reading {
             queue: ReadQueue::new(QueueOptions {
                 batch: options.read_batch.max(1),
@@ -75,6 +80,7 @@ impl Reading {
             window: ReadWindow::new(most),
             cost: CostMeter::new(),
             counters: ReadCounters::default(),
+            ahead: ReadAhead::new(ahead),
             under_way: BTreeMap::new(),
             next_id: 0,
         }

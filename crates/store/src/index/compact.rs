@@ -69,6 +69,16 @@ pub(super) struct CompactIndex {
     buckets: Box<[Bucket]>,
     len: usize,
     given_up: u64,
+    /// A sweep in steps, while there is one.
+    sweep: Option<Sweep>,
+}
+
+/// How far a sweep in steps has come.
+struct Sweep {
+    /// The first bucket that it has not met.
+    next: usize,
+    /// Buckets before that into which an entry was moved from behind it.
+    passed: Vec<usize>,
 }
 
 impl CompactIndex {
@@ -83,6 +93,7 @@ impl CompactIndex {
             buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
             len: 0,
             given_up: 0,
+            sweep: None,
         }
     }
 
@@ -194,8 +205,7 @@ impl CompactIndex {
         words.filter(|word| **word != Word::FREE).map(|word| word.slot())
     }
 
-    /// Removes every entry in the given buckets that `keep` refuses; returns how many. Whoever
-    /// sweeps all buckets in turns meets every entry that no insertion moved meanwhile.
+    /// Removes every entry in the given buckets that `keep` refuses; returns how many.
     pub(super) fn sweep(
         &mut self,
         buckets: std::ops::Range<usize>,
@@ -213,6 +223,30 @@ impl CompactIndex {
         }
         self.len -= removed;
         removed
+    }
+
+    /// Begins a sweep in steps, which meets every entry that is in the index from now to its end,
+    /// whatever insertions move meanwhile.
+    pub(super) fn begin_sweep(&mut self) {
+        self.sweep = Some(Sweep { next: 0, passed: Vec::new() });
+    }
+
+    /// Sweeps the next so many buckets; how many entries `keep` refused, and whether the sweep has
+    /// ended. An entry that was moved meanwhile may be asked about twice.
+    pub(super) fn step_sweep(
+        &mut self,
+        buckets: usize,
+        mut keep: impl FnMut(Slot) -> bool,
+    ) -> (usize, bool) {
+        let Some(Sweep { next, passed }) = self.sweep.take() else { return (0, true) };
+        let end = next.saturating_add(buckets).min(self.buckets.len());
+        let mut removed = self.sweep(next..end, &mut keep);
+        for bucket in passed {
+            removed += self.sweep(bucket..bucket + 1, &mut keep);
+        }
+        let ended = end == self.buckets.len();
+        self.sweep = (!ended).then_some(Sweep { next: end, passed: Vec::new() });
+        (removed, ended)
     }
 
     /// Writes the buckets from `first` on to `out`, as many as fit it whole; returns how many.
@@ -332,6 +366,12 @@ impl cuckoo::Table for CompactIndex {
     }
 
     fn shift(&mut self, from: Place, to: Place) {
+        if let Some(sweep) = &mut self.sweep
+            && to.0 < sweep.next
+            && sweep.next <= from.0
+        {
+            sweep.passed.push(to.0);
+        }
         self.buckets[to.0].0[to.1] = self.word(from);
         self.buckets[from.0].0[from.1] = Word::FREE;
     }

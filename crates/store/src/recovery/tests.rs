@@ -45,6 +45,7 @@ fn object(sequence: u64) -> Entry {
         len: 600,
         target: 0,
         target_sequence: 0,
+        joins: false,
     }
 }
 

@@ -12,11 +12,14 @@ use crate::cluster_table::{ClusterId, ClusterTable, State};
 use crate::digest::Digest;
 use crate::index::{Index, Slot};
 use crate::record::Place;
+use crate::run_map::{Around, RunMap};
 
 /// Clusters, and what is on its way into them.
 pub(crate) struct ClusterSpace {
     pub(crate) table: ClusterTable,
     pub(crate) appender: Appender,
+    /// What lies side by side because it belongs together.
+    pub(crate) runs: RunMap,
     /// Clusters that are on the device and whole in memory, with what lives in them (C5).
     pub(crate) virtual_clusters: BTreeMap<ClusterId, Vec<Digest>>,
 }
@@ -24,7 +27,8 @@ pub(crate) struct ClusterSpace {
 impl ClusterSpace {
     /// The space that `table` describes.
     pub(crate) fn new(table: ClusterTable) -> ClusterSpace {
-        ClusterSpace { table, appender: Appender::new(), virtual_clusters: BTreeMap::new() }
+        let runs = RunMap::new(table.clusters());
+        ClusterSpace { table, appender: Appender::new(), runs, virtual_clusters: BTreeMap::new() }
     }
 
     /// See [`super::Space::place_at`].
@@ -40,10 +44,28 @@ impl ClusterSpace {
         (self.table.state(cluster) == State::OnDisk).then(|| areas.cluster(cluster))
     }
 
+    /// What may be worth reading together with the record at `position`: the run of its group where
+    /// runs are known, or else the whole cluster, when that is on the device whole and not in
+    /// memory.
+    pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Option<Extent> {
+        let whole = self.whole(areas, position)?;
+        let (cluster, granule) = areas.locate(position);
+        match self.runs.around(cluster, granule * areas.granule) {
+            Around::Unknown => Some(whole),
+            Around::Alone => None,
+            Around::Run(run) => {
+                let (from, to) = (u64::from(run.start), u64::from(run.end).min(whole.len));
+                Some(Extent { offset: whole.offset + from, len: to - from })
+            }
+        }
+    }
+
     /// Seals the open cluster, however full it is, so that it gets its summary.
-    pub(crate) fn seal(&mut self) {
-        if let Some(cluster) = self.appender.seal() {
+    pub(crate) fn seal(&mut self, areas: &Areas) {
+        let granule = areas.granule;
+        if let Some((cluster, entries)) = self.appender.seal() {
             self.table.start_writing(cluster);
+            self.runs.learn(cluster, granule, entries);
         }
     }
 
