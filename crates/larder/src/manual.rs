@@ -130,6 +130,7 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("one-timer-hours", |p| {
         or(p.options.one_timer_age, "never", |age| (age.as_secs() / 3600).to_string())
     }),
+    ("reference-half-life", |p| p.options.reference_half_life.to_string()),
     ("aging-mean", |p| p.options.aging_mean.to_string()),
     ("young-percent", |p| p.options.young_percent.to_string()),
     ("index", |p| p.options.index.kind.to_string()),
@@ -145,6 +146,7 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("policy", |p| p.options.policy.to_string()),
     ("fill-percent", |p| or(p.options.fill_percent, "by layout", |percent| percent.to_string())),
     ("packet", |p| units::size(p.options.packet.into())),
+    ("batch", |p| units::size(p.options.batch.into())),
     ("locality-buffers", |p| p.options.locality.map_or(0, |l| l.buffers).to_string()),
     ("locality-size", |p| or(p.options.locality, "—", |l| units::size(l.bytes.into()))),
     ("evict-max", |p| p.options.evict_max.to_string()),

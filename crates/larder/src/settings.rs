@@ -462,12 +462,21 @@ const GENERAL: &[Setting] = &[
     )
     .word("auto"),
     Setting::new(
+        "store.reference-half-life",
+        Kind::Int(0, 100),
+        &["auto"],
+        |c, v| c.store.reference_half_life = Take::take(v),
+        "The reference counts of all clusters are halved each time that so many percent of the \
+         clusters were written; 0: when their mean passes `aging-mean`. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
         "store.aging-mean",
         Kind::Int(1, 1000),
         &["auto"],
         |c, v| c.store.aging_mean = Take::take(v),
-        "The reference counts of all clusters are halved when their mean passes this. \"auto\" is \
-         the preset's.",
+        "The reference counts of all clusters are halved when their mean passes this, where \
+         `reference-half-life` is 0. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(
@@ -608,6 +617,17 @@ const GENERAL: &[Setting] = &[
         |c, v| c.store.packet = Take::take(v),
         "Objects that lie side by side in slots are written together up to this size, a multiple \
          of 4K; 0: each is written alone. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.batch",
+        Kind::Size(0, 64 << 20),
+        &["auto"],
+        |c, v| c.store.batch = Take::take(v),
+        "What is stored waits in memory until there is so much of it, at most for the durability \
+         bound, and is written sorted by site and directory, so that what belongs together lies \
+         together; 0: it is written as it comes. Locality buffers take its place. \"auto\" is the \
+         preset's.",
     )
     .word("auto"),
     Setting::new(

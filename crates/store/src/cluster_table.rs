@@ -5,14 +5,16 @@
 //! (plus one) times the share of it that is alive, in sixteenths, and none when nothing in it is;
 //! among equals the one that was not used for longest; among those the one nearest after the
 //! current disk position. A cluster among the youngest share is spared: it has no references yet
-//! and must get its chance. When the mean of the references passes a bound, all are halved.
+//! and must get its chance. References fade: all are halved each time that a share of the clusters
+//! has been opened, so that what counts is how often a cluster was asked for lately, as the writing
+//! goes; or, as UCFS is read here, when their mean passes a bound.
 //!
 //! A cluster that is given up is quarantined until the journal has made durable what its records
 //! said (see `docs/format.md`, "Nothing comes back"), and then until its last reader is done.
 //!
 //! The table is a structure of arrays. Of every 512 clusters it keeps the least score, so that
 //! choosing a victim among 300,000 clusters takes microseconds. It takes at most 40 bytes per
-//! cluster (state 1, pins 4, references 2, score 2, last access 4, incarnation 8, live records 4,
+//! cluster (state 1, pins 4, references 2, score 4, last access 4, incarnation 8, live records 4,
 //! dead bytes 4, dead records 4, the young ones' queue 4), and some 12 bytes per dead record in
 //! clusters in use.
 
@@ -60,6 +62,9 @@ impl State {
 /// How clusters are replaced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
+    /// All references are halved each time that so many percent of the clusters were opened; 0:
+    /// when their mean is above `mean_references`.
+    pub half_life_percent: u8,
     /// All references are halved when their mean is above this.
     pub mean_references: u16,
     /// Percent of the clusters that are spared because they were opened last.
@@ -73,6 +78,7 @@ pub(crate) struct Policy {
 impl Default for Policy {
     fn default() -> Policy {
         Policy {
+            half_life_percent: 0,
             mean_references: 10,
             young_percent: 25,
             one_timer_seconds: None,
@@ -82,12 +88,12 @@ impl Default for Policy {
 }
 
 /// Score of a cluster that is no candidate, and its key.
-const SPARED: u16 = u16::MAX;
+const SPARED: u32 = u32::MAX;
 const SPARED_KEY: u64 = u64::MAX;
 /// Clusters whose least key is kept. Few in tests, so that small tables have several blocks.
 const BLOCK: usize = if cfg!(test) { 8 } else { 512 };
-/// References that count: 16 times one more is still below [`SPARED`].
-const MOST_REFERENCES: u16 = 4_093;
+/// What one reference counts where they fade by openings: so that halving loses little.
+const FINE: u16 = 16;
 
 /// The cluster table. See the module for what it promises.
 pub(crate) struct ClusterTable {
@@ -97,7 +103,7 @@ pub(crate) struct ClusterTable {
     states: Vec<State>,
     pins: Vec<u32>,
     references: Vec<u16>,
-    scores: Vec<u16>,
+    scores: Vec<u32>,
     /// A lower bound of the keys of every block of clusters; the least key itself unless stale.
     block_keys: Vec<u64>,
     /// Blocks whose least key may have risen. Found out when a victim is chosen, so that an access
@@ -117,6 +123,8 @@ pub(crate) struct ClusterTable {
     free: FreeMap,
     counts: [u32; State::ALL],
     sum_references: u64,
+    /// Clusters opened since references were halved last.
+    opened: u32,
     /// Nothing was ever kept in the clusters from here on: ageing need not look at them. A large
     /// cache that is nearly empty ages after every few hits.
     used: usize,
@@ -155,6 +163,7 @@ impl ClusterTable {
             free: FreeMap::new(0),
             counts: [0; State::ALL],
             sum_references: 0,
+            opened: 0,
             used: 0,
             one_timer_not_before: 0,
             next_incarnation: 1,
@@ -222,7 +231,7 @@ impl ClusterTable {
 
     /// Accesses since the cluster was opened, halved from time to time.
     pub(crate) fn references(&self, cluster: ClusterId) -> u16 {
-        self.references[cluster as usize]
+        self.references[cluster as usize] / self.reference()
     }
 
     /// Second of the last access.
@@ -239,7 +248,7 @@ impl ClusterTable {
     /// Bytes of memory of the table.
     pub(crate) fn memory_bytes(&self) -> usize {
         // State, pins, references, score, last access, incarnation, live, dead bytes, dead records.
-        let columns = 1 + 4 + 2 + 2 + 4 + 8 + 4 + 4 + 4;
+        let columns = 1 + 4 + 2 + 4 + 4 + 8 + 4 + 4 + 4;
         let queues = (self.young.capacity() + self.quarantine.capacity()) * 16;
         self.states.capacity() * columns + queues + self.free.memory_bytes() + self.dead.len() * 12
     }
@@ -264,6 +273,7 @@ impl ClusterTable {
         let run = self.free.run_after(self.position, most)?;
         for cluster in run.clone() {
             self.open(cluster, self.next_incarnation, now);
+            self.fade();
         }
         self.position = if run.end == self.clusters() { 0 } else { run.end };
         Some(run)
@@ -457,15 +467,32 @@ impl ClusterTable {
         }
         let key = self.key(at);
         self.last_access[at] = now;
-        if self.references[at] < u16::MAX {
-            self.references[at] += 1;
-            self.sum_references += 1;
-        }
+        let more = self.reference().min(u16::MAX - self.references[at]);
+        self.references[at] += more;
+        self.sum_references += u64::from(more);
         self.scores[at] = self.score_of(at);
         self.key_changed(at, key);
+        if self.policy.half_life_percent > 0 {
+            return;
+        }
         let in_use = [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory];
         let in_use: u64 = in_use.map(|state| u64::from(self.count(state))).iter().sum();
         if self.sum_references > in_use * u64::from(self.policy.mean_references) {
+            self.age();
+        }
+    }
+
+    /// What one reference counts.
+    fn reference(&self) -> u16 {
+        if self.policy.half_life_percent > 0 { FINE } else { 1 }
+    }
+
+    /// A cluster was opened: references fade.
+    fn fade(&mut self) {
+        self.opened += 1;
+        let half_life = u64::from(self.clusters()) * u64::from(self.policy.half_life_percent);
+        if half_life > 0 && u64::from(self.opened) * 100 >= half_life {
+            self.opened = 0;
             self.age();
         }
     }
@@ -621,7 +648,7 @@ impl ClusterTable {
         self.key_changed(at, key);
     }
 
-    fn score_of(&self, at: usize) -> u16 {
+    fn score_of(&self, at: usize) -> u32 {
         let candidate = self.states[at] == State::OnDisk
             && self.pins[at] == 0
             && self.incarnations[at] < self.first_young();
@@ -666,12 +693,12 @@ impl ClusterTable {
         }
     }
 
-    fn worth(&self, at: usize) -> u16 {
+    fn worth(&self, at: usize) -> u32 {
         if self.is_all_dead(at as ClusterId) {
             return 0;
         }
         let dead = u64::from(self.dead_bytes[at]) * 16 / u64::from(self.size);
-        (self.references[at].min(MOST_REFERENCES) + 1) * (16 - dead.min(15) as u16)
+        (u32::from(self.references[at]) + u32::from(self.reference())) * (16 - dead.min(15) as u32)
     }
 
     fn age(&mut self) {

@@ -184,6 +184,7 @@ impl MemoryPlan {
 /// The policy by which a table of `clusters` clusters replaces them.
 pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
     Policy {
+        half_life_percent: options.reference_half_life,
         mean_references: options.aging_mean,
         young_percent: options.young_percent,
         one_timer_seconds: options.one_timer_age.map(|age| age.as_secs() as u32),

@@ -95,7 +95,11 @@ pub struct Options {
     pub admission_keys: u64,
     /// A cluster none of whose objects was touched for this long is dropped (UCFS, C9: 115 hours).
     pub one_timer_age: Option<Duration>,
-    /// Reference counts of clusters are halved when their mean passes this (C9).
+    /// Reference counts of clusters are halved each time that so many percent of all clusters were
+    /// written, 0 to 100; 0: when their mean passes `aging_mean`.
+    pub reference_half_life: u8,
+    /// Reference counts of clusters are halved when their mean passes this (C9), unless
+    /// `reference_half_life` is set.
     pub aging_mean: u16,
     /// Percent of all clusters, the youngest, that are not evicted for want of references.
     pub young_percent: u8,
@@ -165,6 +169,7 @@ impl fmt::Debug for Options {
             admission,
             admission_keys,
             one_timer_age,
+            reference_half_life,
             aging_mean,
             young_percent,
             index,
@@ -200,6 +205,7 @@ impl fmt::Debug for Options {
             .field("admission", admission)
             .field("admission_keys", admission_keys)
             .field("one_timer_age", one_timer_age)
+            .field("reference_half_life", reference_half_life)
             .field("aging_mean", aging_mean)
             .field("young_percent", young_percent)
             .field("index", index)
@@ -238,6 +244,7 @@ impl Default for Options {
             admission: AdmissionName::All,
             admission_keys: 1_000_000,
             one_timer_age: None,
+            reference_half_life: 10,
             aging_mean: 10,
             young_percent: 10,
             index: IndexOptions::default(),

@@ -142,6 +142,7 @@ impl Options {
             read_unit: ReadUnit::Cluster,
             object_max: Some(256 << 10),
             one_timer_age: Some(Duration::from_secs(115 * 3600)),
+            reference_half_life: 0,
             young_percent: 0,
             index: EXACT,
             tier_shares: TierShares { hot: 30, medium: 40 },

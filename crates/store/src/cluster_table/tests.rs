@@ -25,6 +25,13 @@ struct Model {
     policy: Policy,
     next: u64,
     position: u32,
+    opened: u32,
+}
+
+impl Policy {
+    fn reference(&self) -> u16 {
+        if self.half_life_percent > 0 { 16 } else { 1 }
+    }
 }
 
 impl Model {
@@ -40,7 +47,7 @@ impl Model {
             dead_bytes: 0,
             dead: BTreeSet::new(),
         };
-        Model { clusters: vec![plain; clusters as usize], policy, next: 1, position: 0 }
+        Model { clusters: vec![plain; clusters as usize], policy, next: 1, position: 0, opened: 0 }
     }
 
     fn count(&self, state: State) -> u32 {
@@ -58,6 +65,12 @@ impl Model {
             (cluster.state, cluster.last_access) = (State::Open, now);
             cluster.incarnation = self.next;
             self.next += 1;
+            self.opened += 1;
+            let half_life = f64::from(len) * f64::from(self.policy.half_life_percent) / 100.0;
+            if half_life > 0.0 && f64::from(self.opened) >= half_life {
+                self.opened = 0;
+                self.clusters.iter_mut().for_each(|cluster| cluster.references /= 2);
+            }
         }
         self.position = run.end % len;
         Some(run)
@@ -69,7 +82,10 @@ impl Model {
             return;
         }
         cluster.last_access = now;
-        cluster.references += 1;
+        cluster.references += self.policy.reference();
+        if self.policy.half_life_percent > 0 {
+            return;
+        }
         let in_use = self.clusters.iter().filter(|cluster| cluster.state.in_use());
         let references: Vec<u64> = in_use.map(|cluster| u64::from(cluster.references)).collect();
         let mean = references.iter().sum::<u64>() as f64 / references.len() as f64;
@@ -90,7 +106,8 @@ impl Model {
         let alive = 16 - (cluster.dead_bytes * 16 / SIZE).min(15);
         let len = self.clusters.len() as u32;
         let distance = (at + len - self.position) % len;
-        (u32::from(cluster.references + 1) * alive, cluster.last_access, distance)
+        let references = cluster.references + self.policy.reference();
+        (u32::from(references) * alive, cluster.last_access, distance)
     }
 
     fn victim(&self, protected: &dyn Fn(u32) -> bool) -> Option<u32> {
@@ -192,7 +209,8 @@ fn journal_durable(table: &mut ClusterTable, model: &mut Model, position: u64) {
 fn check(table: &mut ClusterTable, model: &Model, random: &mut fastrand::Rng, now: u32) {
     for (plain, at) in model.clusters.iter().zip(0..) {
         assert_eq!(table.state(at), plain.state);
-        assert_eq!((table.pins(at), table.references(at)), (plain.pins, plain.references));
+        let references = plain.references / model.policy.reference();
+        assert_eq!((table.pins(at), table.references(at)), (plain.pins, references));
         assert_eq!(table.last_access(at), plain.last_access);
         assert_eq!(table.incarnation(at), plain.incarnation);
         assert_eq!((table.live_records(at), table.dead_bytes(at)), (plain.live, plain.dead_bytes));
@@ -230,6 +248,7 @@ fn any_sequence_of_operations_equals_the_model() {
     for seed in seeds("cluster_table::any_sequence_of_operations_equals_the_model", 40) {
         let mut random = fastrand::Rng::with_seed(seed);
         let policy = Policy {
+            half_life_percent: if random.bool() { 0 } else { random.u8(1..60) },
             mean_references: random.u16(1..4),
             young_percent: random.u8(..60),
             one_timer_seconds: random.bool().then_some(random.u32(1..300)),
