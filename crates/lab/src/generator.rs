@@ -3,8 +3,8 @@
 //! The papers' logs are gone: what is left of them are counts, bytes, hit rates. [`browsing`] makes
 //! requests as people do; [`presets`] holds its parameters for each of the papers' traces, with
 //! the published figures, and [`achieved`] tells how near they come. [`polymix`] and [`file_sets`]
-//! are benchmarks whose rules are published. [`streams`] are made up to compare rules of replacement.
-//! [`Workload`] is any of them by its name.
+//! are benchmarks whose rules are published. [`streams`] are made up to compare rules of
+//! replacement. [`Workload`] is any of them by its name.
 //!
 //! All promise: equal parameters and seeds give equal requests on every machine, and memory grows
 //! with the objects, never with the requests.

@@ -1,5 +1,5 @@
-//! Two streams by which rules of replacement are compared: one whose popularity drifts, one where it
-//! stands still.
+//! Two streams by which rules of replacement are compared: one whose popularity drifts, one where
+//! it stands still.
 //!
 //! A rule that trusts what it counted does well on the second and keeps yesterday's pages on the
 //! first; a queue does well on the first and knows nothing of the second. Neither stands for a
@@ -7,9 +7,9 @@
 //! `pages-drift` (`recency`, `reinforced`), which were chosen so that a queue comes near to what
 //! least recent use finds, as was seen of pages through a real proxy.
 //!
-//! Sizes are lognormal with a median of 3 KB and a mean of 11 KB, and so more than half of the bytes
-//! are in objects of more than 32 KiB. The requests that a stream has are enough to fill its cache
-//! twice before anything is counted, and then as often again.
+//! Sizes are lognormal with a median of 3 KB and a mean of 11 KB, and so more than half of the
+//! bytes are in objects of more than 32 KiB. The requests that a stream has are enough to store
+//! twice its cache before anything is counted, and then more than that again.
 
 use super::achieved::Caches;
 use super::browsing::{Browsing, Choice};
