@@ -3,7 +3,8 @@
 //! The papers' logs are gone: what is left of them are counts, bytes, hit rates. [`browsing`] makes
 //! requests as people do; [`presets`] holds its parameters for each of the papers' traces, with
 //! the published figures, and [`achieved`] tells how near they come. [`polymix`] and [`file_sets`]
-//! are benchmarks whose rules are published. [`Workload`] is any of them by its name.
+//! are benchmarks whose rules are published. [`streams`] are made up to compare rules of
+//! replacement. [`Workload`] is any of them by its name.
 //!
 //! All promise: equal parameters and seeds give equal requests on every machine, and memory grows
 //! with the objects, never with the requests.
@@ -16,12 +17,14 @@ pub mod polymix;
 pub mod presets;
 pub mod sessions;
 pub mod sizes;
+pub mod streams;
 
 use achieved::{Achieved, Caches};
 use browsing::{Browsing, BrowsingRequests};
 use file_sets::{FileSet, FileSetRequests};
 use polymix::{PolyMix, PolyMixRequests};
 use presets::{PRESETS, Preset, Published};
+use streams::STREAMS;
 
 use crate::request::Request;
 use crate::trace::revisits::WINDOW_MS;
@@ -29,7 +32,7 @@ use crate::trace::revisits::WINDOW_MS;
 /// A workload that has a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Workload {
-    /// A trace of a paper.
+    /// A trace of a paper, or a stream made in the same way.
     Preset(Preset),
     /// Polygraph's proxy benchmark.
     PolyMix(PolyMix),
@@ -43,7 +46,8 @@ impl Workload {
         let presets = PRESETS.into_iter().map(Workload::Preset);
         let polymix = PolyMix::ALL.into_iter().map(Workload::PolyMix);
         let files = FileSet::ALL.into_iter().map(Workload::Files);
-        presets.chain(polymix).chain(files).collect()
+        let streams = STREAMS.into_iter().map(Workload::Preset);
+        presets.chain(polymix).chain(files).chain(streams).collect()
     }
 
     /// The one of this name.
@@ -203,7 +207,7 @@ mod tests {
         assert_eq!(found, KNOWN);
     }
 
-    const KNOWN: [(&str, u64); 16] = [
+    const KNOWN: [(&str, u64); 18] = [
         ("dec-1996", 3_655_723_265),
         ("nlanr-bo1", 2_740_486_460),
         ("nlanr-pa", 1_259_823_369),
@@ -220,5 +224,7 @@ mod tests {
         ("olaru-tichy-swapped", 2_314_126_128),
         ("specweb96", 4_160_499_009),
         ("specweb99", 1_473_527_947),
+        ("pages-drift", 546_829_969),
+        ("zipf-600k", 2_834_663_206),
     ];
 }

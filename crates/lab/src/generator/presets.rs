@@ -65,7 +65,7 @@ pub struct Published {
     pub source: &'static str,
 }
 
-/// A trace of a paper, made up.
+/// A trace of a paper, made up; also [`super::streams`], of which nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
     /// As the command line has it.
