@@ -243,6 +243,7 @@ async fn measure(arm: &Arm, settings: &Rc<Settings>) {
     let load = Load { visits, until: 0, count: Count::default() };
     let load = Rc::new(RefCell::new(load));
     run(&cache, &load, settings, settings.warm_up).await;
+    eprintln!("warm");
     let begin = Moment::now(&cache, &device);
     let mut all = Count::default();
     let mut before = Moment::now(&cache, &device);

@@ -48,6 +48,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Task::Write(job) => self.write_records(&job).await,
                 Task::WritePages(job) => self.write_pages(job).await,
                 Task::Evict(plan) => self.evict(&plan).await,
+                Task::Learn { cluster, incarnation, extent } => {
+                    let entries = self.read_summary(cluster, incarnation, extent).await;
+                    let entries = entries.unwrap_or_default();
+                    self.shared.lock().learnt(cluster, incarnation, &entries);
+                }
                 Task::Again => yield_now().await,
                 Task::Checkpoint => self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,

@@ -63,6 +63,11 @@ impl RunMap {
         self.runs -= old.map_or(0, |old| old.len());
     }
 
+    /// Whether anything was learnt of the cluster.
+    pub(crate) fn knows(&self, cluster: ClusterId) -> bool {
+        self.clusters[cluster as usize].is_some()
+    }
+
     /// What lies around the record `offset` bytes into the cluster.
     pub(crate) fn around(&self, cluster: ClusterId, offset: u32) -> Around {
         let Some(runs) = &self.clusters[cluster as usize] else { return Around::Unknown };

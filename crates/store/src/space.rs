@@ -206,6 +206,15 @@ impl Space {
         }
     }
 
+    /// The cluster on the device that `position` lies in, when it is not known what lies together
+    /// there.
+    pub(crate) fn unlearnt(&self, areas: &Areas, position: u32) -> Option<ClusterId> {
+        let Space::Clusters(space) = self else { return None };
+        space.whole(areas, position)?;
+        let (cluster, _) = areas.locate(position);
+        (!space.runs.knows(cluster)).then_some(cluster)
+    }
+
     /// What a summary says of a cluster is known from now on.
     pub(crate) fn learn_runs(&mut self, areas: &Areas, cluster: ClusterId, entries: &[Entry]) {
         if let Space::Clusters(space) = self {

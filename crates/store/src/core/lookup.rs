@@ -282,15 +282,19 @@ impl Core {
         record: Extent,
         expected: Expected<'_>,
     ) -> (Extent, Option<Surroundings>) {
-        let counters = &mut self.reading.counters;
         let bounds = match (self.options.read_unit, expected) {
             // The pieces of a large object are no neighbours of one another in time.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
-            (ReadUnit::Auto, _) => self.space.surroundings(&self.areas, slot.position),
+            (ReadUnit::Auto, _) => {
+                if let Some(cluster) = self.space.unlearnt(&self.areas, slot.position) {
+                    self.want_runs(cluster);
+                }
+                self.space.surroundings(&self.areas, slot.position)
+            }
             (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
         };
         let Some(bounds) = bounds else {
-            counters.exact += 1;
+            self.reading.counters.exact += 1;
             return (record, None);
         };
         let extent = match self.options.read_unit {

@@ -26,6 +26,8 @@ const INDEX_LOAD_FULL: f64 = 0.90;
 /// One eviction gives up a share of the clusters, so that sweeping the index for it costs little for
 /// each of their records.
 const EVICTED_AT_ONCE: u32 = 128;
+/// Clusters that wait for their summaries to be read at most.
+const LEARNT_AT_ONCE: usize = 16;
 /// Buckets of the index that are swept under one lock.
 const SWEEP_STEP: usize = 4096;
 /// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
@@ -52,6 +54,8 @@ pub(crate) struct State {
     pub(crate) starved: bool,
     /// Clusters that are being given up together.
     sweep: Option<Sweep>,
+    /// Clusters in which something was asked for, and of which it is not known what lies together.
+    unlearned: Vec<ClusterId>,
     /// Clusters to be given up by what their summaries say.
     flagged: Vec<(ClusterId, u64)>,
     /// Somebody waits for the journal to be written up to here.
@@ -86,6 +90,8 @@ pub(crate) enum Task {
     WritePages(PageJob),
     /// Read the summary of a cluster and give the cluster up.
     Evict(EvictPlan),
+    /// Read the summary of a cluster to know what lies together in it. It is pinned meanwhile.
+    Learn { cluster: ClusterId, incarnation: u64, extent: Extent },
     /// Ask again, after others had their turn.
     Again,
     /// Write a checkpoint.
@@ -147,6 +153,9 @@ impl Core {
         }
         if self.space_waits_for_journal() {
             return Task::Sync { durable: true };
+        }
+        if let Some(learn) = self.next_to_learn() {
+            return learn;
         }
         if more {
             return Task::Idle(Some(now.monotonic));
@@ -302,6 +311,36 @@ impl Core {
             self.maintenance.flagged = victims;
         }
         Some(Task::Again)
+    }
+
+    /// Something in `cluster` was asked for, and it is not known what lies together there: it is
+    /// found out, unless much else is.
+    pub(super) fn want_runs(&mut self, cluster: ClusterId) {
+        let wanted = &mut self.maintenance.unlearned;
+        if wanted.len() < LEARNT_AT_ONCE && !wanted.contains(&cluster) {
+            wanted.push(cluster);
+            self.kick();
+        }
+    }
+
+    fn next_to_learn(&mut self) -> Option<Task> {
+        let cluster = self.maintenance.unlearned.pop()?;
+        if self.space.table().state(cluster) != ClusterState::OnDisk {
+            return Some(Task::Again);
+        }
+        self.space.table_mut().pin(cluster);
+        let incarnation = self.space.table().incarnation(cluster);
+        Some(Task::Learn { cluster, incarnation, extent: self.areas.cluster(cluster) })
+    }
+
+    /// The cluster's summary was read, if it has one.
+    pub(crate) fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
+        if self.space.table_mut().unpin(cluster) {
+            self.wake();
+        }
+        if self.still(cluster, incarnation) {
+            self.space.learn_runs(&self.areas, cluster, entries);
+        }
     }
 
     fn eviction_of(&self, cluster: ClusterId, incarnation: u64) -> EvictPlan {
