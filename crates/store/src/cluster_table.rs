@@ -415,7 +415,12 @@ impl ClusterTable {
     /// opened before this run: what recovery finds in them is not counted.
     pub(crate) fn is_all_dead(&self, cluster: ClusterId) -> bool {
         let at = cluster as usize;
-        self.incarnations[at] >= self.counted_from && self.live_records[at] == 0
+        self.is_counted(cluster) && self.live_records[at] == 0
+    }
+
+    /// Whether the cluster was opened in this run, so that its records were counted one by one.
+    pub(crate) fn is_counted(&self, cluster: ClusterId) -> bool {
+        self.incarnations[cluster as usize] >= self.counted_from
     }
 
     /// The bytes of the cluster that are not known to be dead, for each live record.

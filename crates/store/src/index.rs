@@ -113,8 +113,7 @@ pub(crate) struct Slot {
     pub position: u32,
     /// How much to read. The exact index does not know: it names the largest class.
     pub class: SizeClass,
-    /// The object's metadata were replaced: a second entry stands under the derived digest. So it
-    /// is of that entry itself.
+    /// The object's metadata were replaced: a second entry stands under the derived digest.
     pub refreshed: bool,
 }
 
@@ -297,15 +296,15 @@ impl Index {
         each!(mut self, index => index.sweep(buckets, keep))
     }
 
-    /// Begins a sweep in steps, which meets every record that is known from now to its end. False:
-    /// this kind of index has none.
-    pub(crate) fn begin_sweep(&mut self) -> bool {
-        match &mut self.0 {
-            Variant::Compact(index) => {
-                index.begin_sweep();
-                true
-            }
-            Variant::Exact(_) => false,
+    /// Whether it can be swept in steps.
+    pub(crate) fn can_sweep(&self) -> bool {
+        matches!(self.0, Variant::Compact(_))
+    }
+
+    /// Begins a sweep in steps, which meets every record that is known from now to its end.
+    pub(crate) fn begin_sweep(&mut self) {
+        if let Variant::Compact(index) = &mut self.0 {
+            index.begin_sweep();
         }
     }
 

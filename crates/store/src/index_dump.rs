@@ -12,7 +12,7 @@ const STEP: u64 = 4 << 20;
 
 fn magic(kind: IndexKind) -> u32 {
     u32::from_le_bytes(*match kind {
-        IndexKind::Compact => b"LIX2",
+        IndexKind::Compact => b"LIDX",
         IndexKind::Exact => b"LIDE",
     })
 }

@@ -355,6 +355,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 return Some(false);
             }
             core.maintenance.draining = true;
+            // What leads into a cluster that was given up is not to be in the dump.
+            while core.step_sweep() {}
             let placed = core.write_out_dirty(now);
             let core = &mut *core;
             core.space.seal(&core.areas);

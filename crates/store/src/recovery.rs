@@ -250,8 +250,7 @@ impl Scan {
                 continue;
             }
             let position = core.areas.position(cluster, entry.granule);
-            let refreshed = entry.kind == RecordKind::Meta;
-            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed };
+            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
             self.apply_record(core, entry, slot, incarnation);
         }
     }

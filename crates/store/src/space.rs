@@ -299,6 +299,16 @@ impl Space {
         &mut self.clusters_mut().table
     }
 
+    /// The cluster was opened: nothing is in it.
+    pub(crate) fn opened(&mut self, cluster: ClusterId) {
+        self.clusters_mut().metas.remove(&cluster);
+    }
+
+    /// Whether it is certain that the cluster holds no metadata apart from their objects.
+    pub(crate) fn is_plain(&self, cluster: ClusterId) -> bool {
+        self.clusters().is_plain(cluster)
+    }
+
     /// The records on their way into clusters.
     pub(crate) fn appender(&self) -> &Appender {
         &self.clusters().appender

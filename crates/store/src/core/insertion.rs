@@ -189,6 +189,7 @@ impl Core {
         };
         let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
+        self.space.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.kick();
         Room::Ready
@@ -221,11 +222,16 @@ impl Core {
             target_sequence,
             joins: false,
         };
+        let entry_kind = header.kind;
         match &mut self.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
                 let position = space.appender.append(&self.areas, record, entry, now);
-                space.table.add_record(self.areas.locate(position).0);
+                let (cluster, _) = self.areas.locate(position);
+                space.table.add_record(cluster);
+                if entry_kind == RecordKind::Meta {
+                    space.metas.insert(cluster);
+                }
                 position
             }
             Space::Slots(space) => space.add(record, now.monotonic),
@@ -326,7 +332,7 @@ impl Core {
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
         let position = self.append(&record, slot.position, of.header.sequence, now);
-        let meta_slot = Slot { position, class, refreshed: true };
+        let meta_slot = Slot { position, class, refreshed: false };
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
         // An older metadata record is superseded by its sequence number alone: were it dead while
         // this one is lost in a crash, the object would go back to metadata older still.

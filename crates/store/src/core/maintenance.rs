@@ -1,7 +1,5 @@
 //! What the background does next: writes, evictions, flushes, checkpoints. Decisions only.
 
-use std::collections::BTreeSet;
-
 use device::{Extent, Nanos};
 
 use super::Core;
@@ -56,8 +54,8 @@ pub(crate) struct State {
     sweep: Option<Sweep>,
     /// Clusters in which something was asked for, and of which it is not known what lies together.
     unlearned: Vec<ClusterId>,
-    /// Clusters to be given up by what their summaries say.
-    flagged: Vec<(ClusterId, u64)>,
+    /// Clusters to be given up by what their summaries say, pinned.
+    summarized: Vec<(ClusterId, u64)>,
     /// Somebody waits for the journal to be written up to here.
     pub(crate) write_wanted: Moment,
     /// Somebody waits for the journal to be durable up to here.
@@ -66,16 +64,13 @@ pub(crate) struct State {
     pub(crate) run_wanted: u64,
 }
 
-/// Clusters that are given up together: a sweep of the index finds what leads there, so that nothing
-/// has to be read for it.
+/// Clusters that are given up together. The journal says so already; a sweep of the index forgets
+/// what leads there, so that nothing has to be read for it.
 struct Sweep {
-    /// With their incarnations; pinned meanwhile.
-    victims: Vec<(ClusterId, u64)>,
+    /// Pinned until the sweep has ended: nothing is written there meanwhile.
+    victims: Vec<ClusterId>,
     /// A bit per cluster: set for those.
     bits: Vec<u64>,
-    /// Those in which something has other metadata, or are such metadata: whose, only the summary
-    /// says.
-    flagged: BTreeSet<ClusterId>,
 }
 
 /// The next step of the background.
@@ -278,7 +273,7 @@ impl Core {
             self.step_sweep();
             return Some(Task::Again);
         }
-        if let Some((cluster, incarnation)) = self.maintenance.flagged.pop() {
+        if let Some((cluster, incarnation)) = self.maintenance.summarized.pop() {
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
         if let Some(cluster) = self.spent_cluster(now) {
@@ -288,29 +283,49 @@ impl Core {
         }
         let wanted = self.clusters_wanted();
         // Until recovery has ended the index does not know all that a cluster holds.
-        let sweeps =
-            self.recovering.is_none() && self.options.write_policy == WritePolicy::OnInsert;
-        let most = if sweeps { wanted } else { wanted.min(1) };
-        let mut victims: Vec<(ClusterId, u64)> = Vec::new();
+        let sweeps = self.recovering.is_none()
+            && self.options.write_policy == WritePolicy::OnInsert
+            && self.index.can_sweep();
+        let victims = self.victims(if sweeps { wanted } else { wanted.min(1) });
+        if victims.is_empty() {
+            return None;
+        }
+        let (plain, others): (Vec<ClusterId>, Vec<ClusterId>) =
+            victims.into_iter().partition(|victim| sweeps && self.space.is_plain(*victim));
+        let table = self.space.table();
+        let others = others.into_iter().map(|cluster| (cluster, table.incarnation(cluster)));
+        self.maintenance.summarized = others.collect();
+        self.begin_sweep(plain);
+        Some(Task::Again)
+    }
+
+    /// At most so many clusters that are missed least, pinned.
+    fn victims(&mut self, most: u32) -> Vec<ClusterId> {
+        let mut victims = Vec::new();
         while (victims.len() as u32) < most
             && let Some(cluster) = self.space.table_mut().victim(|_| false)
         {
             self.space.table_mut().pin(cluster);
-            victims.push((cluster, self.space.table().incarnation(cluster)));
+            victims.push(cluster);
         }
+        victims
+    }
+
+    /// Gives up `victims`, which are pinned.
+    fn begin_sweep(&mut self, victims: Vec<ClusterId>) {
         if victims.is_empty() {
-            return None;
+            return;
         }
-        if sweeps && self.index.begin_sweep() {
-            let mut bits = vec![0_u64; self.areas.clusters.div_ceil(64) as usize];
-            victims
-                .iter()
-                .for_each(|(victim, _)| bits[*victim as usize / 64] |= 1 << (victim % 64));
-            self.maintenance.sweep = Some(Sweep { victims, bits, flagged: BTreeSet::new() });
-        } else {
-            self.maintenance.flagged = victims;
+        let mut bits = vec![0_u64; self.areas.clusters.div_ceil(64) as usize];
+        for victim in &victims {
+            bits[*victim as usize / 64] |= 1 << (victim % 64);
+            // First of all: what is removed or superseded from now on may have had a record there
+            // that nothing leads to any more.
+            self.counters.evicted_clusters += 1;
+            self.drop_cluster(*victim);
         }
-        Some(Task::Again)
+        self.index.begin_sweep();
+        self.maintenance.sweep = Some(Sweep { victims, bits });
     }
 
     /// Something in `cluster` was asked for, and it is not known what lies together there: it is
@@ -375,38 +390,29 @@ impl Core {
         // A full index gives up entries here and there; rather give up the cluster that is missed
         // least (UCFS, section 2.3.2).
         let full = self.index.load() >= INDEX_LOAD_MAX;
-        let for_index = if full { high - low } else { 0 };
-        if self.maintenance.refilling { high.saturating_sub(free) } else { for_index }
+        let for_index = if full { (self.areas.clusters / EVICTED_AT_ONCE).max(1) } else { 0 };
+        let for_room = if self.maintenance.refilling { high.saturating_sub(free) } else { 0 };
+        for_room.max(for_index)
     }
 
-    /// Forgets some of what leads into the clusters that are being given up; gives them up in the
-    /// end.
-    fn step_sweep(&mut self) {
-        let Some(mut sweep) = self.maintenance.sweep.take() else { return };
+    /// Forgets some of what leads into the clusters that were given up; in the end they are free for
+    /// the journal. True while there is more to do.
+    pub(crate) fn step_sweep(&mut self) -> bool {
+        let Some(sweep) = &self.maintenance.sweep else { return false };
         // A power of two; asked for every entry of the index.
         let shift = self.areas.granules_per_cluster().trailing_zeros();
-        let (bits, flagged) = (&sweep.bits, &mut sweep.flagged);
-        let (forgotten, ended) = self.index.step_sweep(SWEEP_STEP, |slot| {
-            let cluster = slot.position >> shift;
-            let goes = bits[cluster as usize / 64] >> (cluster % 64) & 1 == 1;
-            if goes && slot.refreshed {
-                flagged.insert(cluster);
-            }
-            !goes || slot.refreshed
-        });
+        let goes = |cluster: u32| sweep.bits[cluster as usize / 64] >> (cluster % 64) & 1 == 1;
+        let (forgotten, ended) =
+            self.index.step_sweep(SWEEP_STEP, |slot| !goes(slot.position >> shift));
         self.counters.evicted_records += forgotten as u64;
-        if !ended {
-            self.maintenance.sweep = Some(sweep);
-            return;
-        }
-        for (cluster, incarnation) in sweep.victims {
-            if sweep.flagged.contains(&cluster) {
-                self.maintenance.flagged.push((cluster, incarnation));
-            } else {
-                let plan = self.eviction_of(cluster, incarnation);
-                self.evict(&plan, Some(&[]));
+        if ended && let Some(sweep) = self.maintenance.sweep.take() {
+            for victim in sweep.victims {
+                if self.space.table_mut().unpin(victim) {
+                    self.wake();
+                }
             }
         }
+        !ended
     }
 
     /// Gives the plan's cluster up. `entries` is its summary; without one the whole index is

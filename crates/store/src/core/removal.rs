@@ -74,7 +74,9 @@ impl Core {
 
     /// Whether there is a record of this digest, in memory or on the device.
     pub(crate) fn knows(&self, digest: &Digest) -> bool {
-        self.tier.peek(digest).is_some() || self.index.get(digest).is_some()
+        // Entries may lead into a cluster that was given up, until they are swept.
+        let on_device = |slot: Slot| self.place_at(slot.position).is_some();
+        self.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
     }
 
     /// A version that lost a piece is of no use to anybody: it goes, if it still is the present

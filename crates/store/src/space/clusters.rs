@@ -1,7 +1,7 @@
 //! The space of the layout `cluster` (CFS): one cluster is open and takes records one behind
 //! another; the cluster table says which are free and which to give up next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use device::Extent;
 
@@ -20,6 +20,8 @@ pub(crate) struct ClusterSpace {
     pub(crate) appender: Appender,
     /// What lies side by side because it belongs together.
     pub(crate) runs: RunMap,
+    /// Clusters opened in this run that hold metadata apart from their objects.
+    pub(crate) metas: BTreeSet<ClusterId>,
     /// Clusters that are on the device and whole in memory, with what lives in them (C5).
     pub(crate) virtual_clusters: BTreeMap<ClusterId, Vec<Digest>>,
 }
@@ -28,7 +30,13 @@ impl ClusterSpace {
     /// The space that `table` describes.
     pub(crate) fn new(table: ClusterTable) -> ClusterSpace {
         let runs = RunMap::new(table.clusters());
-        ClusterSpace { table, appender: Appender::new(), runs, virtual_clusters: BTreeMap::new() }
+        ClusterSpace {
+            table,
+            appender: Appender::new(),
+            runs,
+            metas: BTreeSet::new(),
+            virtual_clusters: BTreeMap::new(),
+        }
     }
 
     /// See [`super::Space::place_at`].
@@ -58,6 +66,11 @@ impl ClusterSpace {
                 Some(Extent { offset: whole.offset + from, len: to - from })
             }
         }
+    }
+
+    /// Whether it is certain that the cluster holds no metadata apart from their objects.
+    pub(crate) fn is_plain(&self, cluster: ClusterId) -> bool {
+        self.table.is_counted(cluster) && !self.metas.contains(&cluster)
     }
 
     /// Seals the open cluster, however full it is, so that it gets its summary.

@@ -32,7 +32,8 @@ type Cache<D> = Store<D, FixedDate>;
 fn life<D: Device>(device: &Rc<D>, body: impl AsyncFnOnce(&Cache<D>)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let options = Options { memory: 32 << 20, ..Options::default() };
+        // The computed objects lie in the order of their numbers.
+        let options = Options { memory: 32 << 20, batch: 0, ..Options::default() };
         let clock = FixedDate(Instant::now());
         let cache = Store::open(vec![Rc::clone(device)], clock, options).await.unwrap();
         let background = cache.clone();
