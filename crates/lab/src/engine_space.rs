@@ -147,6 +147,10 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
         Ok(self.store.give_up(&key(object)))
     }
 
+    fn hold_reads(&self, holds: bool) {
+        self.store.hold_reads(holds);
+    }
+
     async fn finish(&self) -> Result<(), SpaceError> {
         match self.store.shutdown().await {
             true => Ok(()),

@@ -42,6 +42,13 @@ pub trait SpaceManager {
     /// The disk is broken.
     fn delete(&self, object: &Object) -> impl Future<Output = Result<bool, SpaceError>>;
 
+    /// Whether a read may wait for others that go to the disk with it, as at first. With `false`
+    /// those that wait go as soon as the disk reads nothing else. A manager whose reads do not wait
+    /// for one another does nothing.
+    fn hold_reads(&self, holds: bool) {
+        let _ = holds;
+    }
+
     /// Brings everything to the disk. Nothing else is called afterwards.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ fn request_by_request() {
         assert!(mean < 0.005, "{file}: mean {} beside {}", ours.mean, theirs.mean);
         files += 1;
     }
-    assert_eq!(files, 14);
+    assert_eq!(files, 18);
 }
 
 /// Sequential runs, whose every request is decided by skews, overheads, read-ahead and
@@ -126,7 +126,7 @@ fn random_requests() {
 /// The real drives: the curves of the two distributions lie at most 8% of the mean apart.
 #[test]
 fn real_drives() {
-    for name in ["atlas10k", "barracuda", "hp_c3323a"] {
+    for name in ["atlas10k", "atlas_III", "barracuda", "hp_c3323a"] {
         let mut drive = drive(name, Config::Shipped);
         let (ours, real) = beside(&mut drive, &format!("{name}.trace.gz"));
         let (ours, real) = (Distribution::of(ours).unwrap(), Distribution::of(real).unwrap());

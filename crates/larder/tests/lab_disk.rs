@@ -56,7 +56,8 @@ fn drives_come_by_name_or_from_a_file() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("requests.csv"), REQUESTS).expect("written");
     let list = text(&disk(dir.path(), &["--list"]).stdout);
-    let names = ["atlas10k", "atlas10k_x3", "barracuda", "hp_c3323a", "st15150", "st320414a"];
+    let names =
+        ["atlas10k", "atlas10k_x3", "atlas_III", "barracuda", "hp_c3323a", "st15150", "st320414a"];
     for name in names {
         assert!(list.lines().any(|line| line.split(' ').next() == Some(name)), "{name} in {list}");
     }

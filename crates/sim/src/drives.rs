@@ -6,6 +6,7 @@ use crate::drive_file::{self, DriveFile, Refused};
 const SHIPPED: &[(&str, &str)] = &[
     ("atlas10k", include_str!("drives/atlas10k.json")),
     ("atlas10k_x3", include_str!("drives/atlas10k_x3.json")),
+    ("atlas_III", include_str!("drives/atlas_III.json")),
     ("barracuda", include_str!("drives/barracuda.json")),
     ("hp_c3323a", include_str!("drives/hp_c3323a.json")),
     ("st15150", include_str!("drives/st15150.json")),

@@ -112,7 +112,7 @@ impl Ffs {
             groups: Groups::new(&parameters, bytes),
             inodes: HashMap::new(),
             names: NameCache::new(parameters.names),
-            buffers: Buffers::new(memory),
+            buffers: Buffers::new(memory, parameters.metadata_memory.map(|it| it / fragment)),
             stale: BTreeMap::new(),
             syncing: false,
             leaving: 0,

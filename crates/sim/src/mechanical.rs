@@ -76,8 +76,9 @@ pub struct MechanicalDrive {
     media: Media,
     controller: Controller,
     arm: Arm,
-    /// What the request before was.
+    /// What the request before was, and the sector behind it.
     before: Operation,
+    before_end: u64,
     buffer: Buffer,
     /// When the medium will have taken all that was acknowledged.
     written: f64,
@@ -96,6 +97,7 @@ impl MechanicalDrive {
             controller,
             arm: Arm { cylinder: 0, head: 0 },
             before: Operation::Read,
+            before_end: u64::MAX,
             written: 0.0,
             unwritten: Unwritten::default(),
         })
@@ -138,6 +140,7 @@ impl Drive for MechanicalDrive {
         };
         if operation != Operation::Flush {
             self.before = operation;
+            self.before_end = sector + sectors;
         }
         // Rounded; never before it began.
         ((done * 1e6).round() as Nanos).max(now)
@@ -173,6 +176,24 @@ mod tests {
         let done = bare.serve(0, request(Operation::Read, 4_000_000, 8));
         let missed = bare.serve(done, request(Operation::Read, 4_000_008, 8)) - done;
         assert!((5 * MS..7 * MS).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn some_drives_read_ahead_behind_a_second_read_only() {
+        let mut drive = drive("atlas_III", Config::Shipped);
+        let mut at = 4_000_000;
+        let mut now = 0;
+        let mut read = |now: &mut Nanos, gap| {
+            at += gap;
+            let begin = *now;
+            *now = drive.serve(begin, request(Operation::Read, at, 8)) + 20 * MS;
+            at += 8;
+            *now - 20 * MS - begin
+        };
+        let times = [0, 0, 0, 16].map(|gap| read(&mut now, gap));
+        let hit = 374_000 + 8 * 106_000;
+        assert!(times[0] > 2 * hit && times[1] > 2 * hit, "{times:?}");
+        assert_eq!(times[2..], [hit; 2]);
     }
 
     #[test]
@@ -273,6 +294,7 @@ mod tests {
             controller.watermark_of_request = random.bool();
             let ends = [ReadAhead::None, ReadAhead::Track, ReadAhead::Segment];
             controller.read_ahead = *random.choice(&ends).unwrap();
+            controller.read_ahead_behind_reads = random.bool();
             controller.read_ahead_most = random.u64(..600);
             controller.read_ahead_over_requested = random.bool();
             controller.read_ahead_on_hit = random.bool();

@@ -14,6 +14,9 @@
 //! nothing else to read; order is a wish, never a condition: a link that does not move for the
 //! time-out is stepped over; a read whose task was dropped leaves the queue and lets the others
 //! pass. Writes do not come here: they go on.
+//!
+//! Whoever knows that no company will come says so ([`ReadQueue::hold`]): until it may come again,
+//! nothing waits while the device has nothing to read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::Waker;
@@ -73,6 +76,8 @@ struct Released {
 pub(crate) struct ReadQueue {
     options: QueueOptions,
     counters: QueueCounters,
+    /// Whether reads wait for company.
+    holds: bool,
     next_ticket: Ticket,
     waiting: BTreeMap<Ticket, Waiting>,
     /// By position, within a batch that went out.
@@ -91,6 +96,7 @@ impl ReadQueue {
         ReadQueue {
             options,
             counters: QueueCounters::default(),
+            holds: true,
             next_ticket: 0,
             waiting: BTreeMap::new(),
             released: VecDeque::new(),
@@ -117,7 +123,21 @@ impl ReadQueue {
         if self.waiting.len() >= self.options.batch {
             self.release(now);
         }
+        self.release_unheld(now);
         Some(ticket)
+    }
+
+    /// Whether reads wait for company, as they do at first. If not, what waits goes out as soon as
+    /// no earlier read is under way, together and by position.
+    pub(crate) fn hold(&mut self, holds: bool, now: Nanos) {
+        self.holds = holds;
+        self.release_unheld(now);
+    }
+
+    fn release_unheld(&mut self, now: Nanos) {
+        if !self.holds && self.idle() && !self.waiting.is_empty() {
+            self.release(now);
+        }
     }
 
     /// Whether the read may begin. `waker` is woken when that may have changed.
@@ -160,6 +180,7 @@ impl ReadQueue {
         }
         self.first_since = now;
         self.wake_first();
+        self.release_unheld(now);
         if self.idle()
             && let Some((_, oldest)) = self.waiting.first_key_value()
             && let Some(waker) = &oldest.waker
@@ -278,6 +299,30 @@ mod tests {
         assert_eq!(drain(&mut queue, &mut tickets, 99), []);
         assert_eq!(drain(&mut queue, &mut tickets, 100), [1, 0]);
         assert_eq!(queue.counters(), QueueCounters { batches: 1, reads: 2, timeouts: 1 });
+    }
+
+    #[test]
+    fn nobody_waits_for_company_that_will_not_come() {
+        let mut queue = ReadQueue::new(OPTIONS);
+        let mut tickets = join(&mut queue, &[9, 5], 0);
+        assert_eq!(drain(&mut queue, &mut tickets, 0), []);
+        queue.hold(false, 1);
+        assert_eq!(drain(&mut queue, &mut tickets, 1), [1, 0]);
+        // The device reads: who joins loses nothing by waiting.
+        let mut tickets = join(&mut queue, &[8, 3], 2);
+        queue.ended(0, 3);
+        assert_eq!(drain(&mut queue, &mut tickets, 3), []);
+        queue.ended(1, 4);
+        assert_eq!(drain(&mut queue, &mut tickets, 4), [3, 2]);
+        queue.ended(2, 5);
+        queue.ended(3, 5);
+        let mut tickets = join(&mut queue, &[7], 6);
+        assert_eq!(drain(&mut queue, &mut tickets, 6), [4]);
+        queue.ended(4, 7);
+        queue.hold(true, 7);
+        let mut tickets = join(&mut queue, &[4], 8);
+        assert_eq!(drain(&mut queue, &mut tickets, 8), []);
+        assert_eq!(queue.counters(), QueueCounters { batches: 3, reads: 5, timeouts: 0 });
     }
 
     #[test]

@@ -320,6 +320,16 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
+    /// Whether reads wait for company ([`Options::read_batch`]), as they do from the start. With
+    /// `false` those that wait go out now, or when the reads under way have ended, together and by
+    /// position: for a caller who knows that nothing else will be asked for meanwhile.
+    pub fn hold_reads(&self, holds: bool) {
+        for volume in self.volumes.iter() {
+            let now = volume.clock.now();
+            volume.shared.lock().reading.queue.hold(holds, now);
+        }
+    }
+
     /// Ends the store in order: everything is written and the index saved, so that the next start
     /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
     /// device could not be ended in order: it recovers at the next start.

@@ -23,6 +23,8 @@ pub enum Figure {
     Misses,
     /// Objects deleted from the disk cache, for room or because they changed.
     Deletes,
+    /// Requests for another version of an object than the one asked for before, percent.
+    ChangedPercent,
     /// Objects asked for once, percent of the objects.
     OneTimerPercent,
     /// Requests for less than 8 KiB, percent.
@@ -46,6 +48,7 @@ impl Figure {
             Figure::DiskHits => "disk hits",
             Figure::Misses => "misses",
             Figure::Deletes => "deletes",
+            Figure::ChangedPercent => "another version than before, % of requests",
             Figure::OneTimerPercent => "one-timers, % of objects",
             Figure::Below8KPercent => "below 8 KiB, % of requests",
             Figure::TopTenthPercent => "most popular tenth, % of requests",
@@ -74,6 +77,9 @@ pub struct Achieved {
     below_8k: u64,
     /// Requests by object.
     counts: Vec<u32>,
+    /// By object: the version asked for last.
+    versions: Vec<u32>,
+    changes: u64,
     revisits: Revisits,
 }
 
@@ -87,6 +93,8 @@ impl Achieved {
             bytes: 0,
             below_8k: 0,
             counts: Vec::new(),
+            versions: Vec::new(),
+            changes: 0,
             revisits: Revisits::within(window_ms),
         }
     }
@@ -100,7 +108,11 @@ impl Achieved {
         let object = request.object as usize;
         if object >= self.counts.len() {
             self.counts.resize(object + 1, 0);
+            self.versions.resize(object + 1, 0);
         }
+        let before = std::mem::replace(&mut self.versions[object], request.version);
+        let is_changed = self.counts[object] > 0 && before != request.version;
+        self.changes += u64::from(is_changed);
         self.counts[object] = self.counts[object].saturating_add(1);
         if request.size <= self.caches.largest && !request.uncacheable {
             self.cache.request(request, &mut Vec::new());
@@ -121,6 +133,7 @@ impl Achieved {
             Figure::DiskHits => counts.disk_hits as f64,
             Figure::Misses => requests - hits as f64,
             Figure::Deletes => counts.deletes() as f64,
+            Figure::ChangedPercent => percent(self.changes as f64, requests),
             Figure::OneTimerPercent => {
                 let asked = self.counts.iter().filter(|count| **count > 0).count();
                 let once = self.counts.iter().filter(|count| **count == 1).count();

@@ -2,7 +2,8 @@
 //! goes when room is needed. It holds no bytes; what a buffer is worth is its size.
 //!
 //! Pure bookkeeping. The buffer used longest ago goes first; one that is being read or written
-//! stays, one that waits to be written is cleaned first.
+//! stays, one that waits to be written is cleaned first. Metadata have the memory in common with
+//! files and directories, or one of their own: then each goes for its own kind alone.
 
 use std::collections::BTreeMap;
 
@@ -84,60 +85,19 @@ pub(super) enum Room {
     Wait,
 }
 
-/// All buffers.
-#[derive(Debug)]
-pub(super) struct Buffers {
+/// Buffers that go for one another.
+#[derive(Debug, Default)]
+struct Pool {
     /// The one used longest ago first.
     buffers: LinkedHashMap<Key, Buffer>,
-    /// What waits to be written, by place.
-    dirty: BTreeMap<u64, Key>,
     /// Fragments in memory.
     used: u64,
-    dirty_fragments: u64,
     capacity: u64,
-    births: u64,
 }
 
-impl Buffers {
-    /// Room for `capacity` fragments.
-    pub(super) fn new(capacity: u64) -> Buffers {
-        Buffers {
-            buffers: LinkedHashMap::new(),
-            dirty: BTreeMap::new(),
-            used: 0,
-            dirty_fragments: 0,
-            capacity,
-            births: 0,
-        }
-    }
-
-    /// Fragments that wait to be written.
-    pub(super) fn dirty(&self) -> u64 {
-        self.dirty_fragments
-    }
-
-    /// Fragments in memory.
-    #[cfg(test)]
-    pub(super) fn used(&self) -> u64 {
-        self.used
-    }
-
-    /// Looks a block up; it becomes the one used last.
-    pub(super) fn find(&mut self, key: Key) -> Found {
-        match self.buffers.to_back(&key) {
-            None => Found::Missing,
-            Some(buffer) if buffer.state == State::Loading => Found::Loading,
-            Some(_) => Found::Valid,
-        }
-    }
-
-    /// Whether a block is in memory or on its way there.
-    pub(super) fn has(&self, key: Key) -> bool {
-        self.buffers.contains_key(&key)
-    }
-
-    /// Frees memory until `fragments` more would fit, or says what must happen first.
-    pub(super) fn make_room(&mut self, fragments: u64) -> Room {
+impl Pool {
+    /// As [`Buffers::make_room`].
+    fn make_room(&mut self, fragments: u64) -> Room {
         let mut seen = 0;
         while self.used + fragments > self.capacity {
             let Some((key, buffer)) = self.buffers.front().map(|(key, buffer)| (*key, *buffer))
@@ -162,6 +122,82 @@ impl Buffers {
         }
         Room::Enough
     }
+}
+
+/// All buffers.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    /// Of files and directories, and of metadata that have no pool of their own.
+    common: Pool,
+    metadata: Option<Pool>,
+    /// What waits to be written, by place.
+    dirty: BTreeMap<u64, Key>,
+    dirty_fragments: u64,
+    births: u64,
+}
+
+impl Buffers {
+    /// Room for `capacity` fragments, and for so many of metadata beside them; `None`: they are
+    /// among the others.
+    pub(super) fn new(capacity: u64, metadata: Option<u64>) -> Buffers {
+        let pool = |capacity| Pool { capacity, ..Pool::default() };
+        Buffers {
+            common: pool(capacity),
+            metadata: metadata.map(pool),
+            dirty: BTreeMap::new(),
+            dirty_fragments: 0,
+            births: 0,
+        }
+    }
+
+    fn pool(&self, key: Key) -> &Pool {
+        match (key, &self.metadata) {
+            (Key::Meta(_), Some(pool)) => pool,
+            _ => &self.common,
+        }
+    }
+
+    fn pool_mut(&mut self, key: Key) -> &mut Pool {
+        match (key, &mut self.metadata) {
+            (Key::Meta(_), Some(pool)) => pool,
+            _ => &mut self.common,
+        }
+    }
+
+    fn get(&self, key: Key) -> Option<&Buffer> {
+        self.pool(key).buffers.get(&key)
+    }
+
+    /// Fragments that wait to be written.
+    pub(super) fn dirty(&self) -> u64 {
+        self.dirty_fragments
+    }
+
+    /// Fragments in memory.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> u64 {
+        self.common.used + self.metadata.as_ref().map_or(0, |pool| pool.used)
+    }
+
+    /// Looks a block up; it becomes the one used last.
+    pub(super) fn find(&mut self, key: Key) -> Found {
+        match self.pool_mut(key).buffers.to_back(&key) {
+            None => Found::Missing,
+            Some(buffer) if buffer.state == State::Loading => Found::Loading,
+            Some(_) => Found::Valid,
+        }
+    }
+
+    /// Whether a block is in memory or on its way there.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.pool(key).buffers.contains_key(&key)
+    }
+
+    /// Frees memory until `fragments` more of the kind of `key` would fit, or says what must happen
+    /// first.
+    pub(super) fn make_room(&mut self, key: Key, fragments: u64) -> Room {
+        self.pool_mut(key).make_room(fragments)
+    }
 
     /// A block is about to be read; it was missing.
     pub(super) fn begin_load(&mut self, key: Key, place: Place) -> Moving {
@@ -179,20 +215,21 @@ impl Buffers {
 
     /// A block was changed in memory, or made there, at `now`; `place` is where it lies now.
     pub(super) fn change(&mut self, key: Key, place: Place, now: Nanos) {
-        if let Some(buffer) = self.buffers.to_back(&key) {
+        let pool = self.pool_mut(key);
+        if let Some(buffer) = pool.buffers.to_back(&key) {
             let (was, old) = (buffer.dirty, buffer.place);
             buffer.dirty = true;
             buffer.since = if was { buffer.since } else { now };
             buffer.state = State::Valid;
             buffer.place = place;
-            self.used = self.used - old.count + place.count;
+            pool.used = pool.used - old.count + place.count;
             if was {
                 self.dirty.remove(&old.at);
                 self.dirty_fragments -= old.count;
             }
         } else {
             self.enter(key, place, State::Valid);
-            if let Some(buffer) = self.buffers.get_mut(&key) {
+            if let Some(buffer) = self.pool_mut(key).buffers.get_mut(&key) {
                 buffer.dirty = true;
                 buffer.since = now;
             }
@@ -207,7 +244,8 @@ impl Buffers {
         let mut row: Vec<Moving> = Vec::new();
         let mut next = at;
         while let Some(key) = self.dirty.get(&next).copied() {
-            let buffer = self.buffers.get_mut(&key).expect("what is dirty is in memory");
+            let buffer = self.pool_mut(key).buffers.get_mut(&key);
+            let buffer = buffer.expect("what is dirty is in memory");
             let place = buffer.place;
             let joins = row.first().is_none_or(|first| first.key.is_of_same_file(key));
             if !joins || (!row.is_empty() && next + place.count - at > most) {
@@ -215,7 +253,8 @@ impl Buffers {
             }
             buffer.dirty = false;
             buffer.writing += 1;
-            row.push(Moving { key, place, birth: buffer.birth });
+            let birth = buffer.birth;
+            row.push(Moving { key, place, birth });
             self.dirty.remove(&next);
             self.dirty_fragments -= place.count;
             next += place.count;
@@ -232,12 +271,12 @@ impl Buffers {
 
     /// Whether a block waits to be written, and where.
     pub(super) fn dirty_at(&self, key: Key) -> Option<u64> {
-        self.buffers.get(&key).filter(|buffer| buffer.dirty).map(|buffer| buffer.place.at)
+        self.get(key).filter(|buffer| buffer.dirty).map(|buffer| buffer.place.at)
     }
 
     /// Whether a block is on its way to the disk.
     pub(super) fn is_writing(&self, key: Key) -> bool {
-        self.buffers.get(&key).is_some_and(|buffer| buffer.writing > 0)
+        self.get(key).is_some_and(|buffer| buffer.writing > 0)
     }
 
     /// The place of the first block that waits, from `from` on.
@@ -247,7 +286,7 @@ impl Buffers {
 
     /// The places of the blocks that wait since `until` or longer.
     pub(super) fn dirty_since(&self, until: Nanos) -> impl Iterator<Item = u64> {
-        let old = move |key: &Key| self.buffers.get(key).is_some_and(|it| it.since <= until);
+        let old = move |key: &Key| self.get(*key).is_some_and(|it| it.since <= until);
         self.dirty.iter().filter(move |(_, key)| old(key)).map(|(at, _)| *at)
     }
 
@@ -258,8 +297,9 @@ impl Buffers {
 
     /// Forgets a block whatever its state: what it belonged to is gone.
     pub(super) fn discard(&mut self, key: Key) {
-        let Some(buffer) = self.buffers.remove(&key) else { return };
-        self.used -= buffer.place.count;
+        let pool = self.pool_mut(key);
+        let Some(buffer) = pool.buffers.remove(&key) else { return };
+        pool.used -= buffer.place.count;
         if buffer.dirty {
             self.dirty.remove(&buffer.place.at);
             self.dirty_fragments -= buffer.place.count;
@@ -270,14 +310,16 @@ impl Buffers {
         self.births += 1;
         let birth = self.births;
         let buffer = Buffer { place, state, dirty: false, since: 0, writing: 0, birth };
-        let before = self.buffers.insert(key, buffer);
+        let pool = self.pool_mut(key);
+        let before = pool.buffers.insert(key, buffer);
         debug_assert!(before.is_none(), "{key:?} was missing");
-        self.used += place.count;
+        pool.used += place.count;
         Moving { key, place, birth }
     }
 
     fn same(&mut self, moving: &Moving) -> Option<&mut Buffer> {
-        self.buffers.get_mut(&moving.key).filter(|buffer| buffer.birth == moving.birth)
+        let buffer = self.pool_mut(moving.key).buffers.get_mut(&moving.key);
+        buffer.filter(|buffer| buffer.birth == moving.birth)
     }
 }
 
@@ -295,19 +337,19 @@ mod tests {
 
     #[test]
     fn the_one_used_longest_ago_goes_and_what_is_dirty_is_cleaned_first() {
-        let mut buffers = Buffers::new(12);
+        let mut buffers = Buffers::new(12, None);
         for block in 0..3 {
-            assert_eq!(buffers.make_room(4), Room::Enough);
+            assert_eq!(buffers.make_room(key(0), 4), Room::Enough);
             let moving = buffers.begin_load(key(block), place(block));
             assert_eq!(buffers.find(key(block)), Found::Loading);
             buffers.end_load(&moving, true);
         }
         assert_eq!(buffers.find(key(0)), Found::Valid);
         buffers.change(key(1), place(1), 0);
-        assert_eq!(buffers.make_room(4), Room::Enough);
+        assert_eq!(buffers.make_room(key(0), 4), Room::Enough);
         assert_eq!(buffers.find(key(2)), Found::Missing);
         buffers.change(key(3), place(3), 0);
-        assert_eq!(buffers.make_room(8), Room::Clean(place(1).at));
+        assert_eq!(buffers.make_room(key(0), 8), Room::Clean(place(1).at));
         let row = buffers.begin_write(place(1).at, 16);
         assert_eq!((row.len(), buffers.dirty()), (1, 4));
         assert!(buffers.is_writing(key(1)));
@@ -318,8 +360,25 @@ mod tests {
     }
 
     #[test]
+    fn metadata_with_a_bound_of_their_own_go_for_each_other() {
+        let mut buffers = Buffers::new(8, Some(4));
+        let meta = |number: u64| (Key::Meta(number * 4), Place { at: number * 4, count: 4 });
+        for (key, place) in [(key(0), place(0)), meta(0), (key(1), place(1)), meta(1)] {
+            assert_eq!(buffers.make_room(key, 4), Room::Enough);
+            let moving = buffers.begin_load(key, place);
+            buffers.end_load(&moving, true);
+        }
+        assert_eq!([key(0), key(1)].map(|key| buffers.find(key)), [Found::Valid; 2]);
+        let found = [0, 1].map(|number| buffers.find(meta(number).0));
+        assert_eq!((found, buffers.used()), ([Found::Missing, Found::Valid], 12));
+        buffers.change(meta(1).0, meta(1).1, 0);
+        assert_eq!(buffers.make_room(meta(0).0, 4), Room::Clean(4));
+        assert_eq!(buffers.make_room(key(2), 4), Room::Enough);
+    }
+
+    #[test]
     fn neighbours_go_together_and_what_is_gone_is_not_written() {
-        let mut buffers = Buffers::new(1_000);
+        let mut buffers = Buffers::new(1_000, None);
         for block in [0, 1, 2, 3, 5] {
             buffers.change(key(block), place(block), block);
         }

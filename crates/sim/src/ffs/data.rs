@@ -68,11 +68,11 @@ impl Ffs {
                 Found::Missing => break,
             }
         }
-        self.room(u64::from(self.inner.parameters.cluster) / self.inner.units.fragment).await;
+        let most = u64::from(self.inner.parameters.cluster) / self.inner.units.fragment;
+        self.room(key(number), most).await;
         let row = {
             let mut state = self.state();
             let places = state.missing_row(&self.inner.units, inode, number, last, ahead);
-            let most = u64::from(self.inner.parameters.cluster) / self.inner.units.fragment;
             let mut row = Vec::new();
             let mut fragments = 0;
             for (place, block) in places.into_iter().zip(number..) {
@@ -121,7 +121,7 @@ impl Ffs {
             let place = self.state().inode_mut(inode).place(units, number);
             let place = place.expect("the file has grown");
             if !self.state().buffers.has(key) {
-                self.room(place.count).await;
+                self.room(key, place.count).await;
             }
             self.change(key, place);
         }
@@ -187,7 +187,7 @@ impl Ffs {
         }
         for at in &growth.indirect {
             let place = Place { at: *at, count: self.inner.units.per_block };
-            self.room(place.count).await;
+            self.room(Key::Meta(*at), place.count).await;
             self.change(Key::Meta(*at), place);
         }
         if !growth.groups.is_empty() {

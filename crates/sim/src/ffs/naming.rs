@@ -57,7 +57,7 @@ impl Ffs {
             return self.metadata_request(at, true).await;
         }
         let place = Place { at, count: self.inner.units.per_block };
-        self.room(place.count).await;
+        self.room(Key::Meta(at), place.count).await;
         self.change(Key::Meta(at), place);
         self.throttle(inode).await;
         Ok(())

@@ -33,8 +33,10 @@ pub struct Parameters {
     pub group_share: u32,
     /// The most bytes that one request to the disk carries.
     pub cluster: u32,
-    /// Bytes of memory for data and metadata.
+    /// Bytes of memory for files and directories, and for metadata if they have none of their own.
     pub memory: u64,
+    /// Bytes of memory for metadata alone: inodes, bitmaps, indirect blocks.
+    pub metadata_memory: Option<u64>,
     /// Percent of the memory that may wait to be written; more, and the writer waits.
     pub dirty_percent: u32,
     /// What waits to be written is written after so long, in nanoseconds.
@@ -122,8 +124,8 @@ pub struct Processor {
 impl Parameters {
     /// Solaris UFS as it came in 1998, on an UltraSPARC of 167 MHz, with `memory` bytes of pages
     /// (M11): blocks of 8 KB that are pages too, rows of 7 blocks, `fsflush` after 30 s, 384 KB of
-    /// a file on their way, synchronous metadata. The size of the name cache is the system's
-    /// formula for 128 MB.
+    /// a file on their way, synchronous metadata. The sizes of the name cache and of the buffers
+    /// for metadata (`bufhwm`: 2% of memory) are the system's formulas for 128 MB.
     pub fn solaris_ufs(memory: u64) -> Parameters {
         Parameters {
             block: 8_192,
@@ -134,6 +136,7 @@ impl Parameters {
             group_share: 2_048,
             cluster: 7 * 8_192,
             memory,
+            metadata_memory: Some((128 << 20) / 50),
             dirty_percent: 50,
             sync_interval: 30 * SECOND,
             sync_step: 5 * SECOND,
@@ -161,6 +164,7 @@ impl Parameters {
             group_share: 1_024,
             cluster: 64 << 10,
             memory,
+            metadata_memory: None,
             dirty_percent: 50,
             sync_interval: 30 * SECOND,
             sync_step: 30 * SECOND,
@@ -187,6 +191,7 @@ impl Parameters {
             group_share: 2_048,
             cluster: 64 << 10,
             memory,
+            metadata_memory: None,
             dirty_percent: 50,
             sync_interval: 30 * SECOND,
             sync_step: SECOND,
@@ -240,6 +245,9 @@ impl Parameters {
         if self.cluster < block || self.memory < 16 * u64::from(self.cluster) {
             return refuse("a request carries a block at least, memory holds 16 requests");
         }
+        if self.metadata_memory.is_some_and(|memory| memory < 4 * u64::from(block)) {
+            return refuse("memory for metadata holds 4 blocks");
+        }
         if self.group_share == 0 || self.sync_step == 0 || self.sync_step > self.sync_interval {
             return refuse("a file has a share of a group, a sync interval has steps");
         }
@@ -285,6 +293,7 @@ mod tests {
             Parameters { group: 16_384, ..good },
             Parameters { dirty_percent: 0, ..good },
             Parameters { memory: 4_096, ..good },
+            Parameters { metadata_memory: Some(4_096), ..good },
             Parameters { sync_step: 0, ..good },
             Parameters { sync_interval: 1, ..good },
             Parameters { names: Names::Rate { percent: 101, seed: 1 }, ..good },

@@ -108,7 +108,7 @@ impl Ffs {
                 Found::Valid => return Ok(()),
                 Found::Loading => self.inner.progress.next().await,
                 Found::Missing => {
-                    self.room(place.count).await;
+                    self.room(key, place.count).await;
                     if !self.state().buffers.has(key) {
                         let kind = self.state().kind(key);
                         let moving = vec![self.state().buffers.begin_load(key, place)];
@@ -141,10 +141,10 @@ impl Ffs {
         result
     }
 
-    /// Waits until memory has room for so many fragments.
-    pub(super) async fn room(&self, fragments: u64) {
+    /// Waits until memory has room for so many fragments of the kind of `key`.
+    pub(super) async fn room(&self, key: Key, fragments: u64) {
         loop {
-            let room = self.state().buffers.make_room(fragments);
+            let room = self.state().buffers.make_room(key, fragments);
             let leaving = self.state().leaving;
             match room {
                 Room::Enough => return,

@@ -19,6 +19,8 @@ pub struct Controller {
     pub watermark_of_request: bool,
     /// How far the drive goes on reading after a read.
     pub read_ahead: ReadAhead,
+    /// Whether it does so only behind a read that goes on where the one before it ended.
+    pub read_ahead_behind_reads: bool,
     /// The most sectors that it reads ahead.
     pub read_ahead_most: u64,
     /// Whether reading ahead may overwrite what was asked for.

@@ -98,7 +98,7 @@ impl Media {
         let distance = arm.cylinder.abs_diff(run.cylinder) as usize;
         let switch = if arm.head == run.head { 0.0 } else { self.head_switch };
         let settling = if pass == Pass::Write { self.write_settling } else { 0.0 };
-        self.seek[distance].max(switch) + settling
+        (self.seek[distance].max(switch) + settling).max(0.0)
     }
 
     /// Moves the arm to `run` from `now` on and lets it pass.

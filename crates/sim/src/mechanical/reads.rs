@@ -1,5 +1,6 @@
 //! Reads: from the buffer, from the medium, or the rest of what is being read ahead.
 
+use crate::drive::Operation;
 use crate::mechanical::MechanicalDrive;
 use crate::mechanical::media::{Arm, Pass};
 
@@ -112,7 +113,10 @@ impl MechanicalDrive {
             let end = sector + count;
             self.buffer.put(sector, end);
             let (heads, request) = ((heads, arm), (sector, end));
-            self.buffer.read_on(heads, request, sent, &self.controller, &self.media);
+            let goes_on = self.before == Operation::Read && self.before_end == sector;
+            if goes_on || !self.controller.read_ahead_behind_reads {
+                self.buffer.read_on(heads, request, sent, &self.controller, &self.media);
+            }
         }
         sent
     }

@@ -28,7 +28,7 @@ pub const MEMORY: Experiment = Experiment {
 };
 
 /// A paper's numbers by trace.
-type Numbers = [f64; 5];
+pub(super) type Numbers = [f64; 5];
 
 /// Table 3. The average of the first is 52.6, not 50.6 as the paper has it.
 fn document_rates(system: System) -> Option<Numbers> {
@@ -41,7 +41,7 @@ fn document_rates(system: System) -> Option<Numbers> {
 }
 
 /// Table 4.
-fn memory_rates(system: System) -> Option<Numbers> {
+pub(super) fn memory_rates(system: System) -> Option<Numbers> {
     match system {
         System::Squid | System::SquidAsync => Some([6.4, 6.1, 5.6, 7.5, 6.6]),
         System::SquidMl => Some([9.8, 9.0, 8.6, 13.0, 10.5]),

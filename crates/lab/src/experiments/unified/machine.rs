@@ -1,9 +1,10 @@
-//! U8: the paper's two machines, divided by one number.
+//! U8: the paper's two machines, for a quick run divided by one number.
 //!
-//! Caches and file systems are that much smaller, and lie spread over the drives that the paper's
-//! lay on, so that seeks are as long as there; drives, rates and delays are as they were. What the
-//! system writes after a time it writes after the divided time: of its memory, as much waits to be
-//! written as at full size.
+//! Caches and file systems are that much smaller then, and lie spread over the drives that the
+//! paper's lay on, so that seeks are as long as there; drives, rates and delays are as they were.
+//! What the system writes after a time it writes after the divided time: of its memory, as much
+//! waits to be written as at full size. Since the drives are not divided it is another machine all
+//! the same: of its peaks nothing follows for the paper's, which a full run has.
 
 use device::Nanos;
 use sim::Handle;

@@ -24,9 +24,11 @@ fn paper(end: End, system: System) -> [f64; 2] {
     }
 }
 
-/// What is varied; a quick run has the first only.
-const VARIANTS: [(Variant, &[System]); 7] = [
+/// What is varied; a quick run has the first three.
+const VARIANTS: [(Variant, &[System]); 9] = [
     (Variant::Paper, &System::BOTH),
+    (Variant::FreeCalls, &[System::Squid]),
+    (Variant::DearCalls, &[System::Squid]),
     (Variant::LaterMetadata, &[System::Squid]),
     (Variant::Asynchronous, &[System::Unified]),
     (Variant::NoAccessTimes, &[System::Squid]),
@@ -76,7 +78,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 fn vary(context: &mut Context<'_>) -> Result<Varied, Failed> {
-    let variants = &VARIANTS[..context.pick(1, VARIANTS.len())];
+    let variants = &VARIANTS[..context.pick(3, VARIANTS.len())];
     let each = |(variant, systems): &(Variant, &'static [System])| {
         let variant = *variant;
         systems.iter().map(move |system| (variant, *system))
