@@ -209,6 +209,7 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
         ("medium", medium),
         ("cold", cold),
         ("unwritten", stats.unwritten_bytes),
+        ("read_buffers", stats.buffers.kept_bytes),
     ];
     for (part, bytes) in parts {
         let labels = [("cache", path), ("part", part)];

@@ -122,6 +122,8 @@ pub(crate) struct Core {
     pub(crate) sequence: u64,
     /// Bytes of records that may wait to be written.
     pub(crate) unwritten_max: usize,
+    /// Bytes of buffers that are kept for the next reads.
+    pub(crate) buffers_max: usize,
     /// How many removed digests a checkpoint has room for.
     removed_max: u64,
     /// The run of the store in which it was opened; the superblock's is higher when devices were
@@ -161,18 +163,21 @@ pub(crate) struct Parts {
 /// How memory is divided; see `docs/architecture.md`.
 pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
+    pub(crate) buffers: usize,
     pub(crate) tier: usize,
 }
 
 impl MemoryPlan {
     /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
     /// clusters, is for records that wait; they are in aligned buffers once more while they are
-    /// written. An eighth is for reads and what fills collect. The rest is the tier's.
+    /// written. An eighth is for reads and what fills collect; an eighth of that may be buffers that
+    /// wait for the next reads. The rest is the tier's.
     fn new(memory: u64, tables: usize, areas: &Areas) -> MemoryPlan {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
         let reserved = tables + 2 * unwritten_max + memory / 8;
-        MemoryPlan { unwritten_max, tier: memory.saturating_sub(reserved).max(memory / 8) }
+        let buffers = memory / 64;
+        MemoryPlan { unwritten_max, buffers, tier: memory.saturating_sub(reserved).max(memory / 8) }
     }
 }
 
@@ -199,6 +204,7 @@ impl Core {
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, parts.options.tier_shares),
             unwritten_max: memory.unwritten_max,
+            buffers_max: memory.buffers,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             admission,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use device::{Clock, Device, Extent, Nanos};
+use device::{BufPool, Clock, Device, Extent, Nanos};
 
 use crate::api::Source;
 use crate::core::{Beside, Neighbour, neighbours, verified};
@@ -81,6 +81,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             _ => None,
         };
         let buffer = plan.extent.aligned(self.device.geometry().block).len as usize;
+        let buffer = BufPool::room_for(buffer);
         let object = match examine(&self.shared.secret, plan, &bytes, buffer, meta.as_ref()) {
             Ok(object) => Arc::new(object),
             Err(problem) => {

@@ -1,5 +1,7 @@
 //! Figures of one device's store at one moment.
 
+use device::PoolCounts;
+
 use crate::cluster_table::{ClusterTable, Policy, State};
 use crate::core::ReadCounters;
 use crate::cost_meter::ReadCost;
@@ -44,6 +46,8 @@ pub struct Stats {
     pub dirty_bytes: usize,
     /// Bytes of records that wait to be written.
     pub unwritten_bytes: usize,
+    /// Buffers for reads.
+    pub buffers: PoolCounts,
     /// Bytes of a cluster.
     pub cluster_size: u32,
     /// Clusters in all.
@@ -130,6 +134,7 @@ impl Stats {
             tier_overhead_bytes: core.tier.overhead_bytes(),
             dirty_bytes: core.tier.dirty_bytes(),
             unwritten_bytes: core.space.unwritten_bytes(),
+            buffers: shared.buffers.counts(),
             cluster_size: core.areas.cluster_size,
             clusters: clusters.clusters(),
             clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]
