@@ -30,11 +30,12 @@ use crate::areas::{Areas, DEAD_PER_CLUSTER};
 use crate::cluster_table::{ClusterId, ClusterTable, Policy};
 use crate::counters::Counters;
 use crate::digest::{Digest, Digester};
+use crate::doorkeeper::Doorkeeper;
 use crate::fetches::Fetches;
 use crate::index::Index;
 use crate::journal::Journal;
 use crate::object::Object;
-use crate::options::Options;
+use crate::options::{Options, TierAdmission};
 use crate::policy::Admission;
 use crate::purges::Purges;
 use crate::record::Place;
@@ -104,6 +105,8 @@ pub(crate) struct Core {
     pub(crate) digester: Digester,
     pub(crate) index: Index,
     pub(crate) tier: Tier<Arc<Object>>,
+    /// Says what enters the tier when it is read; without one all does.
+    pub(crate) doorkeeper: Option<Doorkeeper>,
     pub(crate) space: Space,
     pub(crate) journal: Journal,
     pub(crate) fetches: Fetches,
@@ -197,12 +200,16 @@ impl Core {
         let expected =
             parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
         let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
-        let tables = tables + admission.memory_bytes();
+        let by_second_use = parts.options.tier_admission == TierAdmission::SecondUse;
+        let doorkeeper = by_second_use.then(|| Doorkeeper::new(parts.memory));
+        let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
+        let tables = tables + admission.memory_bytes() + remembered;
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas);
         let secret = Arc::new(parts.superblock.secret.clone());
         let mut core = Core {
             digester: Digester::new(&secret.digest_key()),
-            tier: Tier::new(memory.tier, parts.options.tier_shares),
+            tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
+            doorkeeper,
             unwritten_max: memory.unwritten_max,
             buffers_max: memory.buffers,
             removed_max: parts.superblock.areas.removed_max(),

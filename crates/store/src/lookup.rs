@@ -14,13 +14,17 @@ use crate::core::{Beside, Neighbour, neighbours, verified};
 use crate::core::{Company, Expected, Finding, MetaPlan, Now, ReadPlan, Took, WindowId};
 use crate::digest::Digest;
 use crate::join::yield_now;
-use crate::object::Object;
+use crate::object::{Buffer, Object};
 use crate::read_queue::{Ticket, Turn};
 use crate::record::{Found, RecordKind};
 use crate::secret::Secret;
 use crate::volume::{Shared, Volume};
 
 mod beside;
+
+/// An object that does not enter memory is not copied out of its buffer, for as long as it is sent,
+/// if that has no more to spare than the object has itself and so many bytes.
+const PASSING_SPARE: usize = 8192;
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Finds an object or piece, in memory or by a read.
@@ -203,7 +207,8 @@ fn examine(
     if !found.verify_body(secret, &record) {
         return Err(Problem::Damaged);
     }
-    let object = Object::from_found(&found, plan.place, &record, buffer);
+    let spare = if plan.keep { found.len() / 4 } else { found.len() + PASSING_SPARE };
+    let object = Object::from_found(&found, plan.place, &record, Buffer { len: buffer, spare });
     match &plan.meta {
         None => Ok(object),
         Some(MetaPlan::Ready { meta, target, sequence, .. })

@@ -6,6 +6,7 @@ use crate::cluster_table::{ClusterTable, Policy, State};
 use crate::core::ReadCounters;
 use crate::cost_meter::ReadCost;
 use crate::counters::Counters;
+use crate::doorkeeper::Doorkeeper;
 use crate::layout_name::LayoutName;
 use crate::space::slots::SlotSpace;
 use crate::tier::Level;
@@ -40,7 +41,7 @@ pub struct Stats {
     pub tier_capacity: usize,
     /// Objects in memory.
     pub tier_objects: usize,
-    /// Bytes of memory of the tier's own structures.
+    /// Bytes of memory of the tier's own structures, and of what says what enters it.
     pub tier_overhead_bytes: usize,
     /// Bytes of objects in memory that are not on the device yet (write-on-evict).
     pub dirty_bytes: usize,
@@ -131,7 +132,8 @@ impl Stats {
                 .map(|level| core.tier.level_bytes(level)),
             tier_capacity: core.tier.capacity(),
             tier_objects: core.tier.len(),
-            tier_overhead_bytes: core.tier.overhead_bytes(),
+            tier_overhead_bytes: core.tier.overhead_bytes()
+                + core.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
             dirty_bytes: core.tier.dirty_bytes(),
             unwritten_bytes: core.space.unwritten_bytes(),
             buffers: shared.buffers.counts(),

@@ -18,7 +18,7 @@ use super::{Core, Now, ReadPlan};
 use crate::areas::Areas;
 use crate::cluster_table::ClusterId;
 use crate::digest::Digest;
-use crate::object::Object;
+use crate::object::{Buffer, Object};
 use crate::read_window::Ring;
 use crate::record::{Found, Place, RecordKind};
 use crate::secret::Secret;
@@ -207,7 +207,8 @@ pub(crate) fn verified(
             return None;
         }
         let own = Bytes::copy_from_slice(&record[..found.meaningful()]);
-        let object = Object::from_found(&found, neighbour.place, &own, found.len());
+        let buffer = Buffer { len: found.len(), spare: 0 };
+        let object = Object::from_found(&found, neighbour.place, &own, buffer);
         let range = neighbour.range.start as u64..neighbour.range.end as u64;
         Some((neighbour.digest, Arc::new(object), Ring::of(range, plan.record_in_extent())))
     };
