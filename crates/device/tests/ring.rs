@@ -8,7 +8,7 @@ use std::time::Duration;
 use device::{Device, IoBuf};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use support::{frozen, is_pattern, new_file, ring_or_skip, run, run_parked};
+use support::{Loop, frozen, is_pattern, new_file, ring_or_skip, run, run_parked, skip};
 
 #[test]
 fn dropping_everything_finishes_what_was_begun() {
@@ -103,4 +103,29 @@ fn a_program_without_an_event_loop_parks() {
     let mut bytes = vec![0; 65536];
     file.read_at(0, &mut bytes).unwrap();
     assert!(is_pattern(&bytes, 9));
+}
+
+/// More at a time than the block device has places for: the kernel puts some off and begins them
+/// anew when the ring is entered, which makes no completion. A ring that took that for the end of
+/// what is due left all of them where they were.
+#[test]
+fn a_crowd_of_reads_ends_on_a_device_with_few_places() {
+    let Some(ring) = ring_or_skip(256) else { return };
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("disk");
+    std::fs::File::create(&path).unwrap().set_len(64 << 20).unwrap();
+    let disk = match Loop::over(&path) {
+        Ok(disk) => disk,
+        Err(reason) => return skip(&reason),
+    };
+    let file = device::CacheFile::open(&disk.0, &device::OpenOptions::default()).unwrap();
+    let device = file.attach(Some(&ring)).unwrap();
+    run(Some(&ring), async {
+        for round in 0..200 {
+            let reads = (0..256).map(|number| {
+                device.read((round * 7 + number * 61) % 2048 * 8192, IoBuf::zeroed(8192))
+            });
+            assert!(join_all(reads).await.iter().all(|(_, result)| result.is_ok()));
+        }
+    });
 }

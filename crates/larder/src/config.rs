@@ -90,6 +90,7 @@ pub struct StoreConfig {
     pub index_entries: Option<u64>,
     pub tier_hot: Option<u8>,
     pub tier_medium: Option<u8>,
+    pub tier_admission: Option<TierAdmission>,
     pub group_share: Option<u8>,
     pub group_batch: Option<u8>,
     pub group_small: Option<u32>,
@@ -285,6 +286,15 @@ pub enum ReadUnit {
     Object,
     /// The cluster that holds it.
     Cluster,
+}
+
+/// What enters memory when it is read (`store.tier-admission`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TierAdmission {
+    /// Everything.
+    All,
+    /// What was asked for before.
+    SecondUse,
 }
 
 impl Config {

@@ -80,6 +80,9 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
         out.counter("larder_store_hits", help, &labels, value);
     }
     let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    let help =
+        "Lookups answered by a read whose object did not enter memory: nobody had asked for it.";
+    counter("larder_store_not_kept", help, counters.not_kept);
     counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
     let help = "Reads for a lookup that found another key's record.";
     counter("larder_store_tag_collisions", help, counters.tag_collisions);
@@ -209,6 +212,7 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
         ("medium", medium),
         ("cold", cold),
         ("unwritten", stats.unwritten_bytes),
+        ("read_buffers", stats.buffers.kept_bytes),
     ];
     for (part, bytes) in parts {
         let labels = [("cache", path), ("part", part)];

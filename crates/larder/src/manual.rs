@@ -136,6 +136,10 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("index", |p| p.options.index.kind.to_string()),
     ("tier-hot", |p| p.options.tier_shares.hot.to_string()),
     ("tier-medium", |p| p.options.tier_shares.medium.to_string()),
+    ("tier-admission", |p| match p.options.tier_admission {
+        store::TierAdmission::All => "all".to_owned(),
+        store::TierAdmission::SecondUse => "second-use".to_owned(),
+    }),
     ("group-share", |p| p.options.group_share.to_string()),
     ("group-batch", |p| p.options.group_batch.to_string()),
     ("group-small", |p| units::size(p.options.group_small.into())),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use proxy::upstream::{Balance, Http2};
 
-use crate::config::{Action, Config, HostHeader, LogFormat, ReadUnit, Rule, Site, WritePolicy};
+use crate::config::{
+    Action, Config, HostHeader, LogFormat, ReadUnit, Rule, Site, TierAdmission, WritePolicy,
+};
 use crate::field::{Field, Take, misdeclared};
 use crate::value::{Kind, Value};
 
@@ -37,6 +39,10 @@ choice!(LOG_FORMAT for LogFormat {
     "combined" => LogFormat::Combined,
     "squid" => LogFormat::Squid,
     "json" => LogFormat::Json,
+});
+choice!(TIER_ADMISSION for TierAdmission {
+    "all" => TierAdmission::All,
+    "second-use" => TierAdmission::SecondUse,
 });
 choice!(READ_UNIT for ReadUnit { "object" => ReadUnit::Object, "cluster" => ReadUnit::Cluster });
 choice!(WRITE_POLICY for WritePolicy {
@@ -525,6 +531,17 @@ const GENERAL: &[Setting] = &[
         "Percent of the objects' memory for those that are new, prefetched or no longer hot. What \
          tier-hot and tier-medium leave of 100 is cold: next to be written or dropped. \"auto\" \
          is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.tier-admission",
+        TIER_ADMISSION,
+        &["auto"],
+        |c, v| c.store.tier_admission = Take::take(v),
+        "What enters the objects' memory when it is read from a device: \"all\", or, with \
+         \"second-use\", what was asked for before among the last reads (one is remembered for \
+         every 4 KiB of memory), or finds free room; what a read takes along enters as cold. What \
+         is stored enters it in any case. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(

@@ -17,7 +17,7 @@ use store::{
 use tokio::task::spawn_local;
 
 use crate::caches::Cache;
-use crate::config::{Config, ReadUnit, WritePolicy};
+use crate::config::{Config, ReadUnit, TierAdmission, WritePolicy};
 use crate::progress;
 use crate::units::about;
 
@@ -151,6 +151,11 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         young_percent: ours.young_percent.unwrap_or(preset.young_percent),
         index: index_options(config),
         tier_shares: tier_shares(config),
+        tier_admission: match ours.tier_admission {
+            Some(TierAdmission::All) => store::TierAdmission::All,
+            Some(TierAdmission::SecondUse) => store::TierAdmission::SecondUse,
+            None => preset.tier_admission,
+        },
         group_share: ours.group_share.unwrap_or(preset.group_share),
         group_batch: ours.group_batch.unwrap_or(preset.group_batch),
         group_small: ours.group_small.unwrap_or(preset.group_small),
@@ -226,7 +231,8 @@ mod tests {
         let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
                     write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
                     young-percent = 7\nindex = 'compact'\nindex-entries = 4000\n\
-                    tier-hot = 10\ntier-medium = 60\ngroup-share = 25\ngroup-batch = 2\n\
+                    tier-hot = 10\ntier-medium = 60\n\
+                    tier-admission = 'second-use'\ngroup-share = 25\ngroup-batch = 2\n\
                     group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
                     read-batch-split = 4\nadmission = 'second-hit'\n\
                     admission-keys = 2000\n\
@@ -242,6 +248,7 @@ mod tests {
             young_percent: 7,
             index: IndexOptions { kind: IndexKind::Compact, entries: Some(4000) },
             tier_shares: TierShares { hot: 10, medium: 60 },
+            tier_admission: store::TierAdmission::SecondUse,
             group_share: 25,
             group_batch: 2,
             group_small: 100,

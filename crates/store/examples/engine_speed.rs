@@ -1,11 +1,12 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT]]]`
+//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT
+//! [TIER]]]]`
 //!
 //! ARM is a preset or a layout (`support/arm.rs`). The read unit is object, cluster or auto, or the
-//! preset's. Lookups come at random, or page by
-//! page: 100 objects of one group, which were stored together, one after another.
+//! preset's. TIER, all or second-use, is what enters memory when it is read. Lookups come at random,
+//! or page by page: objects that were stored together, one after another.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit, TierAdmission};
 use support::Engine;
 use support::arm::Arm;
 use tokio::task::{JoinSet, LocalSet};
@@ -143,6 +144,12 @@ fn main() {
         Some("object") => ReadUnit::Object,
         Some("cluster") => ReadUnit::Cluster,
         Some(other) => panic!("expected object, cluster or auto, got {other}"),
+    };
+    options.tier_admission = match arguments.next().as_deref() {
+        None => options.tier_admission,
+        Some("all") => TierAdmission::All,
+        Some("second-use") => TierAdmission::SecondUse,
+        Some(other) => panic!("expected all or second-use, got {other}"),
     };
     let format = FormatOptions { mean_object: Some(3000), ..arm.format(records) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -2,12 +2,14 @@
 //! utilizations, and what that costs the processor and the disk.
 //!
 //! `cargo run --release -p store --example web_load -- FILE|elided [--objects N] [--arms ARM,…]
-//! [--csv CSV]`
+//! [--drift N] [--tier all|second-use] [--csv CSV]`
 //!
 //! The cache lies on FILE (created, removed in the end), or on a device whose bodies are not stored
 //! and whose own processor time is taken off (`support/elided.rs`), and has room for a tenth of the
 //! bytes of N objects, which 32 clients ask for by Zipf's law with exponent 0.9; what misses is
 //! stored. The second half of 2 N requests counts. Memory, tables included, is a tenth of the disk.
+//! With `--drift` one object is new after so many requests: it is the most popular, and all others
+//! are one rank less so. `--tier` is what enters memory when it is read, else the preset says.
 //! An arm is written as `support/arm.rs` says; without `--arms` all presets are measured, and the
 //! product's with every layout, those of slots at 70, 80, 90 and 97% of the disk.
 
@@ -25,7 +27,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use device::Device;
-use store::{Counters, Options, Store};
+use store::{Counters, Options, Store, TierAdmission};
 use support::arm::{Arm, MEAN_OBJECT};
 use support::elided::{Asked, ElidedDevice};
 use support::objects::{Cache, body_len, filler, insert, look_up};
@@ -56,26 +58,34 @@ fn all() -> Vec<Arm> {
     Arm::list(&names.join(","))
 }
 
-/// Numbers by Zipf's law, the most popular being 0.
+/// Numbers by Zipf's law, the most popular being 0, or at last that many less.
 struct Zipf {
     sums: Vec<f64>,
     random: fastrand::Rng,
+    /// Draws after which the most popular one is a new one; 0: never.
+    drift: usize,
+    drawn: usize,
 }
 
 impl Zipf {
-    fn new(objects: usize) -> Zipf {
+    fn new(objects: usize, drift: usize) -> Zipf {
         let mut sum = 0.0;
         let weights = (1..=objects).map(|rank| (rank as f64).powf(-ZIPF));
         let sums = weights.map(|weight| {
             sum += weight;
             sum
         });
-        Zipf { sums: sums.collect(), random: fastrand::Rng::with_seed(3) }
+        let random = fastrand::Rng::with_seed(3);
+        Zipf { sums: sums.collect(), random, drift, drawn: 0 }
     }
 
     fn draw(&mut self) -> usize {
         let at = self.random.f64() * self.sums.last().unwrap();
-        self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1)
+        let rank = self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1);
+        let newest = self.drawn.checked_div(self.drift).unwrap_or(0);
+        self.drawn += 1;
+        // As many objects as there are ranks are alive; what has faded comes back as new.
+        (rank + self.sums.len() - newest % self.sums.len()) % self.sums.len()
     }
 }
 
@@ -129,9 +139,9 @@ async fn requests<D: Device>(cache: &Cache<D>, load: &Rc<RefCell<Load>>, until: 
 }
 
 /// The cache on a file; its figures as [`HEADER`] names them.
-async fn on_file(path: &Path, arm: &Arm, objects: usize) -> String {
+async fn on_file(path: &Path, arm: &Arm, run: Run) -> String {
     let _ = std::fs::remove_file(path);
-    let (size, records, options) = sizes(arm, objects);
+    let (size, records, options) = sizes(arm, run);
     let (cache, device) = support::open(path, size, &arm.format(records), options).await;
     let counters = device.counters();
     let asked = || {
@@ -144,37 +154,40 @@ async fn on_file(path: &Path, arm: &Arm, objects: usize) -> String {
             ..Asked::default()
         }
     };
-    let figures = measure(&cache, asked, arm, objects).await;
+    let figures = measure(&cache, asked, arm, run).await;
     std::fs::remove_file(path).unwrap();
     figures
 }
 
 /// The cache on a device that elides.
-async fn elided(arm: &Arm, objects: usize) -> String {
-    let (size, records, options) = sizes(arm, objects);
+async fn elided(arm: &Arm, run: Run) -> String {
+    let (size, records, options) = sizes(arm, run);
     let device = Rc::new(ElidedDevice::new(size));
     store::format(&*device, &arm.format(records), [7; 48], 0).await.unwrap();
     let cache = Store::open(vec![Rc::clone(&device)], TokioClock::new(), options).await.unwrap();
     let background = cache.clone();
     tokio::task::spawn_local(async move { background.run_background().await });
-    measure(&cache, || device.asked(), arm, objects).await
+    measure(&cache, || device.asked(), arm, run).await
 }
 
 /// Bytes of the disk, records that the index has room for, and options.
-fn sizes(arm: &Arm, objects: usize) -> (u64, usize, Options) {
-    let size = objects as u64 * u64::from(MEAN_OBJECT) / 10;
-    let records = objects / 5;
-    (size, records, arm.options(records, size / 10))
+fn sizes(arm: &Arm, run: Run) -> (u64, usize, Options) {
+    let size = run.objects as u64 * u64::from(MEAN_OBJECT) / 10;
+    let records = run.objects / 5;
+    let mut options = arm.options(records, size / 10);
+    options.tier_admission = run.tier.unwrap_or(options.tier_admission);
+    (size, records, options)
 }
 
 async fn measure<D: Device>(
     cache: &Cache<D>,
     asked: impl Fn() -> Asked,
     arm: &Arm,
-    objects: usize,
+    run: Run,
 ) -> String {
+    let Run { objects, drift, .. } = run;
     let load = Load {
-        zipf: Zipf::new(objects),
+        zipf: Zipf::new(objects, drift),
         turns: 0,
         hits: 0,
         bytes: 0,
@@ -184,7 +197,7 @@ async fn measure<D: Device>(
     };
     let load = Rc::new(RefCell::new(load));
     requests(cache, &load, objects).await;
-    let zipf = std::mem::replace(&mut load.borrow_mut().zipf, Zipf::new(1));
+    let zipf = std::mem::replace(&mut load.borrow_mut().zipf, Zipf::new(1, 0));
     load.replace(Load { zipf, turns: 0, hits: 0, bytes: 0, hit_bytes: 0, stores: 0, refused: 0 });
     let (processor, started) = (processor_seconds(), Instant::now());
     let (before, counters) = (asked(), cache.stats()[0].counters);
@@ -215,20 +228,32 @@ async fn measure<D: Device>(
     figures
 }
 
+/// What is asked of every arm.
+#[derive(Clone, Copy)]
+struct Run {
+    objects: usize,
+    drift: usize,
+    tier: Option<TierAdmission>,
+}
+
 fn main() {
-    let (mut objects, mut arms, mut csv) = (500_000, all(), None);
+    let (mut arms, mut csv) = (all(), None);
+    let mut run = Run { objects: 500_000, drift: 0, tier: None };
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().expect("usage: web_load FILE|elided [--objects N]");
     while let Some(name) = arguments.next() {
         let value = arguments.next().unwrap_or_else(|| panic!("{name} wants a value"));
         match name.as_str() {
-            "--objects" => objects = value.parse().expect("--objects: a number"),
+            "--objects" => run.objects = value.parse().expect("--objects: a number"),
+            "--drift" => run.drift = value.parse().expect("--drift: a number"),
+            "--tier" if value == "all" => run.tier = Some(TierAdmission::All),
+            "--tier" if value == "second-use" => run.tier = Some(TierAdmission::SecondUse),
             "--arms" => arms = Arm::list(&value),
             "--csv" => csv = Some(OpenOptions::new().append(true).create(true).open(value)),
-            _ => panic!("expected --objects, --arms or --csv, got {name}"),
+            _ => panic!("expected --objects, --arms, --drift, --tier or --csv, got {name}"),
         }
     }
-    assert!(objects >= 10_000, "--objects: 10,000 at least");
+    assert!(run.objects >= 10_000, "--objects: 10,000 at least");
     let mut csv = csv.map(|file| file.expect("--csv: a file that can be written"));
     println!("{HEADER}");
     if let Some(csv) = csv.as_mut().filter(|file| file.metadata().unwrap().len() == 0) {
@@ -238,8 +263,8 @@ fn main() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let local = LocalSet::new();
         let figures = match file.as_str() {
-            "elided" => local.block_on(&runtime, elided(&arm, objects)),
-            path => local.block_on(&runtime, on_file(Path::new(path), &arm, objects)),
+            "elided" => local.block_on(&runtime, elided(&arm, run)),
+            path => local.block_on(&runtime, on_file(Path::new(path), &arm, run)),
         };
         println!("{figures}");
         if let Some(csv) = &mut csv {

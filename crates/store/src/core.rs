@@ -30,11 +30,12 @@ use crate::areas::{Areas, DEAD_PER_CLUSTER};
 use crate::cluster_table::{ClusterId, ClusterTable, Policy};
 use crate::counters::Counters;
 use crate::digest::{Digest, Digester};
+use crate::doorkeeper::Doorkeeper;
 use crate::fetches::Fetches;
 use crate::index::Index;
 use crate::journal::Journal;
 use crate::object::Object;
-use crate::options::{Options, ReadUnit};
+use crate::options::{Options, ReadUnit, TierAdmission};
 use crate::policy::Admission;
 use crate::purges::Purges;
 use crate::record::Place;
@@ -104,6 +105,8 @@ pub(crate) struct Core {
     pub(crate) digester: Digester,
     pub(crate) index: Index,
     pub(crate) tier: Tier<Arc<Object>>,
+    /// Says what enters the tier when it is read; without one all does.
+    pub(crate) doorkeeper: Option<Doorkeeper>,
     pub(crate) space: Space,
     pub(crate) journal: Journal,
     pub(crate) fetches: Fetches,
@@ -122,6 +125,8 @@ pub(crate) struct Core {
     pub(crate) sequence: u64,
     /// Bytes of records that may wait to be written.
     pub(crate) unwritten_max: usize,
+    /// Bytes of buffers that are kept for the next reads.
+    pub(crate) buffers_max: usize,
     /// How many removed digests a checkpoint has room for.
     removed_max: u64,
     /// The run of the store in which it was opened; the superblock's is higher when devices were
@@ -161,6 +166,7 @@ pub(crate) struct Parts {
 /// How memory is divided; see `docs/architecture.md`.
 pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
+    pub(crate) buffers: usize,
     pub(crate) tier: usize,
     /// Of what reads bring along.
     pub(crate) ahead: usize,
@@ -169,15 +175,16 @@ pub(crate) struct MemoryPlan {
 impl MemoryPlan {
     /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
     /// clusters, is for records that wait; they are in aligned buffers once more while they are
-    /// written. An eighth is for reads and what fills collect. The rest is the tier's, but for an
-    /// eighth of it that keeps what reads bring along, where that is kept apart.
+    /// written. An eighth is for reads and what fills collect; an eighth of that may be buffers that
+    /// wait for the next reads. The rest is the tier's, but for an eighth of it that keeps what reads
+    /// bring along, where that is kept apart.
     fn new(memory: u64, tables: usize, areas: &Areas, reads_ahead: bool) -> MemoryPlan {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
         let reserved = tables + 2 * unwritten_max + memory / 8;
         let rest = memory.saturating_sub(reserved).max(memory / 8);
         let ahead = if reads_ahead { rest / 8 } else { 0 };
-        MemoryPlan { unwritten_max, tier: rest - ahead, ahead }
+        MemoryPlan { unwritten_max, buffers: memory / 64, tier: rest - ahead, ahead }
     }
 }
 
@@ -198,14 +205,19 @@ impl Core {
         let expected =
             parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
         let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
-        let tables = tables + admission.memory_bytes();
+        let by_second_use = parts.options.tier_admission == TierAdmission::SecondUse;
+        let doorkeeper = by_second_use.then(|| Doorkeeper::new(parts.memory));
+        let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
+        let tables = tables + admission.memory_bytes() + remembered;
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
         let mut core = Core {
             digester: Digester::new(&secret.digest_key()),
-            tier: Tier::new(memory.tier, parts.options.tier_shares),
+            tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
+            doorkeeper,
             unwritten_max: memory.unwritten_max,
+            buffers_max: memory.buffers,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             admission,

@@ -7,6 +7,8 @@ pub struct Counters {
     pub memory_hits: u64,
     /// Lookups answered by a read.
     pub disk_hits: u64,
+    /// Those of them whose object did not enter memory, for want of an earlier use.
+    pub not_kept: u64,
     /// Lookups that found nothing.
     pub misses: u64,
     /// Lookups that read a record of another key: equal tags (at most 0.1% of misses).

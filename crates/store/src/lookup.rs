@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use device::{Clock, Device, Extent, Nanos};
+use device::{BufPool, Clock, Device, Extent, Nanos};
 
 use crate::api::Source;
 use crate::core::{Beside, Neighbour, ahead_verified, neighbours, verified};
 use crate::core::{Company, Expected, Finding, MetaPlan, Now, ReadPlan, Took, WindowId};
 use crate::digest::Digest;
 use crate::join::yield_now;
-use crate::object::Object;
+use crate::object::{Buffer, Object};
 use crate::read_ahead::Ahead;
 use crate::read_queue::{Ticket, Turn};
 use crate::record::{Found, RecordKind};
@@ -22,6 +22,10 @@ use crate::secret::Secret;
 use crate::volume::{Shared, Volume};
 
 mod beside;
+
+/// An object that does not enter memory is not copied out of its buffer, for as long as it is sent,
+/// if that has no more to spare than the object has itself and so many bytes.
+const PASSING_SPARE: usize = 8192;
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Finds an object or piece, in memory or by a read.
@@ -105,6 +109,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             _ => None,
         };
         let buffer = plan.extent.aligned(self.device.geometry().block).len as usize;
+        let buffer = BufPool::room_for(buffer);
         let object = match examine(&self.shared.secret, plan, &bytes, buffer, meta.as_ref()) {
             Ok(object) => Arc::new(object),
             Err(problem) => {
@@ -226,7 +231,8 @@ fn examine(
     if !found.verify_body(secret, &record) {
         return Err(Problem::Damaged);
     }
-    let object = Object::from_found(&found, plan.place, &record, buffer);
+    let spare = if plan.keep { found.len() / 4 } else { found.len() + PASSING_SPARE };
+    let object = Object::from_found(&found, plan.place, &record, Buffer { len: buffer, spare });
     match &plan.meta {
         None => Ok(object),
         Some(MetaPlan::Ready { meta, target, sequence, .. })

@@ -36,6 +36,15 @@ pub(crate) struct Object {
     outdated: AtomicU64,
 }
 
+/// The buffer that a record was read into.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffer {
+    /// Its bytes in memory.
+    pub(crate) len: usize,
+    /// So many more than the record has may be kept alive by it.
+    pub(crate) spare: usize,
+}
+
 impl Object {
     /// The object that `record` describes.
     pub(crate) fn from_record(record: &Record, place: Option<Place>) -> Object {
@@ -52,10 +61,10 @@ impl Object {
         }
     }
 
-    /// The object that was found in `bytes`. It keeps the buffer of `buffer` bytes alive that they
-    /// are a part of, or copies out of it when that is much more than it needs.
-    pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes, buffer: usize) -> Object {
-        let wasteful = buffer > found.len() + found.len() / 4;
+    /// The object that was found in `bytes`. It keeps the buffer alive that they are a part of, or
+    /// copies out of it when that has more to spare than it may.
+    pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes, buffer: Buffer) -> Object {
+        let wasteful = buffer.len > found.len() + buffer.spare;
         let own;
         let bytes = if wasteful || found.elided() {
             own = Bytes::copy_from_slice(&bytes[..found.meaningful()]);
@@ -70,7 +79,7 @@ impl Object {
             meta: part(&found.meta),
             body: found.content(bytes),
             place: Some(place),
-            backing: if wasteful { found.len() } else { buffer },
+            backing: if wasteful { found.len() } else { buffer.len },
             attachment: Attachment::new(),
             checked: AtomicU64::new(found.header.sequence),
             outdated: AtomicU64::new(0),
@@ -182,7 +191,9 @@ mod tests {
             record.write_to(&secret, place, &mut bytes[start..]);
             let bytes = Bytes::from(bytes);
             let found = Found::decode(&secret, place, &bytes[start..]).unwrap();
-            let object = Object::from_found(&found, place, &bytes.slice(start..), buffer);
+            let spare = found.len() / 4;
+            let read = Buffer { len: buffer, spare };
+            let object = Object::from_found(&found, place, &bytes.slice(start..), read);
             let whole = bytes.as_ptr_range();
             let body = object.body.bytes();
             let kept = if whole.contains(&body.as_ptr()) { buffer } else { len };

@@ -50,6 +50,17 @@ impl Default for TierShares {
     }
 }
 
+/// What of the objects that are read from the device enters the memory tier. What is stored enters
+/// it in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TierAdmission {
+    /// All of it, what came along as well, where new objects enter (C10).
+    All,
+    /// What was asked for before lately, or finds free room. What came along enters as cold, and
+    /// moves up when it is asked for: first to where new objects enter.
+    SecondUse,
+}
+
 /// Locality buffers (LAZY-READS-LOC, M9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityOptions {
@@ -107,6 +118,8 @@ pub struct Options {
     pub index: IndexOptions,
     /// How memory is divided (C10).
     pub tier_shares: TierShares,
+    /// What enters memory when it is read.
+    pub tier_admission: TierAdmission,
     /// Percent of the cold part of memory, its older end, whose objects are grouped
     /// ([`WritePolicy::OnEvict`], C11): 1 to 100.
     pub group_share: u8,
@@ -174,6 +187,7 @@ impl fmt::Debug for Options {
             young_percent,
             index,
             tier_shares,
+            tier_admission,
             group_share,
             group_batch,
             group_small,
@@ -210,6 +224,7 @@ impl fmt::Debug for Options {
             .field("young_percent", young_percent)
             .field("index", index)
             .field("tier_shares", tier_shares)
+            .field("tier_admission", tier_admission)
             .field("group_share", group_share)
             .field("group_batch", group_batch)
             .field("group_small", group_small)
@@ -249,6 +264,7 @@ impl Default for Options {
             young_percent: 10,
             index: IndexOptions::default(),
             tier_shares: TierShares::default(),
+            tier_admission: TierAdmission::SecondUse,
             group_share: 50,
             group_batch: 1,
             group_small: 1024,

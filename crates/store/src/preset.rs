@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::index::{IndexKind, IndexOptions};
 use crate::layout_name::LayoutName;
 use crate::options::{
-    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierShares, WritePolicy,
+    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierAdmission, TierShares,
+    WritePolicy,
 };
 use crate::policy::PolicyName;
 
@@ -146,6 +147,7 @@ impl Options {
             young_percent: 0,
             index: EXACT,
             tier_shares: TierShares { hot: 30, medium: 40 },
+            tier_admission: TierAdmission::All,
             group_share: 50,
             group_batch: 4,
             group_small: 1024,
@@ -174,6 +176,7 @@ impl Options {
         Options {
             write_policy: WritePolicy::OnInsert,
             read_unit: ReadUnit::Object,
+            tier_admission: TierAdmission::All,
             policy: PolicyName::Lru,
             packet: 0,
             durability_bound: UNBOUNDED,

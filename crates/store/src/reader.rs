@@ -21,7 +21,7 @@ impl<D: Device> Reader<'_, D> {
     /// The bytes of an extent. Tried several times: what cannot be read now may cost the cache.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
         for _ in 0..READ_ATTEMPTS {
-            if let Ok(bytes) = read_aligned(self.device, extent).await {
+            if let Ok(bytes) = read_aligned(self.device, IoBuf::zeroed, extent).await {
                 return Some(bytes);
             }
         }
@@ -118,8 +118,13 @@ impl<D: Device> Reader<'_, D> {
     }
 }
 
-/// Reads the whole blocks around `extent` and cuts it out of them.
-pub(crate) async fn read_aligned<D: Device>(device: &D, extent: Extent) -> std::io::Result<Bytes> {
+/// Reads the whole blocks around `extent` into a buffer that `take` gives, of any content, and cuts
+/// it out of them.
+pub(crate) async fn read_aligned<D: Device>(
+    device: &D,
+    take: impl FnOnce(usize) -> IoBuf,
+    extent: Extent,
+) -> std::io::Result<Bytes> {
     let geometry = device.geometry();
     let mut aligned = extent.aligned(geometry.block);
     aligned.len = aligned.len.min(geometry.len.saturating_sub(aligned.offset));
@@ -127,8 +132,8 @@ pub(crate) async fn read_aligned<D: Device>(device: &D, extent: Extent) -> std::
         let end = format!("the device ends at byte {}", geometry.len);
         return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, end));
     }
-    let (buf, result) = device.read(aligned.offset, IoBuf::zeroed(aligned.len as usize)).await;
+    let (buf, result) = device.read(aligned.offset, take(aligned.len as usize)).await;
     result?;
     let skip = (extent.offset - aligned.offset) as usize;
-    Ok(buf.freeze().into_bytes().slice(skip..skip + extent.len as usize))
+    Ok(buf.into_bytes().slice(skip..skip + extent.len as usize))
 }

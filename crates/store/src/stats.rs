@@ -1,9 +1,12 @@
 //! Figures of one device's store at one moment.
 
+use device::PoolCounts;
+
 use crate::cluster_table::{ClusterTable, Policy, State};
 use crate::core::ReadCounters;
 use crate::cost_meter::ReadCost;
 use crate::counters::Counters;
+use crate::doorkeeper::Doorkeeper;
 use crate::layout_name::LayoutName;
 use crate::space::slots::SlotSpace;
 use crate::tier::Level;
@@ -40,12 +43,14 @@ pub struct Stats {
     pub read_ahead_bytes: usize,
     /// Objects in memory.
     pub tier_objects: usize,
-    /// Bytes of memory of the tier's own structures.
+    /// Bytes of memory of the tier's own structures, and of what says what enters it.
     pub tier_overhead_bytes: usize,
     /// Bytes of objects in memory that are not on the device yet (write-on-evict).
     pub dirty_bytes: usize,
     /// Bytes of records that wait to be written.
     pub unwritten_bytes: usize,
+    /// Buffers for reads.
+    pub buffers: PoolCounts,
     /// Bytes of a cluster.
     pub cluster_size: u32,
     /// Clusters in all.
@@ -130,9 +135,11 @@ impl Stats {
             tier_capacity: core.tier.capacity(),
             read_ahead_bytes: core.reading.ahead.bytes(),
             tier_objects: core.tier.len(),
-            tier_overhead_bytes: core.tier.overhead_bytes(),
+            tier_overhead_bytes: core.tier.overhead_bytes()
+                + core.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
             dirty_bytes: core.tier.dirty_bytes(),
             unwritten_bytes: core.space.unwritten_bytes(),
+            buffers: shared.buffers.counts(),
             cluster_size: core.areas.cluster_size,
             clusters: clusters.clusters(),
             clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]

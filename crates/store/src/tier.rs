@@ -2,7 +2,9 @@
 //! divided in three by bytes (systems C10): hot, medium and cold.
 //!
 //! New and prefetched objects enter at the top of medium, so that what is asked for once does not
-//! displace what is asked for often. A hit moves an object to the top of hot. What hot has too
+//! displace what is asked for often. With [`TierAdmission::SecondUse`] prefetched objects enter at the
+//! top of cold, where they displace one another, and the first hit moves them to the top of medium,
+//! as a new object. Any other hit moves an object to the top of hot. What hot has too
 //! much goes to the top of medium. What medium has too much goes to the bottom of hot while that
 //! has room, from medium's recent end, and to the top of cold otherwise, from its old end. What
 //! cold has too much is to be evicted.
@@ -20,8 +22,8 @@ mod rows;
 use hashbrown::HashTable;
 
 use crate::digest::Digest;
-use crate::options::TierShares;
-use crate::read_window::{ALL_RINGS, Ring};
+use crate::options::{TierAdmission, TierShares};
+use crate::read_window::{ALL_RINGS, Memory, Ring};
 use lists::{Id, List, Slab};
 use rows::Rows;
 
@@ -88,6 +90,11 @@ pub(crate) struct TierCounters {
     pub ring_hits: [u64; ALL_RINGS],
     /// Bytes of all objects that entered.
     pub entered_bytes: u64,
+    /// Bytes that came into cold, from medium or from the device.
+    pub cold_bytes: u64,
+    /// Hits of what would have left cold next: of what came into it before the last 70% of the
+    /// bytes that it has room for.
+    pub last_hits: u64,
     /// Clean objects dropped for room.
     pub dropped: u64,
 }
@@ -96,8 +103,13 @@ struct Node<T> {
     digest: Digest,
     weight: usize,
     level: Level,
+    /// [`TierCounters::cold_bytes`] when it came into cold.
+    cold_since: u64,
     resident: Resident<T>,
 }
+
+/// The last part of cold, in percent: what would be lost first.
+const LAST_PERCENT: u8 = 30;
 
 #[derive(Clone, Copy)]
 struct LevelState {
@@ -113,13 +125,14 @@ pub(crate) struct Tier<T> {
     rows: Rows,
     levels: [LevelState; 3],
     shares: TierShares,
+    admission: TierAdmission,
     dirty_bytes: usize,
     counters: TierCounters,
 }
 
 impl<T: Weighed> Tier<T> {
     /// An empty tier of `capacity` bytes.
-    pub(crate) fn new(capacity: usize, shares: TierShares) -> Tier<T> {
+    pub(crate) fn new(capacity: usize, shares: TierShares, admission: TierAdmission) -> Tier<T> {
         assert!(usize::from(shares.hot) + usize::from(shares.medium) <= 100, "shares are percents");
         let level = LevelState { list: List::EMPTY, bytes: 0, capacity: 0 };
         let mut tier = Tier {
@@ -128,6 +141,7 @@ impl<T: Weighed> Tier<T> {
             rows: Rows::default(),
             levels: [level; 3],
             shares,
+            admission,
             dirty_bytes: 0,
             counters: TierCounters::default(),
         };
@@ -157,7 +171,13 @@ impl<T: Weighed> Tier<T> {
         self.capacity() > 0 && levels.all(|level| weight <= level.capacity)
     }
 
-    /// Looks an object up for a request: counts, and moves it to the top of hot.
+    /// True when an object of this weight would push nothing out.
+    pub(crate) fn has_room(&self, weight: usize) -> bool {
+        self.levels.iter().map(|level| level.bytes).sum::<usize>() + weight <= self.capacity()
+    }
+
+    /// Looks an object up for a request: counts, and moves it up, to the top of hot unless it came
+    /// along with another and this is its first use.
     pub(crate) fn get(&mut self, digest: &Digest) -> Option<&Resident<T>> {
         let Some(id) = self.find(digest) else {
             self.counters.misses += 1;
@@ -165,13 +185,21 @@ impl<T: Weighed> Tier<T> {
         };
         let node = self.slab.get_mut(id);
         self.counters.hits[node.level as usize] += 1;
+        if node.level == Level::Cold {
+            let room = self.levels[Level::Cold as usize].capacity as u128;
+            let behind = u128::from(self.counters.cold_bytes - node.cold_since);
+            let last = behind * 100 > room * u128::from(100 - LAST_PERCENT);
+            self.counters.last_hits += u64::from(last);
+        }
         node.resident.accesses = node.resident.accesses.saturating_add(1);
-        if let Some(ring) = node.resident.prefetched.take() {
+        let came_along = node.resident.prefetched.take();
+        if let Some(ring) = came_along {
             self.counters.prefetch_hits += 1;
             self.counters.ring_hits[ring.number()] += 1;
         }
+        let first = came_along.is_some() && self.admission == TierAdmission::SecondUse;
         self.unlink(id);
-        self.link(id, Level::Hot, End::Newest);
+        self.link(id, if first { Level::Medium } else { Level::Hot }, End::Newest);
         self.balance();
         Some(&self.slab.get(id).resident)
     }
@@ -186,7 +214,8 @@ impl<T: Weighed> Tier<T> {
         self.find(digest).map(|id| self.slab.get(id).level)
     }
 
-    /// Puts an object at the top of medium. Returns what was there under its digest, dirty or not:
+    /// Puts an object at the top of medium, or of cold when it came along with another and enters
+    /// by its second use only. Returns what was there under its digest, dirty or not:
     /// it is superseded, and the new one takes its place in the row of the site.
     pub(crate) fn insert(&mut self, digest: Digest, resident: Resident<T>) -> Option<Resident<T>> {
         let (before, old) = self.take_out(&digest).unzip();
@@ -195,14 +224,16 @@ impl<T: Weighed> Tier<T> {
         let weight = resident.object.weight();
         self.counters.entered_bytes += weight as u64;
         self.dirty_bytes += if resident.dirty { weight } else { 0 };
-        let id = self.slab.add(Node { digest, weight, level: Level::Medium, resident });
+        let guarded = self.admission == TierAdmission::SecondUse && resident.prefetched.is_some();
+        let level = if guarded { Level::Cold } else { Level::Medium };
+        let id = self.slab.add(Node { digest, weight, level, cold_since: 0, resident });
         let slab = &self.slab;
         self.table.insert_unique(hash(&digest), id, |id| hash(&slab.get(*id).digest));
         if before != Some(id) || old.as_ref().is_none_or(|old| old.site != site) {
             before.into_iter().for_each(|before| self.rows.remove(before));
             self.rows.add(id, site);
         }
-        self.link(id, Level::Medium, End::Newest);
+        self.link(id, level, End::Newest);
         self.balance();
         old
     }
@@ -342,9 +373,22 @@ impl<T: Weighed> Tier<T> {
         self.table.len()
     }
 
-    /// Cold's share of the capacity, in percent.
-    pub(crate) fn cold_percent(&self) -> u8 {
-        100 - self.shares.hot - self.shares.medium
+    /// What a byte costs that comes along with a read: what it pushes out, in the end. That is
+    /// what the whole list would lose first, or what cold would, where it enters cold.
+    pub(crate) fn price_of_room(&self) -> Memory {
+        let counters = &self.counters;
+        let (entered_bytes, cold_hits, capacity, cold_percent) = match self.admission {
+            TierAdmission::All => {
+                let cold_percent = 100 - self.shares.hot - self.shares.medium;
+                let cold_hits = counters.hits[Level::Cold as usize];
+                (counters.entered_bytes, cold_hits, self.capacity(), cold_percent)
+            }
+            TierAdmission::SecondUse => {
+                let capacity = self.levels[Level::Cold as usize].capacity;
+                (counters.cold_bytes, counters.last_hits, capacity, LAST_PERCENT)
+            }
+        };
+        Memory { ring_hits: counters.ring_hits, entered_bytes, cold_hits, capacity, cold_percent }
     }
 
     /// What happened so far.
@@ -365,6 +409,10 @@ impl<T: Weighed> Tier<T> {
         let node = self.slab.get_mut(id);
         node.level = level;
         state.bytes += node.weight;
+        if level == Level::Cold {
+            self.counters.cold_bytes += node.weight as u64;
+            node.cold_since = self.counters.cold_bytes;
+        }
         match end {
             End::Newest => self.slab.push_newest(&mut state.list, id),
             End::Oldest => self.slab.push_oldest(&mut state.list, id),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use bytes::Bytes;
-use device::{Clock, Device, Extent, IoBuf, Nanos};
+use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
 
 use crate::api::Refusal;
 use crate::core::{Core, NewObject, Now, TryInsert};
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
+    /// Buffers for reads.
+    pub(crate) buffers: BufPool,
     /// Bytes of body in a piece of a large object.
     pub(crate) piece_size: u32,
     /// Bytes of the largest record.
@@ -69,6 +71,7 @@ impl Shared {
             options: Arc::clone(&core.options),
             secret: Arc::clone(&core.secret),
             digester: core.digester.clone(),
+            buffers: BufPool::new(core.buffers_max),
             piece_size: core.piece_size(),
             record_max: core.record_max(),
             object_max: core.options.object_max.unwrap_or(weight / 4),
@@ -211,7 +214,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// As [`Volume::read`]; calls `begun` once the read is in the device's hands.
     pub(crate) async fn read_telling(&self, extent: Extent, begun: impl FnOnce()) -> Option<Bytes> {
-        let mut read = pin!(read_aligned(&*self.device, extent));
+        let mut read =
+            pin!(read_aligned(&*self.device, |len| self.shared.buffers.take(len), extent));
         let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
         let mut begun = Some(begun);
         let result = poll_fn(|context| {

@@ -18,7 +18,7 @@ use crate::read_window::{Memory, Ring};
 use crate::record::{Place, RecordKind};
 use crate::space::slots::SlotSpace;
 use crate::space::{Location, Split};
-use crate::tier::{Level, Resident};
+use crate::tier::Resident;
 
 /// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
 #[derive(Clone, Copy)]
@@ -81,6 +81,8 @@ pub(crate) struct ReadPlan {
     pub(crate) split: Option<Box<Split>>,
     /// Metadata that replace those in the record.
     pub(crate) meta: Option<MetaPlan>,
+    /// The object is to enter memory.
+    pub(crate) keep: bool,
 }
 
 impl MetaPlan {
@@ -215,6 +217,7 @@ impl Core {
         };
         let window = surroundings.map(|_| self.reading.begin_window(record, extent));
         let position = slot.position;
+        let keep = self.enters_memory(&digest, record.len as usize);
         let plan = ReadPlan {
             digest,
             position,
@@ -226,8 +229,25 @@ impl Core {
             took: None,
             split,
             meta,
+            keep,
         };
         Some(plan)
+    }
+
+    /// Whether an object whose record has `len` bytes enters memory when it is read for a request.
+    pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
+        let Some(doorkeeper) = &mut self.doorkeeper else { return true };
+        let seen = doorkeeper.seen(digest);
+        let keep = seen || self.tier.has_room(len);
+        self.counters.not_kept += u64::from(!keep);
+        keep
+    }
+
+    /// `digest` is to enter memory when it is read next.
+    pub(crate) fn expect(&mut self, digest: &Digest) {
+        if let Some(doorkeeper) = &mut self.doorkeeper {
+            doorkeeper.seen(digest);
+        }
     }
 
     /// What is to be read to have in memory what surrounds the record of `digest` on the device: at
@@ -252,7 +272,7 @@ impl Core {
         self.reading.counters.windows += 1;
         let window = Some(self.reading.begin_window(record, extent));
         let surroundings = Some(Surroundings::new(&self.areas, extent.offset, scope));
-        let (took, split, meta) = (None, None, None);
+        let (took, split, meta, keep) = (None, None, None, true);
         Some(ReadPlan {
             digest,
             position,
@@ -264,6 +284,7 @@ impl Core {
             took,
             split,
             meta,
+            keep,
         })
     }
 
@@ -299,7 +320,7 @@ impl Core {
         };
         let extent = match self.options.read_unit {
             ReadUnit::Auto => {
-                let memory = self.tier_memory();
+                let memory = self.price_of_room();
                 self.reading.choose(record, bounds, memory)
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
@@ -325,20 +346,17 @@ impl Core {
         }
     }
 
-    fn tier_memory(&self) -> Memory {
-        let counters = self.tier.counters();
+    /// What is known of earlier reads that took something along, and of the price of its room.
+    fn price_of_room(&self) -> Memory {
+        let memory = self.tier.price_of_room();
         let ahead = &self.reading.ahead;
-        let mut ring_hits = counters.ring_hits;
-        ring_hits.iter_mut().zip(&ahead.ring_hits).for_each(|(all, ahead)| *all += ahead);
-        // What is kept apart takes no room from the tier: nothing is lost there for it.
-        let apart = ahead.capacity() > 0;
-        Memory {
-            ring_hits,
-            entered_bytes: counters.entered_bytes,
-            cold_hits: if apart { 0 } else { counters.hits[Level::Cold as usize] },
-            capacity: self.tier.capacity(),
-            cold_percent: self.tier.cold_percent(),
+        if ahead.capacity() == 0 {
+            return memory;
         }
+        // What is kept apart takes no room from the tier: nothing is lost there for it.
+        let mut ring_hits = memory.ring_hits;
+        ring_hits.iter_mut().zip(&ahead.ring_hits).for_each(|(all, ahead)| *all += ahead);
+        Memory { ring_hits, cold_hits: 0, ..memory }
     }
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
@@ -356,16 +374,18 @@ impl Core {
         Some(MetaPlan::Read { position: slot.position, place, location })
     }
 
-    /// The plan's record was read and is what was wanted: it enters memory unless it was removed
-    /// or superseded meanwhile. False when a purge has made it dead.
+    /// The plan's record was read and is what was wanted: it enters memory, if it is to, unless it
+    /// was removed or superseded meanwhile. False when a purge has made it dead.
     pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
         self.unpin(plan);
         if !self.survives(&plan.digest, object) {
             return false;
         }
-        let meta = plan.meta.as_ref().map(MetaPlan::position);
-        self.keep(plan.digest, object, meta, None);
-        self.shrink_tier(now);
+        if plan.keep {
+            let meta = plan.meta.as_ref().map(MetaPlan::position);
+            self.keep(plan.digest, object, meta, None);
+            self.shrink_tier(now);
+        }
         true
     }
 

@@ -13,13 +13,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use device::BufPool;
 
 use super::{Core, Now, ReadPlan};
 use crate::areas::Areas;
 use crate::cluster_table::ClusterId;
 use crate::digest::Digest;
 use crate::index::Slot;
-use crate::object::Object;
+use crate::object::{Buffer, Object};
 use crate::read_ahead::Ahead;
 use crate::read_window::Ring;
 use crate::record::{Found, Place, RecordKind};
@@ -209,7 +210,8 @@ pub(crate) fn verified(
             return None;
         }
         let own = Bytes::copy_from_slice(&record[..found.meaningful()]);
-        let object = Object::from_found(&found, neighbour.place, &own, found.len());
+        let buffer = Buffer { len: found.len(), spare: 0 };
+        let object = Object::from_found(&found, neighbour.place, &own, buffer);
         let range = neighbour.range.start as u64..neighbour.range.end as u64;
         Some((neighbour.digest, Arc::new(object), Ring::of(range, plan.record_in_extent())))
     };
@@ -224,7 +226,8 @@ pub(crate) fn ahead_verified(secret: &Secret, ahead: &Ahead, bytes: &Bytes) -> O
         return None;
     }
     let own = Bytes::copy_from_slice(&record[..found.meaningful()]);
-    Some(Arc::new(Object::from_found(&found, ahead.place, &own, found.len())))
+    let buffer = Buffer { len: found.len(), spare: 0 };
+    Some(Arc::new(Object::from_found(&found, ahead.place, &own, buffer)))
 }
 
 impl Core {
@@ -254,7 +257,9 @@ impl Core {
             }
         });
         let records = records.collect();
-        self.reading.ahead.put(bytes.clone(), plan.extent.len as usize, records);
+        // Blocks at either end, and what the pool gives more than was asked for.
+        let buffer = BufPool::room_for(plan.extent.len as usize + 2 * device::WRITE_ALIGN as usize);
+        self.reading.ahead.put(bytes.clone(), buffer, records);
         true
     }
 
@@ -281,8 +286,10 @@ impl Core {
         if !self.survives(&ahead.digest, object) {
             return false;
         }
-        self.keep(ahead.digest, object, None, None);
-        self.shrink_tier(now);
+        if self.enters_memory(&ahead.digest, ahead.range.len()) {
+            self.keep(ahead.digest, object, None, None);
+            self.shrink_tier(now);
+        }
         true
     }
 

@@ -23,6 +23,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
         let Some(further) = self.read_beside(digest, site).await else { return };
         for (digest, key) in further.into_iter().take(refreshed) {
+            self.shared.lock().expect(&digest);
             self.lookup(digest, Expected::Key(&key)).await;
         }
     }

@@ -39,6 +39,9 @@ fn ring(distance: u64) -> Ring {
 struct Model {
     levels: [Vec<(Digest, Resident<Body>)>; 3],
     capacity: [usize; 3],
+    admission: TierAdmission,
+    /// Bytes that had come into cold when an object did.
+    cold_since: std::collections::BTreeMap<Digest, u64>,
     counters: TierCounters,
 }
 
@@ -60,13 +63,19 @@ impl Model {
             return None;
         };
         self.counters.hits[level] += 1;
+        if level == 2 {
+            let behind = self.counters.cold_bytes - self.cold_since[digest];
+            self.counters.last_hits += u64::from(behind * 10 > self.capacity[2] as u64 * 7);
+        }
         let (_, mut resident) = self.levels[level].remove(place);
         resident.accesses += 1;
+        let mut top = 0;
         if let Some(ring) = resident.prefetched.take() {
             self.counters.prefetch_hits += 1;
             self.counters.ring_hits[ring.number()] += 1;
+            top = usize::from(self.admission == TierAdmission::SecondUse);
         }
-        self.levels[0].push((*digest, resident.clone()));
+        self.levels[top].push((*digest, resident.clone()));
         self.balance();
         Some(resident)
     }
@@ -75,9 +84,20 @@ impl Model {
         let old = self.remove(&digest);
         self.counters.prefetched += u64::from(resident.prefetched.is_some());
         self.counters.entered_bytes += resident.object.1 as u64;
-        self.levels[1].push((digest, resident));
+        match resident.prefetched {
+            Some(_) if self.admission == TierAdmission::SecondUse => {
+                self.push_cold(digest, resident);
+            }
+            _ => self.levels[1].push((digest, resident)),
+        }
         self.balance();
         old
+    }
+
+    fn push_cold(&mut self, digest: Digest, resident: Resident<Body>) {
+        self.counters.cold_bytes += resident.object.1 as u64;
+        self.cold_since.insert(digest, self.counters.cold_bytes);
+        self.levels[2].push((digest, resident));
     }
 
     fn remove(&mut self, digest: &Digest) -> Option<Resident<Body>> {
@@ -96,8 +116,8 @@ impl Model {
                 let newest = self.levels[1].pop().unwrap();
                 self.levels[0].insert(0, newest);
             } else {
-                let oldest = self.levels[1].remove(0);
-                self.levels[2].push(oldest);
+                let (digest, resident) = self.levels[1].remove(0);
+                self.push_cold(digest, resident);
             }
         }
     }
@@ -189,10 +209,13 @@ fn any_sequence_of_operations_equals_the_model() {
     for seed in seeds("tier::any_sequence_of_operations_equals_the_model", 60) {
         let mut random = fastrand::Rng::with_seed(seed);
         let shares = TierShares { hot: random.u8(..50), medium: random.u8(1..50) };
-        let mut tier = Tier::new(0, shares);
+        let admission = [TierAdmission::All, TierAdmission::SecondUse][random.usize(..2)];
+        let mut tier = Tier::new(0, shares, admission);
         let mut model = Model {
             levels: Default::default(),
             capacity: [0; 3],
+            admission,
+            cold_since: Default::default(),
             counters: TierCounters::default(),
         };
         for round in 0..600 {
@@ -216,7 +239,7 @@ fn any_sequence_of_operations_equals_the_model() {
 
 #[test]
 fn objects_asked_for_once_do_not_displace_hot_ones() {
-    let mut tier = Tier::new(1_000, TierShares::default());
+    let mut tier = Tier::new(1_000, TierShares::default(), TierAdmission::All);
     for number in 0..3 {
         tier.insert(digest(number), resident(number, 100));
         tier.get(&digest(number));
@@ -233,7 +256,7 @@ fn objects_asked_for_once_do_not_displace_hot_ones() {
 
 #[test]
 fn a_prefetched_object_counts_once() {
-    let mut tier = Tier::new(1_000, TierShares::default());
+    let mut tier = Tier::new(1_000, TierShares::default(), TierAdmission::All);
     tier.insert(digest(1), Resident { prefetched: Some(ring(0)), ..resident(1, 10) });
     tier.insert(digest(2), Resident { prefetched: Some(ring(0)), ..resident(2, 10) });
     for _ in 0..3 {
@@ -246,8 +269,51 @@ fn a_prefetched_object_counts_once() {
 }
 
 #[test]
+fn what_comes_along_displaces_what_came_along() {
+    let mut tier = Tier::new(1_000, TierShares::default(), TierAdmission::SecondUse);
+    for number in 0..7 {
+        tier.insert(digest(number), resident(number, 100));
+    }
+    for number in 10..1_000 {
+        let new = Resident { prefetched: Some(ring(0)), ..resident(number, 100) };
+        tier.insert(digest(number), new);
+        while let Some(eviction) = tier.next_eviction() {
+            assert!(matches!(eviction, Eviction::Dropped(_, gone) if gone.object.0 >= 10));
+        }
+    }
+    assert!((0..7).all(|number| tier.level(&digest(number)) != Some(Level::Cold)));
+    // Its first use makes it as good as new, its second hot.
+    for level in [Level::Cold, Level::Medium, Level::Hot] {
+        assert_eq!(tier.level(&digest(999)), Some(level));
+        tier.get(&digest(999));
+    }
+}
+
+#[test]
+fn room_has_the_price_of_what_would_be_lost() {
+    let mut tier = Tier::new(10_000, TierShares::default(), TierAdmission::SecondUse);
+    let mut hits = 0;
+    for number in 0..200 {
+        let new = Resident { prefetched: Some(ring(0)), ..resident(number, 100) };
+        tier.insert(digest(number), new);
+        while tier.next_eviction().is_some() {}
+        // Cold has room for 30: of those, the one behind 25 others is among the last, the one
+        // behind 5 is not.
+        for (behind, digit) in [(5, 0), (25, 1)] {
+            let asked = number >= 100 && (number - behind) % 10 == digit;
+            hits += u64::from(asked && behind == 25);
+            assert!(!asked || tier.get(&digest(number - behind)).is_some());
+        }
+    }
+    let price = tier.price_of_room();
+    assert_eq!((price.capacity, price.cold_percent), (3_000, 30));
+    assert_eq!(price.cold_hits, hits);
+    assert!(price.entered_bytes >= 200 * 100, "{}", price.entered_bytes);
+}
+
+#[test]
 fn what_fits_each_level_fits() {
-    let tier = Tier::<Body>::new(1_000, TierShares::default());
+    let tier = Tier::<Body>::new(1_000, TierShares::default(), TierAdmission::All);
     assert!(tier.fits(300));
     assert!(!tier.fits(301));
 }
@@ -256,7 +322,7 @@ fn what_fits_each_level_fits() {
 fn t4_without_a_hot_share_it_is_one_lru_list() {
     for seed in seeds("tier::t4_without_a_hot_share_it_is_one_lru_list", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut tier = Tier::new(10_000, TierShares { hot: 0, medium: 90 });
+        let mut tier = Tier::new(10_000, TierShares { hot: 0, medium: 90 }, TierAdmission::All);
         let mut list: Vec<Digest> = Vec::new();
         for _ in 0..1_000 {
             let wanted = digest(random.u64(..200));
@@ -279,7 +345,7 @@ fn t4_without_a_hot_share_it_is_one_lru_list() {
 
 #[test]
 fn a_new_version_keeps_its_place_beside_its_neighbours() {
-    let mut tier = Tier::new(1_000, TierShares::default());
+    let mut tier = Tier::new(1_000, TierShares::default(), TierAdmission::All);
     for number in 0..5 {
         tier.insert(digest(number), Resident { site: number % 2, ..resident(number, 10) });
     }

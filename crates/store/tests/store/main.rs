@@ -15,6 +15,7 @@ mod devices;
 mod faults;
 mod fixtures;
 mod history;
+mod memory;
 mod neighbours;
 mod opening;
 mod probe;

@@ -1,0 +1,63 @@
+//! What enters memory when it is read, and the buffers that it is read into.
+
+use store::{Options, ReadUnit, Source, TierAdmission};
+
+use crate::rig::{Rig, formatted, product};
+
+/// A cache with more on the device than memory has room for: objects 0 to 599 of 5,000 bytes, the
+/// last of them in memory.
+fn filled(options: Options) -> Rig {
+    let options = Options { read_unit: ReadUnit::Object, ..options };
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options);
+    for number in 0..600 {
+        rig.insert(number, 5_000).unwrap();
+    }
+    rig.settle();
+    rig
+}
+
+fn source(rig: &mut Rig, number: u32) -> Source {
+    let entry = rig.entry(number).unwrap();
+    let source = entry.source();
+    assert_eq!(rig.verify(number, &entry).state(), rig.history.current(number));
+    source
+}
+
+#[test]
+fn what_is_read_enters_full_memory_by_its_second_use() {
+    let mut rig = filled(product());
+    assert_eq!(source(&mut rig, 599), Source::Ram, "what is stored enters memory");
+    let uses = [0; 3].map(|number| source(&mut rig, number));
+    assert_eq!(uses, [Source::Disk, Source::Disk, Source::Ram]);
+    for number in 1..50 {
+        assert_eq!(source(&mut rig, number), Source::Disk);
+    }
+    assert_eq!(rig.store.stats()[0].counters.not_kept, 50);
+    assert_eq!(source(&mut rig, 0), Source::Ram, "nobody pushed it out");
+}
+
+#[test]
+fn without_a_doorkeeper_all_that_is_read_enters_memory() {
+    let mut rig = filled(Options { tier_admission: TierAdmission::All, ..product() });
+    let uses = [0; 2].map(|number| source(&mut rig, number));
+    assert_eq!(uses, [Source::Disk, Source::Ram]);
+    assert_eq!(rig.store.stats()[0].counters.not_kept, 0);
+}
+
+#[test]
+fn what_is_read_enters_memory_that_has_room() {
+    let mut rig = filled(product()).reopen();
+    let uses = [0; 2].map(|number| source(&mut rig, number));
+    assert_eq!(uses, [Source::Disk, Source::Ram]);
+}
+
+#[test]
+fn buffers_for_reads_are_used_again_and_bounded() {
+    let mut rig = filled(product());
+    for number in 0..300 {
+        source(&mut rig, number);
+    }
+    let stats = rig.store.stats()[0];
+    assert!(stats.buffers.kept_bytes as u64 <= product().memory / 64);
+    assert!(stats.buffers.reused > 250, "{:?}", stats.buffers);
+}
