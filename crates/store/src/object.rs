@@ -93,6 +93,21 @@ impl Object {
         }
     }
 
+    /// The same version, in memory as it was, now that it has the place of `placed`.
+    pub(crate) fn placed_as(&self, placed: &Object) -> Object {
+        Object {
+            header: placed.header.clone(),
+            key: self.key.clone(),
+            meta: self.meta.clone(),
+            body: self.body.clone(),
+            place: placed.place,
+            backing: self.backing,
+            attachment: self.attachment.clone(),
+            checked: AtomicU64::new(placed.header.sequence),
+            outdated: AtomicU64::new(0),
+        }
+    }
+
     /// Since when it is outdated, in unix seconds; `None`: it is not.
     pub(crate) fn outdated_since(&self) -> Option<u32> {
         let since = self.outdated.load(Ordering::Relaxed).checked_sub(1)?;

@@ -245,6 +245,17 @@ impl<T: Weighed> Tier<T> {
         true
     }
 
+    /// The object was placed, in `cluster` where there are any, and is clean from now on. It stays
+    /// where it is in the list; `object` weighs what it weighed. False when it is not here.
+    pub(crate) fn settle(&mut self, digest: &Digest, object: T, cluster: Option<u32>) -> bool {
+        let Some(id) = self.find(digest) else { return false };
+        let node = self.slab.get_mut(id);
+        debug_assert_eq!(node.weight, object.weight(), "its bytes are the same");
+        node.resident.object = object;
+        node.resident.cluster = cluster;
+        self.set_dirty(digest, false)
+    }
+
     /// The object that must leave because cold has more than its share: its least recently used.
     pub(crate) fn next_eviction(&mut self) -> Option<Eviction<'_, T>> {
         let cold = &self.levels[Level::Cold as usize];

@@ -1,5 +1,6 @@
 //! Gathering (M9): objects of one site wait for one another in memory, so that they lie side by
-//! side on the device whatever came between them. It combines with every layout.
+//! side on the device whatever came between them. What was placed stays in memory as a copy of
+//! what is on the device. It combines with every layout.
 
 use std::collections::VecDeque;
 
@@ -71,7 +72,7 @@ impl Core {
             let waits = self.tier.peek(&digest).is_some_and(|resident| {
                 resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
             });
-            if waits && !self.write_out(&digest, now) {
+            if waits && !self.place_resident(&digest, now) {
                 if let Some(gathering) = &mut self.gathering {
                     gathering.leaving.push_front(digest);
                 }

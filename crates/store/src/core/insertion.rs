@@ -259,8 +259,14 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let slot = self.index.get(&digest);
-        let slot = slot.filter(|slot| self.is_at(slot.position, of.place));
         let resident = self.tier.peek(&digest);
+        // It may have been placed since the caller found it.
+        let placed = resident.filter(|resident| {
+            of.place.is_none() && resident.object.header.object_id == of.header.object_id
+        });
+        let placed = placed.map(|resident| Arc::clone(&resident.object));
+        let of = placed.as_ref().unwrap_or(of);
+        let slot = slot.filter(|slot| self.is_at(slot.position, of.place));
         let in_memory = resident.is_some_and(|resident| {
             // Versions that have no place yet have no sequence number either.
             resident.object.header.object_id == of.header.object_id
@@ -427,6 +433,27 @@ impl Core {
         let header = Header { references: resident.accesses, ..object.header.clone() };
         let (key, meta, body) = (object.key.clone(), object.meta.clone(), object.body.clone());
         self.place(Record::new(&self.secret, header, key, meta, body), now);
+        true
+    }
+
+    /// Gives a dirty object a place and keeps it in memory as a clean copy of what is there. False
+    /// when it has no place: it stays dirty.
+    pub(super) fn place_resident(&mut self, digest: &Digest, now: Now) -> bool {
+        let Some(resident) = self.tier.peek(digest) else { return true };
+        let (object, references) = (Arc::clone(&resident.object), resident.accesses);
+        // What is placed passes for younger than all purges before it.
+        if self.fate(&object) != Fate::Lives {
+            self.expel(digest);
+            return true;
+        }
+        if self.make_room(object.record_len(), now) != Room::Ready {
+            return false;
+        }
+        let header = Header { references, ..object.header.clone() };
+        let (key, meta, body) = (object.key.clone(), object.meta.clone(), object.body.clone());
+        let placed = self.place(Record::new(&self.secret, header, key, meta, body), now);
+        let cluster = self.cluster_of(&placed);
+        self.tier.settle(digest, Arc::new(object.placed_as(&placed)), cluster);
         true
     }
 

@@ -91,8 +91,32 @@ kept_by!(buddy, Buddy, 0);
 mod gathered {
     //! Objects of one site wait for one another, in every layout.
 
+    use store::Source;
+
     use super::*;
     use crate::rig::use_locality;
+
+    #[test]
+    fn what_was_placed_stays_in_memory() {
+        for (layout, packet) in [(LayoutName::Stream, 8 << 10), (LayoutName::Cluster, 0)] {
+            use_layout(layout, packet);
+            use_locality();
+            let mut rig = Rig::open(formatted(24 << 20, 64 << 10), product());
+            (0..40).for_each(|number| _ = rig.insert(number, 3_000).unwrap());
+            let entry = rig.entry(7).unwrap();
+            rig.settle_durably();
+            let stats = rig.store.stats()[0];
+            assert!(stats.counters.record_bytes_written > 40 * 3_000, "{layout}: {stats:?}");
+            for number in 0..40 {
+                assert_eq!(rig.entry(number).unwrap().source(), Source::Ram, "{layout}: {number}");
+            }
+            // What was found before it was placed is still the present version.
+            let state = rig.refresh_entry(7, &entry).unwrap().unwrap();
+            assert_eq!(rig.look(7), Seen::Object(state), "{layout}");
+            let mut rig = rig.reopen();
+            assert_eq!(rig.look(7), Seen::Object(state), "{layout}: after a start");
+        }
+    }
 
     #[test]
     fn a_tight_store_equals_a_map_that_forgets() {
