@@ -111,10 +111,11 @@ mod gathered {
                 assert_eq!(rig.entry(number).unwrap().source(), Source::Ram, "{layout}: {number}");
             }
             // What was found before it was placed is still the present version.
-            let state = rig.refresh_entry(7, &entry).unwrap().unwrap();
-            assert_eq!(rig.look(7), Seen::Object(state), "{layout}");
+            let token = rig.store.clone().begin_fetch(&key(7));
+            let state = rig.refresh_entry(&token, &entry).unwrap().unwrap();
+            assert_eq!(rig.look(7), Seen::Whole(state), "{layout}");
             let mut rig = rig.reopen();
-            assert_eq!(rig.look(7), Seen::Object(state), "{layout}: after a start");
+            assert_eq!(rig.look(7), Seen::Whole(state), "{layout}: after a start");
         }
     }
 
