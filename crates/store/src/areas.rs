@@ -31,8 +31,8 @@ const GRANULE_MIN: u64 = 64;
 const SLOT_MIN: u32 = 512;
 /// The smallest cache: metadata areas and sixteen clusters of the smallest size.
 pub const CACHE_SIZE_MIN: u64 = 8 * 1024 * 1024;
-/// Cluster sizes in bytes (UCFS: 32 to 256 KB; larger devices profit from larger clusters).
-pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 32 * 1024..=4 * 1024 * 1024;
+/// Cluster sizes in bytes (UCFS, figure 11: 16 to 256 KB; larger devices profit from larger ones).
+pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 16 * 1024..=4 * 1024 * 1024;
 
 /// The division of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
