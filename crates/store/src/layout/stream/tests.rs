@@ -30,7 +30,7 @@ fn what_is_to_lie_side_by_side_goes_to_the_next_run_that_holds_it() {
     for used in [run(0, 2), run(6, 14), run(35, 25)] {
         assert!(stream.occupy(used));
     }
-    let mut placed = |stream: &mut Stream, at: u32, slots: u32| {
+    let placed = |stream: &mut Stream, at: u32, slots: u32| {
         let mut runs = Vec::new();
         stream.resume_at(at);
         stream.seek(slots);
