@@ -251,7 +251,7 @@ impl Areas {
             && CLUSTER_SIZES.contains(&self.cluster_size)
             && self.granule.is_power_of_two()
             && u64::from(self.granule) >= GRANULE_MIN
-            && self.granule <= self.cluster_size / 64
+            && self.granule <= self.cluster_size / 32
             && self.clusters_at.is_multiple_of(AREA_ALIGN)
             && self.clusters > 0
             && u64::from(self.clusters) * u64::from(self.granules_per_cluster()) <= POSITIONS
@@ -339,6 +339,14 @@ mod tests {
         let len = 8 << 40;
         assert!(Areas::new(len, 4 << 20, GIB, None).is_some_and(|areas| areas.plausible()));
         assert!(Areas::new(len, 32 << 10, GIB, None).is_none());
+    }
+
+    #[test]
+    fn the_smallest_cache_takes_the_smallest_clusters_with_records_and_with_slots() {
+        for slot_size in [None, Some(SLOT_MIN)] {
+            let areas = Areas::new(CACHE_SIZE_MIN, *CLUSTER_SIZES.start(), 1 << 14, slot_size);
+            assert!(areas.is_some_and(|areas| areas.clusters > 256), "{slot_size:?}");
+        }
     }
 
     #[test]
