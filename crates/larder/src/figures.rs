@@ -119,6 +119,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_virtual_clusters", help, counters.virtual_clusters);
     let help = "Those that left it without a write.";
     counter("larder_store_virtual_clusters_kept", help, counters.virtual_kept);
+    let help = "Those of which some objects left memory, without a write, while others stayed.";
+    counter("larder_store_virtual_clusters_parted", help, counters.virtual_parted);
     let help = "Those that became free on the device because an object of theirs changed.";
     counter("larder_store_virtual_clusters_freed", help, counters.virtual_freed);
     counter("larder_store_prefetched", "Objects read beside another.", counters.prefetched);

@@ -337,7 +337,7 @@ const GENERAL: &[Setting] = &[
     .at_creation(),
     Setting::new(
         "store.cluster-size",
-        Kind::Size(32 * K, 4 * M),
+        Kind::Size(16 * K, 4 * M),
         &["auto"],
         |c, v| c.store.cluster_size = Take::take(v),
         "Size of a cluster, a power of two. \"auto\" is \

@@ -31,8 +31,8 @@ const GRANULE_MIN: u64 = 64;
 const SLOT_MIN: u32 = 512;
 /// The smallest cache: metadata areas and sixteen clusters of the smallest size.
 pub const CACHE_SIZE_MIN: u64 = 8 * 1024 * 1024;
-/// Cluster sizes in bytes (UCFS: 32 to 256 KB; larger devices profit from larger clusters).
-pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 32 * 1024..=4 * 1024 * 1024;
+/// Cluster sizes in bytes (UCFS, figure 11: 16 to 256 KB; larger devices profit from larger ones).
+pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 16 * 1024..=4 * 1024 * 1024;
 
 /// The division of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,7 +253,7 @@ impl Areas {
             && CLUSTER_SIZES.contains(&self.cluster_size)
             && self.granule.is_power_of_two()
             && u64::from(self.granule) >= GRANULE_MIN
-            && self.granule <= self.cluster_size / 64
+            && self.granule <= self.cluster_size / 32
             && self.clusters_at.is_multiple_of(AREA_ALIGN)
             && self.clusters > 0
             && u64::from(self.clusters) * u64::from(self.granules_per_cluster()) <= POSITIONS
@@ -342,6 +342,14 @@ mod tests {
         let len = 8 << 40;
         assert!(Areas::new(len, 4 << 20, GIB, None).is_some_and(|areas| areas.plausible()));
         assert!(Areas::new(len, 32 << 10, GIB, None).is_none());
+    }
+
+    #[test]
+    fn the_smallest_cache_takes_the_smallest_clusters_with_records_and_with_slots() {
+        for slot_size in [None, Some(SLOT_MIN)] {
+            let areas = Areas::new(CACHE_SIZE_MIN, *CLUSTER_SIZES.start(), 1 << 14, slot_size);
+            assert!(areas.is_some_and(|areas| areas.clusters > 256), "{slot_size:?}");
+        }
     }
 
     #[test]

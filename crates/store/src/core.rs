@@ -20,6 +20,7 @@ mod reading;
 mod removal;
 mod slots;
 mod virtual_cluster;
+mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -45,6 +46,8 @@ use crate::space::Space;
 use crate::superblock::{Condition, Superblock};
 use crate::tier::Tier;
 use crate::volume::PIECE_MAX;
+use waiting::Waiters;
+pub(crate) use waiting::{WaiterId, Wanted};
 
 use gathering::Gathering;
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
@@ -138,8 +141,8 @@ pub(crate) struct Core {
     pub(crate) reading: Reading,
     /// Clusters that recovery has read, and how many there are.
     pub(crate) scanned: (u32, u32),
-    /// Tasks that wait for a change (room, a write, a flush).
-    waiters: Vec<Waker>,
+    /// Tasks that wait for room, a write, a flush or another change.
+    pub(crate) waiters: Waiters,
     /// The background task, when it idles.
     background: Option<Waker>,
     /// Something changed since the background was last told what to do.
@@ -229,7 +232,7 @@ impl Core {
             maintenance: maintenance::State::default(),
             reading: Reading::new(&parts.options, memory.tier, memory.ahead),
             scanned: (0, 0),
-            waiters: Vec::new(),
+            waiters: Waiters::default(),
             background: None,
             kicked: false,
             maintained: false,
@@ -254,11 +257,6 @@ impl Core {
         self.health == Health::Online
     }
 
-    /// Wakes every waiting task: something changed.
-    pub(crate) fn wake(&mut self) {
-        self.waiters.drain(..).for_each(Waker::wake);
-    }
-
     /// Wakes the background: it may have something to do.
     pub(crate) fn kick(&mut self) {
         self.kicked = true;
@@ -275,13 +273,6 @@ impl Core {
     /// The superblock that says that nothing here may be believed any more.
     pub(crate) fn condemned_superblock(&self) -> Superblock {
         Superblock { condition: Condition::Condemned, ..self.superblock.clone() }
-    }
-
-    /// `waker` is woken at the next change.
-    pub(crate) fn wait(&mut self, waker: &Waker) {
-        if !self.waiters.iter().any(|other| other.will_wake(waker)) {
-            self.waiters.push(waker.clone());
-        }
     }
 
     /// `waker` is the idle background's.

@@ -56,7 +56,9 @@ pub struct Counters {
     pub virtual_clusters: u64,
     /// Those that left it without a write, all their objects intact and cold.
     pub virtual_kept: u64,
-    /// Those that became free on the device because one of their objects changed or had to leave.
+    /// Those of which some objects left memory, without a write, while others stayed.
+    pub virtual_parted: u64,
+    /// Those that became free on the device because one of their objects changed.
     pub virtual_freed: u64,
     /// Objects that entered memory beside one that was asked for.
     pub prefetched: u64,

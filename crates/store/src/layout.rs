@@ -86,6 +86,10 @@ pub trait Layout {
     #[must_use]
     fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool;
 
+    /// The next objects, which take `slots` slots together, are to lie side by side: they go into
+    /// a free run that holds them all, if the layout's rule has one to offer.
+    fn seek(&mut self, slots: u32);
+
     /// A run of an object that was placed or recovered is free from now on.
     ///
     /// # Panics

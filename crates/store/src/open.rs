@@ -9,7 +9,7 @@ use device::{Clock, Device, Extent, IoBuf};
 use crate::areas::{Areas, BLOCK, SUPERBLOCKS};
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::ClusterTable;
-use crate::core::{Core, Parts, Recovering, cluster_policy};
+use crate::core::{Core, Parts, Recovering, Wanted, cluster_policy};
 use crate::event::Event;
 use crate::index::{Index, IndexKind, IndexOptions};
 use crate::index_dump;
@@ -327,7 +327,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         };
         // What the background had begun changes index and table when it ends: wait for that.
         let stopped = || (!self.shared.lock().maintained).then_some(());
-        let stopped = self.until(Some(self.stall_deadline()), stopped).await.is_some();
+        let stopped =
+            self.until(Some(self.stall_deadline()), Wanted::Change, stopped).await.is_some();
         if !stopped || !drained || !self.final_checkpoint().await {
             return false;
         }
@@ -365,7 +366,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             (placed && core.space.unwritten_bytes() == 0 && written && !core.space.busy())
                 .then_some(true)
         };
-        self.until(Some(deadline), step).await.unwrap_or(false)
+        self.until(Some(deadline), Wanted::Change, step).await.unwrap_or(false)
     }
 
     async fn dump(&self) -> Option<()> {

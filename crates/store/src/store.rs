@@ -9,7 +9,7 @@ use device::{Clock, Device};
 
 use crate::account::Account;
 use crate::api::{Hint, PartialRead, Refusal, ReopenError};
-use crate::core::{Expected, Fetched};
+use crate::core::{Expected, Fetched, Wanted};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::event::Event;
@@ -212,7 +212,8 @@ impl<D: Device, C: Clock> Store<D, C> {
             }
         };
         let deadline = volume.stall_deadline();
-        volume.until(Some(deadline), attempt).await.unwrap_or(Err(Refusal::Busy))
+        let room = Wanted::Room(meta.len());
+        volume.until(Some(deadline), room, attempt).await.unwrap_or(Err(Refusal::Busy))
     }
 
     /// Removes `key` (an invalidation): survives a process kill when this returns. True when

@@ -295,6 +295,12 @@ impl<T: Weighed> Tier<T> {
         self.balance();
     }
 
+    /// Bytes of objects that are to leave.
+    pub(crate) fn excess(&self) -> usize {
+        let cold = &self.levels[Level::Cold as usize];
+        cold.bytes.saturating_sub(cold.capacity)
+    }
+
     /// The object that must leave because cold has more than its share: its least recently used.
     pub(crate) fn next_eviction(&mut self) -> Option<Eviction<'_, T>> {
         let cold = &self.levels[Level::Cold as usize];

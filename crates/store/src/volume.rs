@@ -13,7 +13,7 @@ use bytes::Bytes;
 use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
 
 use crate::api::Refusal;
-use crate::core::{Core, NewObject, Now, TryInsert};
+use crate::core::{Core, NewObject, Now, TryInsert, WaiterId, Wanted};
 use crate::digest::Digester;
 use crate::event::Event;
 use crate::journal::Moment;
@@ -264,10 +264,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
             }
         };
+        let room = Wanted::Room(new.as_ref().map_or(0, |new| new.record.len()));
         if let Some(result) = attempt(&mut new) {
             return result;
         }
-        self.until(Some(self.stall_deadline()), || attempt(&mut new))
+        self.until(Some(self.stall_deadline()), room, || attempt(&mut new))
             .await
             .unwrap_or(Err(Refusal::Busy))
     }
@@ -296,24 +297,26 @@ impl<D: Device, C: Clock> Volume<D, C> {
             core.kick();
             None
         };
-        self.until(None, done).await.unwrap_or(false)
+        self.until(None, Wanted::Change, done).await.unwrap_or(false)
     }
 
     pub(crate) fn stall_deadline(&self) -> Nanos {
         self.clock.now() + self.shared.options.stall_bound.as_nanos() as Nanos
     }
 
-    /// Waits until `ready` says something, asking again after each change in the core. `None` when
-    /// the deadline passes first.
+    /// Waits until `ready` says something, asking again whenever there may be what is `wanted`.
+    /// `None` when the deadline passes first.
     pub(crate) async fn until<T>(
         &self,
         deadline: Option<Nanos>,
+        wanted: Wanted,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
+        let waiting = Waiting::new(&self.shared);
         poll_fn(|context| {
             // Registered before asking: a change in between wakes us.
-            self.shared.lock().wait(context.waker());
+            self.shared.lock().waiters.wait(waiting.id, wanted, context.waker());
             if let Some(value) = ready() {
                 return Poll::Ready(Some(value));
             }
@@ -343,6 +346,28 @@ impl<D: Device, C: Clock> Volume<D, C> {
             core.kick();
             None
         };
-        self.until(None, check).await.unwrap_or(false)
+        let wanted = if durable { Wanted::Durable(moment) } else { Wanted::Written(moment) };
+        self.until(None, wanted, check).await.unwrap_or(false)
+    }
+}
+
+/// Somebody waits, until this is dropped.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    id: WaiterId,
+}
+
+impl Waiting<'_> {
+    fn new(shared: &Shared) -> Waiting<'_> {
+        Waiting { shared, id: shared.lock().waiters.enter() }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut core = self.shared.lock();
+        core.waiters.leave(self.id);
+        // What it was woken for, and leaves, is for the next.
+        core.wake();
     }
 }

@@ -20,12 +20,37 @@ enum Waiting {
     Buffers(LocalityBuffers<(Digest, u32)>),
 }
 
+/// What was in one batch or buffer, and is not placed yet.
+struct Leaving {
+    /// With their bytes, in the order in which they are to lie.
+    items: VecDeque<(Digest, u32)>,
+    /// A free run that holds all of it was looked for.
+    sought: bool,
+}
+
+impl Leaving {
+    fn new(items: impl IntoIterator<Item = (Digest, u32)>) -> Leaving {
+        Leaving { items: items.into_iter().collect(), sought: false }
+    }
+
+    /// The next to be placed, when `room` bytes are left where it would lie: the first, or else the
+    /// largest for which there is room, so that none is lost; the first when there is none.
+    fn next(&mut self, room: Option<usize>) -> Option<(Digest, u32)> {
+        let (_, first) = self.items.front()?;
+        let room = room.filter(|room| (*first as usize) > *room);
+        let fits = |(at, (_, len)): (usize, &(Digest, u32))| {
+            (*len as usize <= room?).then_some((*len, std::cmp::Reverse(at)))
+        };
+        let best = self.items.iter().enumerate().filter_map(fits).max();
+        self.items.remove(best.map_or(0, |(_, at)| at.0))
+    }
+}
+
 /// What waits, and what is on its way to its place.
 pub(crate) struct Gathering {
     waiting: Waiting,
-    /// Not waiting any more, and not placed yet: with their bytes, in the order in which they are
-    /// to lie.
-    leaving: VecDeque<(Digest, u32)>,
+    /// Not waiting any more, and not placed yet.
+    leaving: VecDeque<Leaving>,
     /// When nothing waited last, and something came.
     since: Option<Nanos>,
     /// The same of what is leaving.
@@ -63,26 +88,14 @@ impl Gathering {
     /// What waits leaves.
     fn send(&mut self) {
         match &mut self.waiting {
-            Waiting::Batch(batch) => self.leaving.extend(batch.take()),
+            Waiting::Batch(batch) => self.leaving.push_back(Leaving::new(batch.take())),
             Waiting::Buffers(buffers) => {
                 while let Some(items) = buffers.take_oldest() {
-                    self.leaving.extend(items);
+                    self.leaving.push_back(Leaving::new(items));
                 }
             }
         }
         self.left = self.since.take().unwrap_or(self.left);
-    }
-
-    /// The next to be placed, when `room` bytes are left where it would lie: the first, or else the
-    /// largest for which there is room, so that none is lost; the first when there is none.
-    fn next(&mut self, room: Option<usize>) -> Option<(Digest, u32)> {
-        let (_, first) = self.leaving.front()?;
-        let room = room.filter(|room| (*first as usize) > *room);
-        let fits = |(at, (_, len)): (usize, &(Digest, u32))| {
-            (*len as usize <= room?).then_some((*len, std::cmp::Reverse(at)))
-        };
-        let best = self.leaving.iter().enumerate().filter_map(fits).max();
-        self.leaving.remove(best.map_or(0, |(_, at)| at.0))
     }
 }
 
@@ -108,7 +121,7 @@ impl Core {
             Waiting::Buffers(buffers) => {
                 let mut full = Vec::new();
                 buffers.push(header.site, len, (digest, len), &mut full);
-                gathering.leaving.extend(full.into_iter().flatten());
+                gathering.leaving.extend(full.into_iter().map(Leaving::new));
             }
         }
         self.place_gathered(now);
@@ -140,19 +153,35 @@ impl Core {
         };
         // It has waited since then, wherever it waits now.
         let now = Now { monotonic: gathering.left, ..now };
-        loop {
-            let room = self.space.room(&self.areas);
-            let Some(next) = self.gathering.as_mut().and_then(|g| g.next(room)) else { return };
-            // It may have been removed, superseded or written meanwhile.
-            let waits = self.tier.peek(&next.0).is_some_and(|resident| {
-                resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
-            });
-            if waits && !self.place_resident(&next.0, now) {
-                if let Some(gathering) = &mut self.gathering {
-                    gathering.leaving.push_front(next);
-                }
-                return;
+        while let Some(mut leaving) = self.gathering.as_mut().and_then(|g| g.leaving.pop_front()) {
+            if !std::mem::replace(&mut leaving.sought, true) {
+                self.seek_place(&leaving);
             }
+            while let Some(next) = leaving.next(self.space.room(&self.areas)) {
+                if self.waits_for_place(&next.0) && !self.place_resident(&next.0, now) {
+                    leaving.items.push_front(next);
+                    if let Some(gathering) = &mut self.gathering {
+                        gathering.leaving.push_front(leaving);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether the object was neither removed nor superseded nor written since it was gathered.
+    fn waits_for_place(&self, digest: &Digest) -> bool {
+        self.tier.peek(digest).is_some_and(|resident| {
+            resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
+        })
+    }
+
+    /// In a space of slots what leaves is to go into one free run, if there is one of its size.
+    fn seek_place(&mut self, leaving: &Leaving) {
+        let waiting = leaving.items.iter().filter(|(digest, _)| self.waits_for_place(digest));
+        let lens: Vec<usize> = waiting.map(|(_, len)| *len as usize).collect();
+        if let Some(space) = self.space.slots_mut() {
+            space.seek(&lens);
         }
     }
 }

@@ -9,6 +9,7 @@ use device::Nanos;
 use super::Core;
 use super::gathering::Gathering;
 use crate::api::Refusal;
+use crate::cluster_table::State;
 use crate::digest::Digest;
 use crate::fetches::Overtaken;
 use crate::grouping::{self, Group};
@@ -103,6 +104,12 @@ impl Core {
             let object = Arc::new(Object::from_record(&new.record, None));
             object.checked.store(self.sequence, Ordering::Relaxed);
             if self.worth_keeping(&object) {
+                // What memory has too much already, for want of room, goes first.
+                self.shrink_tier(now);
+                if self.tier.excess() > 0 {
+                    self.kick();
+                    return TryInsert::Wait(new);
+                }
                 // Memory gives up no faster than the device takes. Half of the room is more than
                 // the open cluster, so something waits that is about to be written.
                 if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.gathering_stuck() {
@@ -288,7 +295,9 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let (dirty, accesses) = resident.map_or((false, 1), |r| (r.dirty, r.accesses));
-        let slot = slot.filter(|slot| !(in_memory && self.leave_device(*slot)));
+        let stays = slot.filter(|slot| !(in_memory && self.leave_device(&digest, *slot)));
+        let dirty = dirty || stays != slot;
+        let slot = stays;
         if let Some(slot) = slot
             && !self.place_meta(of, slot, &meta, now)?
         {
@@ -344,7 +353,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Lets go of what the memory tier has too much; what is dirty is grouped and placed (C11).
+    /// Lets go of what the memory tier has too much; what is dirty is grouped and placed (C11). It
+    /// stays for a while when there is no room for it: see [`Core::write_group`].
     pub(super) fn shrink_tier(&mut self, now: Now) {
         let groups = self.counters.groups;
         loop {
@@ -354,7 +364,11 @@ impl Core {
                 Some(Eviction::Write(digest, _)) if self.gathering.is_some() => {
                     self.evict_gathered(&digest, now);
                 }
-                Some(Eviction::Write(digest, _)) => self.evict_dirty(digest, now),
+                Some(Eviction::Write(digest, _)) => {
+                    if !self.evict_dirty(digest, now) {
+                        break;
+                    }
+                }
             }
         }
         if self.counters.groups > groups {
@@ -377,15 +391,34 @@ impl Core {
     }
 
     /// Writes a group from the old end of memory, into clusters of its own. Without a place for
-    /// it `victim`, the least recently used object, is given up.
-    pub(super) fn write_group(&mut self, victim: Digest, now: Now) {
-        if self.space.has_clusters() {
-            self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+    /// it, `victim`, the least recently used object, stays: insertions wait then, and what reads
+    /// bring in takes of the memory of unwritten records, as far as those leave it. When that is
+    /// used up the victim is given up. False when it stays.
+    pub(super) fn write_group(&mut self, victim: Digest, now: Now) -> bool {
+        let full = match &self.space {
+            Space::Clusters(space) => space.table.count(State::Free) == 0,
+            Space::Slots(_) => false,
+        };
+        if full {
+            self.kick();
+        } else {
+            if self.space.has_clusters() {
+                self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+            }
+            let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
+            if self.write_members(&group, now) {
+                return true;
+            }
         }
-        let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
-        if !self.write_members(&group, now) && self.expel(&victim).is_some() {
+        let len = self.tier.peek(&victim).map_or(0, |resident| resident.object.record_len());
+        let waits = full || self.make_room(len, now) != Room::Refused(Refusal::NoSpace);
+        if waits && self.tier.excess() + self.space.unwritten_bytes() <= self.unwritten_max {
+            return false;
+        }
+        if self.expel(&victim).is_some() {
             self.counters.dropped_unwritten += 1;
         }
+        true
     }
 
     /// Writes the objects out, as far as there is room. False when nothing was written.

@@ -41,16 +41,19 @@ impl Core {
             let (id, pieces) = (resident.object.header.object_id, resident.object.pieces());
             self.forget_pieces(id, 0..pieces);
         }
-        let slot = self.index.remove(digest);
-        if let Some(slot) = slot {
-            self.kill_of(digest, slot);
-            if slot.refreshed
-                && let Some(meta) = self.index.remove(&digest.derive_meta())
-            {
-                self.kill(meta);
-            }
+        self.forget_place(digest) || resident.is_some()
+    }
+
+    /// The record of `digest`, and its replaced metadata, are dead. True when there was one.
+    pub(super) fn forget_place(&mut self, digest: &Digest) -> bool {
+        let Some(slot) = self.index.remove(digest) else { return false };
+        self.kill_of(digest, slot);
+        if slot.refreshed
+            && let Some(meta) = self.index.remove(&digest.derive_meta())
+        {
+            self.kill(meta);
         }
-        resident.is_some() || slot.is_some()
+        true
     }
 
     /// Pieces of a version that nobody can ask for any more. They are dead like any record that

@@ -1,13 +1,20 @@
 //! Virtual clusters (UCFS, section 2.4.4; C5): a cluster that was read whole stays valid on the
-//! device while none of its objects is updated, invalidated or regrouped, and leaves memory
-//! without a write once all its objects are cold. Otherwise the disk cluster becomes free at once
-//! and its objects live in memory only. That is why there is never garbage and never a cleaner.
+//! device while none of its objects is updated or invalidated, and what leaves memory of it leaves
+//! without a write: all of it at once when all of it is cold, else that object alone, whose MEM bit
+//! is 0 from then on while its cluster index stays what it is. When one of its objects changes
+//! while all of them are in memory, the disk cluster becomes free at once and they live in memory
+//! only: no garbage, and never a cleaner.
 //!
-//! In the memory tier the members of a virtual cluster count as dirty: they may not be dropped one
-//! by one. Clusters that hold replaced metadata, or pieces of objects that memory does not take,
-//! are no virtual clusters.
+//! When others have left memory by then, they are on the device only, and the cluster cannot go.
+//! The one that changes leaves it alone: it lives in memory only, and its old record is dead bytes
+//! until the cluster is replaced or read whole again and freed. The paper does not speak of that
+//! case. To have no dead bytes there, either, would cost a read of the cluster before the update
+//! and a write of all its objects after it.
+//!
+//! In the memory tier the members of a virtual cluster count as dirty, so that it asks before one
+//! of them leaves. Clusters that hold replaced metadata, or pieces of objects that memory does not
+//! take, are no virtual clusters.
 
-use super::insertion::Room;
 use super::{Core, Now};
 use crate::cluster_table::{ClusterId, State};
 use crate::digest::Digest;
@@ -54,16 +61,25 @@ impl Core {
         self.drop_cluster(cluster);
     }
 
-    /// The object of `slot`, which is in memory, changes. When it is a member of a virtual cluster
-    /// it lives in memory only from now on, and the cluster is free: true.
-    pub(super) fn leave_device(&mut self, slot: Slot) -> bool {
+    /// The object of `digest`, which is in memory and has its record in `slot`, changes. With
+    /// write-on-evict it lives in memory only from now on: true. The cluster is free when all of
+    /// it is in memory, else just the record is dead.
+    pub(super) fn leave_device(&mut self, digest: &Digest, slot: Slot) -> bool {
         if !self.space.has_clusters() {
             return false;
         }
         let (cluster, _) = self.areas.locate(slot.position);
-        let is_virtual = self.space.virtual_clusters().contains_key(&cluster);
-        self.free_virtual(cluster);
-        is_virtual
+        if self.space.virtual_clusters().contains_key(&cluster) {
+            self.free_virtual(cluster);
+            return true;
+        }
+        // What recovery has not read may be an older version, which must not come back.
+        if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
+            return false;
+        }
+        self.forget_place(digest);
+        self.tier.set_cluster(digest, None);
+        true
     }
 
     /// The cluster stays on the device, its objects become ordinary copies of what is there.
@@ -78,7 +94,7 @@ impl Core {
 
     /// A member of a virtual cluster is the next to leave memory: the whole cluster leaves without
     /// a write when all of it is cold. True when it did.
-    pub(super) fn leave_memory(&mut self, cluster: ClusterId) -> bool {
+    fn leave_memory(&mut self, cluster: ClusterId) -> bool {
         let cold = |core: &Core, member: &Digest| core.tier.level(member) == Some(Level::Cold);
         let Some(members) = self.space.virtual_clusters().get(&cluster) else { return false };
         if !members.iter().all(|member| cold(self, member)) {
@@ -92,23 +108,17 @@ impl Core {
         true
     }
 
-    /// The dirty object that must leave memory next goes: with its virtual cluster, or in a group
-    /// that is written.
-    pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) {
+    /// The dirty object that must leave memory next goes: with its virtual cluster, out of it, or
+    /// in a group that is written. False when it stays for want of room.
+    pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
         let cluster = self.tier.peek(&digest).and_then(|resident| resident.cluster);
-        if let Some(cluster) = cluster {
-            if self.leave_memory(cluster) {
-                return;
-            }
-            // Regrouping needs a place for the objects. Without one they keep the one they have.
-            self.begin_cluster();
-            let size = self.areas.cluster_size as usize / 2;
-            if self.make_room(size, now) != Room::Ready {
-                self.dissolve_virtual(cluster);
-                return;
-            }
-            self.free_virtual(cluster);
+        let Some(cluster) = cluster else { return self.write_group(digest, now) };
+        if !self.leave_memory(cluster) {
+            // The others stay, as copies of what is on the device.
+            self.dissolve_virtual(cluster);
+            self.expel(&digest);
+            self.counters.virtual_parted += 1;
         }
-        self.write_group(digest, now);
+        true
     }
 }

@@ -62,6 +62,10 @@ impl Layout for AnyLayout {
         dispatch!(self, layout => layout.place(bytes, runs))
     }
 
+    fn seek(&mut self, slots: u32) {
+        dispatch!(self, layout => layout.seek(slots));
+    }
+
     fn release(&mut self, run: Run) {
         dispatch!(self, layout => layout.release(run));
     }

@@ -240,6 +240,9 @@ impl Buddy {
 }
 
 impl Layout for Buddy {
+    /// An object's place follows from its size.
+    fn seek(&mut self, _slots: u32) {}
+
     fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool {
         assert!(bytes > 0, "an object has bytes");
         let Some(needed) = self.space.slots_for(bytes) else { return false };

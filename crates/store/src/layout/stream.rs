@@ -12,6 +12,9 @@
 //! The run that contains the end of the space does not go on at its beginning: the two are not
 //! adjacent on the device.
 //!
+//! Objects that are to lie side by side ([`Layout::seek`]) move the position to the next run that
+//! holds them all, if there is one; what lies between stays free for the next time round.
+//!
 //! A search looks at [`SEARCH_MAX`] runs at most, so that an object that is too large for a
 //! fragmented space costs little before it is refused; the next search then goes on where this one
 //! ended. Nobody waits longer for that: what is asked for after a refusal comes after an eviction.
@@ -138,6 +141,27 @@ impl Layout for Stream {
             Search::GivenUp => {
                 self.position = self.window.front().map_or(0, |run| run.first);
                 false
+            }
+        }
+    }
+
+    fn seek(&mut self, slots: u32) {
+        let (mut at, mut round) = (self.position, false);
+        for _ in 0..SEARCH_MAX {
+            let Some(first) = self.map.next_free(at) else {
+                if round {
+                    return;
+                }
+                (at, round) = (0, true);
+                continue;
+            };
+            if round && first >= self.position {
+                return;
+            }
+            at = self.map.end_of_free(first, first.saturating_add(slots));
+            if at - first >= slots {
+                self.position = first;
+                return;
             }
         }
     }

@@ -4,6 +4,8 @@
 //! its front, as long as they fit (cluster write). An object that does not fit leaves it as one
 //! free piece among others, and the largest piece becomes the open one; of several equally large
 //! ones, any. When even that is too small the object is refused and the open piece stays open.
+//! Objects that are to lie side by side ([`Layout::seek`]) count as one there: the open piece is
+//! left when they do not fit it together and the largest piece holds them.
 //! A released run merges with its free neighbours; what merges with the open piece is the open
 //! piece, so that the next object goes to its new front.
 //!
@@ -112,6 +114,17 @@ impl Layout for Unified {
         self.map.take(run);
         runs.push(run);
         true
+    }
+
+    fn seek(&mut self, slots: u32) {
+        let fits = self.open.is_some_and(|open| open.len >= slots);
+        if fits || self.pieces.largest() < Some(slots) {
+            return;
+        }
+        let largest = self.pieces.pop_largest();
+        if let Some(left_over) = self.open.replace(largest) {
+            self.pieces.insert(left_over);
+        }
     }
 
     fn release(&mut self, run: Run) {

@@ -173,6 +173,14 @@ impl SlotSpace {
         true
     }
 
+    /// Records of these lengths, in bytes, come next and are to lie side by side.
+    pub(crate) fn seek(&mut self, lens: &[usize]) {
+        let slots: u64 =
+            lens.iter().map(|len| (*len as u64).div_ceil(self.slot_bytes.into())).sum();
+        self.give_back_reserved();
+        self.layout.seek(u32::try_from(slots).unwrap_or(u32::MAX));
+    }
+
     fn give_back_reserved(&mut self) {
         if let Some(reserved) = self.reserved.take() {
             self.free(reserved.runs);

@@ -54,7 +54,7 @@ fn nothing_is_damaged(rig: &Rig) {
 fn run(name: &'static str, count: usize, device: u64, options: fn() -> Options, all: bool) {
     for seed in seeds(name, count) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let memory = formatted(device, 32 << 10 << random.u32(..3));
+        let memory = formatted(device, 16 << 10 << random.u32(..4));
         let mut rig = Rig::open(memory, options());
         if random.bool() {
             rig.probe.memory.shuffle(Some(seed));

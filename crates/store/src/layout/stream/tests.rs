@@ -23,6 +23,30 @@ fn place(naive: &Naive, stream: &Stream, bytes: u64) -> Option<Vec<Run>> {
 }
 
 #[test]
+fn what_is_to_lie_side_by_side_goes_to_the_next_run_that_holds_it() {
+    let mut stream = Stream::new(SPACE, u32::MAX);
+    let run = |first, len| Run { first, len };
+    // Free: 2..6, 20..35 and 60..100.
+    for used in [run(0, 2), run(6, 14), run(35, 25)] {
+        assert!(stream.occupy(used));
+    }
+    let placed = |stream: &mut Stream, at: u32, slots: u32| {
+        let mut runs = Vec::new();
+        stream.resume_at(at);
+        stream.seek(slots);
+        assert!(stream.place(512, &mut runs));
+        runs.iter().for_each(|run| stream.release(*run));
+        runs[0].first
+    };
+    assert_eq!(placed(&mut stream, 0, 4), 2);
+    assert_eq!(placed(&mut stream, 0, 5), 20);
+    assert_eq!(placed(&mut stream, 25, 11), 60, "ten are left of it from there on");
+    assert_eq!(placed(&mut stream, 90, 11), 20, "round again");
+    assert_eq!(placed(&mut stream, 90, 41), 90, "there is none: as without");
+    assert_eq!(placed(&mut stream, 4, 40), 60);
+}
+
+#[test]
 fn places_are_those_of_the_rule() {
     for seed in seeds("stream::places_are_those_of_the_rule", 150) {
         let mut random = fastrand::Rng::with_seed(seed);

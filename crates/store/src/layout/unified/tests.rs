@@ -157,3 +157,25 @@ fn objects_are_appended_until_the_largest_piece_is_exhausted() {
     assert!(!unified.place(21 * 512, &mut runs), "41 slots are free, but not in one piece");
     assert_eq!(unified.free_pieces(), 3);
 }
+
+#[test]
+fn what_is_to_lie_side_by_side_goes_to_the_largest_piece_when_the_open_one_is_too_small() {
+    let mut unified = Unified::new(SPACE);
+    // Free: 0 to 19, 30 to 69, 80 to 99.
+    assert!(
+        unified.occupy(Run { first: 20, len: 10 }) && unified.occupy(Run { first: 70, len: 10 })
+    );
+    let mut runs = Vec::new();
+    for (seek, slots) in [(0, 35), (20, 8), (20, 12), (20, 8), (13, 8)] {
+        unified.seek(seek);
+        assert!(unified.place(slots * 512, &mut runs));
+    }
+    let firsts: Vec<u32> = runs.iter().map(|run| run.first).collect();
+    assert_eq!(firsts[0], 30);
+    // Five slots of the open piece are left, then twelve of the next, and no piece holds twenty.
+    assert!([0, 80].contains(&firsts[1]));
+    assert_eq!(firsts[2], 80 - firsts[1], "twelve would not hold twenty");
+    assert_eq!(firsts[3], firsts[2] + 12, "nowhere are twenty: as without");
+    assert_eq!(firsts[4], firsts[1] + 8, "only twelve are left of the other piece");
+    assert_eq!(unified.free_pieces(), 2);
+}
