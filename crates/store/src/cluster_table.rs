@@ -736,6 +736,8 @@ impl ClusterTable {
 
     /// Makes all that follows from the other columns anew.
     fn rebuild(&mut self) {
+        let last = self.states.iter().rposition(|state| state.in_use());
+        self.used = self.used.max(last.map_or(0, |last| last + 1));
         let first = self.first_young();
         let young = self.incarnations.iter().copied().zip(0..);
         let in_use = young.filter(|(_, cluster)| self.state(*cluster).in_use());
