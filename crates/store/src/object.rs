@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::content::Content;
 use crate::record::{Found, Header, Place, Record};
+use crate::secret::Secret;
 use crate::tier::Weighed;
 
 /// Bytes that an object costs in memory besides its key, metadata and body: the structure itself,
@@ -29,6 +30,8 @@ pub(crate) struct Object {
     pub(crate) place: Option<Place>,
     /// Bytes of the buffers that these slices keep alive, when that is more than their lengths.
     backing: usize,
+    /// The checksums of its body, of an object that may still have to be written.
+    checksums: Vec<u64>,
     pub(crate) attachment: Attachment,
     /// The purges up to this sequence number are known not to have made it dead.
     pub(crate) checked: AtomicU64,
@@ -55,6 +58,7 @@ impl Object {
             body: record.body.clone(),
             place,
             backing: 0,
+            checksums: if place.is_none() { record.checksums().to_vec() } else { Vec::new() },
             attachment: Attachment::new(),
             checked: AtomicU64::new(record.header.sequence),
             outdated: AtomicU64::new(0),
@@ -80,6 +84,7 @@ impl Object {
             body: found.content(bytes),
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer.len },
+            checksums: Vec::new(),
             attachment: Attachment::new(),
             checked: AtomicU64::new(found.header.sequence),
             outdated: AtomicU64::new(0),
@@ -96,10 +101,17 @@ impl Object {
             body: self.body.clone(),
             place: self.place,
             backing: self.backing,
+            checksums: self.checksums.clone(),
             attachment: Attachment::new(),
             checked: AtomicU64::new(sequence),
             outdated: AtomicU64::new(0),
         }
+    }
+
+    /// Its record with this header, which is to be placed.
+    pub(crate) fn to_record(&self, secret: &Secret, header: Header) -> Record {
+        let (key, meta, body) = (self.key.clone(), self.meta.clone(), self.body.clone());
+        Record::with_checksums(secret, header, key, meta, body, &self.checksums)
     }
 
     /// The same version, in memory as it was, now that it has the place of `placed`.
@@ -111,6 +123,7 @@ impl Object {
             body: self.body.clone(),
             place: placed.place,
             backing: self.backing,
+            checksums: Vec::new(),
             attachment: self.attachment.clone(),
             checked: AtomicU64::new(placed.header.sequence),
             outdated: AtomicU64::new(0),

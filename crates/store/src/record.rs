@@ -183,6 +183,26 @@ impl Record {
         Record { header, key, meta, body, checksums }
     }
 
+    /// As [`Record::new`], of a body whose checksums are known; with none of them, they are not.
+    pub(crate) fn with_checksums(
+        secret: &Secret,
+        header: Header,
+        key: Bytes,
+        meta: Bytes,
+        body: Content,
+        checksums: &[u64],
+    ) -> Record {
+        if checksums.len() != body.len().div_ceil(CHUNK) {
+            return Record::new(secret, header, key, meta, body);
+        }
+        Record { header, key, meta, body, checksums: checksums.to_vec() }
+    }
+
+    /// One for each chunk of the body.
+    pub(crate) fn checksums(&self) -> &[u64] {
+        &self.checksums
+    }
+
     /// Bytes on the device, before rounding up to granules.
     pub(crate) fn len(&self) -> usize {
         record_len(self.key.len(), self.meta.len(), self.body.len())

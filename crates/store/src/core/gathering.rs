@@ -20,6 +20,9 @@ enum Waiting {
     Buffers(LocalityBuffers<(Digest, u32)>),
 }
 
+/// Objects of a batch that are placed under one lock.
+const PLACED_AT_ONCE: usize = 64;
+
 /// What was in one batch or buffer, and is not placed yet.
 struct Leaving {
     /// With their bytes, in the order in which they are to lie.
@@ -80,9 +83,17 @@ impl Gathering {
         Some(self.since?.saturating_add(bound))
     }
 
-    /// Whether something found no place: nothing more may come.
+    /// Whether something found no place yet, and so much has come meanwhile that nothing more may.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.leaving.is_empty()
+            && match &self.waiting {
+                Waiting::Batch(batch) => batch.bytes() >= batch.size() / 2,
+                Waiting::Buffers(_) => true,
+            }
+    }
+
+    fn in_buffers(&self) -> bool {
+        matches!(self.waiting, Waiting::Buffers(_))
     }
 
     /// What waits leaves.
@@ -124,49 +135,67 @@ impl Core {
                 gathering.leaving.extend(full.into_iter().map(Leaving::new));
             }
         }
-        self.place_gathered(now);
+        // A batch is the background's: so many objects are not placed under one lock.
+        if gathering.in_buffers() {
+            self.place_gathered(usize::MAX, now);
+        }
     }
 
-    /// Sends out everything that was gathered before `overdue`, or earlier.
-    pub(super) fn send_gathered(&mut self, overdue: Option<Nanos>, now: Now) {
-        let Some(gathering) = &mut self.gathering else { return };
+    /// Sends out everything that was gathered before `overdue`, or earlier, and places some of what
+    /// leaves. True when there is more to place at once.
+    pub(super) fn send_gathered(&mut self, overdue: Option<Nanos>, now: Now) -> bool {
+        let Some(gathering) = &mut self.gathering else { return false };
         if gathering.since.is_some_and(|since| overdue.is_some_and(|overdue| since <= overdue)) {
             gathering.send();
         }
-        self.place_gathered(now);
+        let stuck = gathering.is_stuck();
+        let more = self.place_gathered(PLACED_AT_ONCE, now);
+        if stuck && self.gathering.as_ref().is_some_and(|gathering| !gathering.is_stuck()) {
+            self.wake();
+        }
+        more
     }
 
     /// An object that waits is the next to leave memory: all that waits goes out now. Without a
     /// place for it, it stays in memory: so few bytes wait that others have room beside them.
     pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) {
-        self.send_gathered(Some(Nanos::MAX), now);
+        if let Some(gathering) = &mut self.gathering {
+            gathering.send();
+        }
+        self.place_gathered(usize::MAX, now);
         if self.tier.peek(digest).is_some_and(|resident| resident.dirty) {
             self.tier.renew(digest);
         }
     }
 
-    /// Places what is leaving, as far as there is room.
-    fn place_gathered(&mut self, now: Now) {
-        let Some(gathering) = self.gathering.as_ref().filter(|gathering| gathering.is_stuck())
-        else {
-            return;
-        };
+    /// Places what is leaving, as far as there is room, at most so many objects. True when it was not
+    /// for want of room that it ended.
+    fn place_gathered(&mut self, mut most: usize, now: Now) -> bool {
+        let Some(gathering) = &self.gathering else { return false };
         // It has waited since then, wherever it waits now.
         let now = Now { monotonic: gathering.left, ..now };
         while let Some(mut leaving) = self.gathering.as_mut().and_then(|g| g.leaving.pop_front()) {
             if !std::mem::replace(&mut leaving.sought, true) {
                 self.seek_place(&leaving);
             }
-            while let Some(next) = leaving.next(self.space.room(&self.areas)) {
+            while most > 0
+                && let Some(next) = leaving.next(self.space.room(&self.areas))
+            {
+                most -= 1;
                 if self.waits_for_place(&next.0) && !self.place_resident(&next.0, now) {
                     leaving.items.push_front(next);
                     if let Some(gathering) = &mut self.gathering {
                         gathering.leaving.push_front(leaving);
                     }
-                    return;
+                    return false;
                 }
             }
+            if let Some(gathering) = self.gathering.as_mut().filter(|_| !leaving.items.is_empty()) {
+                gathering.leaving.push_front(leaving);
+                return true;
+            }
         }
+        false
     }
 
     /// Whether the object was neither removed nor superseded nor written since it was gathered.

@@ -479,8 +479,7 @@ impl Core {
         let Some(resident) = self.expel(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
-        let (key, meta, body) = (object.key.clone(), object.meta.clone(), object.body.clone());
-        self.place(Record::new(&self.secret, header, key, meta, body), now);
+        self.place(object.to_record(&self.secret, header), now);
         true
     }
 
@@ -498,8 +497,7 @@ impl Core {
             return false;
         }
         let header = Header { references, ..object.header.clone() };
-        let (key, meta, body) = (object.key.clone(), object.meta.clone(), object.body.clone());
-        let placed = self.place(Record::new(&self.secret, header, key, meta, body), now);
+        let placed = self.place(object.to_record(&self.secret, header), now);
         let cluster = self.cluster_of(&placed);
         self.tier.settle(digest, Arc::new(object.placed_as(&placed)), cluster);
         true

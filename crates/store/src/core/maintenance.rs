@@ -184,7 +184,9 @@ impl Core {
         } else {
             None
         };
-        self.send_gathered(overdue, now);
+        if self.send_gathered(overdue, now) {
+            return Some(Task::Again);
+        }
         let written = self.journal.written();
         match &mut self.space {
             Space::Clusters(space) => {

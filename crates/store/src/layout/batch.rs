@@ -57,6 +57,11 @@ impl<T> Batch<T> {
         items.into_iter().map(|waiting| (waiting.item, waiting.bytes))
     }
 
+    /// Bytes of a full batch.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Bytes that wait.
     pub fn bytes(&self) -> u64 {
         self.bytes
