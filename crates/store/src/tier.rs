@@ -171,9 +171,11 @@ impl<T: Weighed> Tier<T> {
         self.capacity() > 0 && levels.all(|level| weight <= level.capacity)
     }
 
-    /// True when an object of this weight would push nothing out.
+    /// True when an object of this weight would push nothing out, nor come near it: each level
+    /// of a full tier lacks a part of an object, and more where a large one has just left.
     pub(crate) fn has_room(&self, weight: usize) -> bool {
-        self.levels.iter().map(|level| level.bytes).sum::<usize>() + weight <= self.capacity()
+        let bytes = self.levels.iter().map(|level| level.bytes).sum::<usize>();
+        bytes + weight <= self.capacity() - self.capacity() / 8
     }
 
     /// Looks an object up for a request: counts, and moves it up, to the top of hot unless it came

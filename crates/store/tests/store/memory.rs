@@ -59,5 +59,5 @@ fn buffers_for_reads_are_used_again_and_bounded() {
     }
     let stats = rig.store.stats()[0];
     assert!(stats.buffers.kept_bytes as u64 <= product().memory / 64);
-    assert!(stats.buffers.reused > 250, "{:?}", stats.buffers);
+    assert!(stats.buffers.allocated <= 4 && stats.buffers.reused > 100, "{:?}", stats.buffers);
 }
