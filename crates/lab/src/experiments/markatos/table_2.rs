@@ -95,9 +95,11 @@ fn why(machine: Machine, runs: &[Run]) -> String {
          each write as the paper's did. The paper measured 4.7 MB of writes a second at most; \
          this drive and file system come to 3.4 at the edge of the disk and 2.7 in its middle, as \
          each request of 56 KB waits for the disk to come round. BUDDY is faster than in the \
-         paper: markatos-fig-6 varies what it may depend on. The memory that the paper's machine \
-         had for files is unknown and assumed to be 64 MB; the log is gone, and its mix of \
-         operations, which the generated one has to meet, stands in a table of its own.{}",
+         paper: markatos-fig-6 varies what it may depend on. SQUID is behind MULTIPLE-DIRS, as \
+         there, since its files' inodes and those of its directories do not find room in what \
+         Solaris has for metadata. The memory that the paper's machine had for files is unknown \
+         and assumed to be 64 MB; the log is gone, and its mix of operations, which the generated \
+         one has to meet, stands in a table of its own.{}",
         rate(7) / rate(1),
         rate(3) / rate(1),
         rate(7) / rate(3),
