@@ -138,7 +138,7 @@ impl Core {
         let object = self.place(new.record, now);
         // Pieces are new by name: nothing older can come back in their place.
         let done = self.unwritten_death(&digest).filter(|_| is_object);
-        if self.worth_keeping(&object) {
+        if self.worth_keeping(&object) && self.tier.excess() == 0 {
             let cluster = self.cluster_of(&object);
             self.admit(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
@@ -391,9 +391,8 @@ impl Core {
     }
 
     /// Writes a group from the old end of memory, into clusters of its own. Without a place for
-    /// it, `victim`, the least recently used object, stays: insertions wait then, and what reads
-    /// bring in takes of the memory of unwritten records, as far as those leave it. When that is
-    /// used up the victim is given up. False when it stays.
+    /// it now, `victim`, the least recently used object, stays: insertions wait then, and reads
+    /// leave nothing in memory. Without one for good it is given up. False when it stays.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) -> bool {
         let full = match &self.space {
             Space::Clusters(space) => space.table.count(State::Free) == 0,
@@ -411,8 +410,7 @@ impl Core {
             }
         }
         let len = self.tier.peek(&victim).map_or(0, |resident| resident.object.record_len());
-        let waits = full || self.make_room(len, now) != Room::Refused(Refusal::NoSpace);
-        if waits && self.tier.excess() + self.space.unwritten_bytes() <= self.unwritten_max {
+        if full || !matches!(self.make_room(len, now), Room::Refused(_)) {
             return false;
         }
         if self.expel(&victim).is_some() {

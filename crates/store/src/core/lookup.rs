@@ -390,7 +390,8 @@ impl Core {
     }
 
     /// Keeps `object`, read from the device, in memory if it is still the current one and its
-    /// metadata are those at `meta`, or its own. The caller shrinks the tier afterwards.
+    /// metadata are those at `meta`, or its own, and memory has not too much already that waits
+    /// for room on the device. The caller shrinks the tier afterwards.
     pub(crate) fn keep(
         &mut self,
         digest: Digest,
@@ -402,7 +403,8 @@ impl Core {
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
         let current = self.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
-        if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
+        let wanted = current && self.tier.peek(&digest).is_none() && self.worth_keeping(object);
+        if !wanted || self.tier.excess() > 0 {
             return;
         }
         let cluster = self.cluster_of(object);
