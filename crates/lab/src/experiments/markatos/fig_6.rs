@@ -131,8 +131,8 @@ fn why(
          anywhere. BUDDY is its own program on 256 files: each grows from its end, and what a file \
          gets is gathered into rows of up to 56 KB until its sync comes. With every write on the \
          disk before the call returns BUDDY has {buddy_through:.0} gets per second and STREAM \
-         {stream_through:.0}. What the paper's system did with small writes, it does not say beyond \
-         that one \"usually resulted in a disk-read and a disk-write\". The streams are the \
+         {stream_through:.0}. What the paper's system did with small writes, it does not say \
+         beyond that one \"usually resulted in a disk-read and a disk-write\". The streams are the \
          product's engine on one large file, which grows as it is written: what was never written \
          is not read. It stores a header, the key and 300 bytes of metadata with each object, and \
          writes down what was given up, with a flush every five seconds, which the paper's \

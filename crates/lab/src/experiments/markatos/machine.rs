@@ -658,8 +658,8 @@ impl LazyReads {
         self.objects.borrow().contains(&object)
     }
 
-    /// Until fewer than `batch` of them are under way. No other read will come meanwhile: what waits
-    /// for company goes out.
+    /// Until fewer than `batch` of them are under way. No other read will come meanwhile: what
+    /// waits for company goes out.
     async fn wait<M: SpaceManager>(&self, batch: usize, manager: &M) {
         // What is in memory is there at once, what is not joins those that wait.
         yield_now().await;

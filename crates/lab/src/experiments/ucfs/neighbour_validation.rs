@@ -29,8 +29,8 @@ const PARAMETERS: [Parameter; 8] = [
     },
     Parameter {
         name: "changes",
-        value: "1% of repeated requests (UCBSep01: 0.01%) find another version; it came at a \
-                random time between the two requests",
+        value: "1% of repeated requests (DEC 28%, UCBSep01 0.01%) find another version; it came at \
+                a random time between the two requests",
         from: "assumed, as the generator has it",
     },
     Parameter {
