@@ -2,10 +2,10 @@
 //!
 //! Most of what a disk hit brings is not asked for again while memory would hold it, and each such
 //! object pushes out another that might be. So an object enters by its second use: when it was
-//! asked for before, and the device was read for no more than so many others since. What there is
-//! free room for enters anyway.
+//! read for a request before, or was asked for in memory and left it, and no more than so many others
+//! were since. What there is free room for enters anyway.
 //!
-//! It remembers a mark of 32 bits for each read, in a table of fixed size: a set of eight for each
+//! It remembers a mark of 32 bits for each use, in a table of fixed size: a set of eight for each
 //! hash, of which the oldest makes way. That is a queue of all marks but for the chance that sets
 //! fill unevenly. Digests are hashes under the cache's own secret, so nobody can choose their set.
 //! Pure and deterministic.
@@ -15,13 +15,13 @@ use crate::digest::Digest;
 /// Marks of one set.
 const WAYS: usize = 8;
 
-/// Bytes of memory for each mark: one read is remembered for so much of the memory in all.
+/// Bytes of memory for each mark: one use is remembered for so much of the memory in all.
 const MEMORY_PER_MARK: u64 = 4096;
 
 /// Most sets: 2^28 marks, one GiB.
 const SETS_MAX: u64 = 1 << 25;
 
-/// What was read lately. See the module.
+/// What was used lately. See the module.
 pub(crate) struct Doorkeeper {
     /// The youngest mark of a set comes first; 0 is none.
     sets: Box<[[u32; WAYS]]>,
@@ -34,8 +34,7 @@ impl Doorkeeper {
         Doorkeeper { sets: vec![[0; WAYS]; sets as usize].into() }
     }
 
-    /// `digest` is read from the device for a request, or will be soon: true when it was before,
-    /// as far back as is remembered.
+    /// Remembers a use of `digest`. True when there was one before, as far back as is remembered.
     pub(crate) fn seen(&mut self, digest: &Digest) -> bool {
         let (first, second) = digest.halves();
         let set = (u128::from(first) * self.sets.len() as u128) >> 64;

@@ -83,6 +83,16 @@ impl Gathering {
         Some(self.since?.saturating_add(bound))
     }
 
+    /// Bytes of what has no place yet.
+    pub(crate) fn bytes(&self) -> u64 {
+        let waiting = match &self.waiting {
+            Waiting::Batch(batch) => batch.bytes(),
+            Waiting::Buffers(buffers) => buffers.bytes(),
+        };
+        let leaving = self.leaving.iter().flat_map(|leaving| &leaving.items);
+        waiting + leaving.map(|(_, len)| u64::from(*len)).sum::<u64>()
+    }
+
     /// Whether something found no place yet, and so much has come meanwhile that nothing more may.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.leaving.is_empty()

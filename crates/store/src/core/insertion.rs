@@ -360,7 +360,13 @@ impl Core {
         loop {
             match self.tier.next_eviction() {
                 None => break,
-                Some(Eviction::Dropped(digest, _)) => self.index.leave_memory(&digest),
+                Some(Eviction::Dropped(digest, resident)) => {
+                    let asked_for = resident.prefetched.is_none();
+                    self.index.leave_memory(&digest);
+                    if asked_for {
+                        self.expect(&digest);
+                    }
+                }
                 Some(Eviction::Write(digest, _)) if self.gathering.is_some() => {
                     self.evict_gathered(&digest, now);
                 }

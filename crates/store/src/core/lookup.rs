@@ -243,7 +243,8 @@ impl Core {
         keep
     }
 
-    /// `digest` is to enter memory when it is read next.
+    /// `digest` is to enter memory when it is read next: it leaves memory, where it was asked for,
+    /// or is read for its own sake.
     pub(crate) fn expect(&mut self, digest: &Digest) {
         if let Some(doorkeeper) = &mut self.doorkeeper {
             doorkeeper.seen(digest);

@@ -3,6 +3,7 @@
 use device::{Extent, Nanos};
 
 use super::Core;
+use super::gathering::Gathering;
 use crate::appender::{Appender, Lost, Requests, WriteJob};
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::{ClusterId, State as ClusterState};
@@ -264,7 +265,9 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let free = space.table.count(ClusterState::Free);
-                free > self.reserve().1 && self.index.load() < INDEX_LOAD_FULL
+                let waiting = self.gathering.as_ref().map_or(0, Gathering::bytes);
+                let wanted = waiting.div_ceil(u64::from(self.areas.cluster_size)) as u32;
+                free > self.reserve().1 + wanted && self.index.load() < INDEX_LOAD_FULL
             }
             Space::Slots(space) => space.has_unused_room(),
         }

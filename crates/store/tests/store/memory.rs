@@ -4,12 +4,12 @@ use store::{Options, ReadUnit, Source, TierAdmission};
 
 use crate::rig::{Rig, formatted, product};
 
-/// A cache with more on the device than memory has room for: objects 0 to 599 of 5,000 bytes, the
-/// last of them in memory.
+/// A cache with far more on the device than memory has room for, or remembers: objects 0 to 2,499
+/// of 5,000 bytes, the last of them in memory.
 fn filled(options: Options) -> Rig {
     let options = Options { read_unit: ReadUnit::Object, ..options };
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options);
-    for number in 0..600 {
+    for number in 0..2_500 {
         rig.insert(number, 5_000).unwrap();
     }
     rig.settle();
@@ -26,7 +26,7 @@ fn source(rig: &mut Rig, number: u32) -> Source {
 #[test]
 fn what_is_read_enters_full_memory_by_its_second_use() {
     let mut rig = filled(product());
-    assert_eq!(source(&mut rig, 599), Source::Ram, "what is stored enters memory");
+    assert_eq!(source(&mut rig, 2_499), Source::Ram, "what is stored enters memory");
     let uses = [0; 3].map(|number| source(&mut rig, number));
     assert_eq!(uses, [Source::Disk, Source::Disk, Source::Ram]);
     for number in 1..50 {
@@ -34,6 +34,15 @@ fn what_is_read_enters_full_memory_by_its_second_use() {
     }
     assert_eq!(rig.store.stats()[0].counters.not_kept, 50);
     assert_eq!(source(&mut rig, 0), Source::Ram, "nobody pushed it out");
+}
+
+#[test]
+fn what_has_just_left_memory_was_asked_for_before() {
+    let mut rig = filled(product());
+    let left = (0..2_500).rev().find(|number| source(&mut rig, *number) == Source::Disk);
+    let left = left.expect("more than memory holds");
+    assert!(left > 1_500, "{left}");
+    assert_eq!(source(&mut rig, left), Source::Ram);
 }
 
 #[test]
