@@ -260,6 +260,9 @@ impl Core {
         objects: Vec<(Digest, Arc<Object>, Ring)>,
         now: Now,
     ) {
+        if !self.memory_takes(now) {
+            return;
+        }
         for (digest, object, ring) in objects {
             self.keep(digest, &object, None, Some(ring));
         }
