@@ -104,9 +104,7 @@ impl Core {
             let object = Arc::new(Object::from_record(&new.record, None));
             object.checked.store(self.sequence, Ordering::Relaxed);
             if self.worth_keeping(&object) {
-                // What memory has too much already, for want of room, goes first.
-                self.shrink_tier(now);
-                if self.tier.excess() > 0 {
+                if !self.memory_takes(now) {
                     self.kick();
                     return TryInsert::Wait(new);
                 }
@@ -138,7 +136,7 @@ impl Core {
         let object = self.place(new.record, now);
         // Pieces are new by name: nothing older can come back in their place.
         let done = self.unwritten_death(&digest).filter(|_| is_object);
-        if self.worth_keeping(&object) && self.tier.excess() == 0 {
+        if self.worth_keeping(&object) && self.memory_takes(now) {
             let cluster = self.cluster_of(&object);
             self.admit(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);

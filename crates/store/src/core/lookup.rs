@@ -382,7 +382,7 @@ impl Core {
         if !self.survives(&plan.digest, object) {
             return false;
         }
-        if plan.keep {
+        if plan.keep && self.memory_takes(now) {
             let meta = plan.meta.as_ref().map(MetaPlan::position);
             self.keep(plan.digest, object, meta, None);
             self.shrink_tier(now);
@@ -390,9 +390,15 @@ impl Core {
         true
     }
 
+    /// Whether memory takes anything in: not while it has more than its share already, which
+    /// waits for room on the device.
+    pub(super) fn memory_takes(&mut self, now: Now) -> bool {
+        self.shrink_tier(now);
+        self.tier.excess() == 0
+    }
+
     /// Keeps `object`, read from the device, in memory if it is still the current one and its
-    /// metadata are those at `meta`, or its own, and memory has not too much already that waits
-    /// for room on the device. The caller shrinks the tier afterwards.
+    /// metadata are those at `meta`, or its own. The caller shrinks the tier afterwards.
     pub(crate) fn keep(
         &mut self,
         digest: Digest,
@@ -404,8 +410,7 @@ impl Core {
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
         let current = self.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
-        let wanted = current && self.tier.peek(&digest).is_none() && self.worth_keeping(object);
-        if !wanted || self.tier.excess() > 0 {
+        if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
             return;
         }
         let cluster = self.cluster_of(object);

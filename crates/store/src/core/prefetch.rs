@@ -286,7 +286,7 @@ impl Core {
         if !self.survives(&ahead.digest, object) {
             return false;
         }
-        if self.enters_memory(&ahead.digest, ahead.range.len()) {
+        if self.enters_memory(&ahead.digest, ahead.range.len()) && self.memory_takes(now) {
             self.keep(ahead.digest, object, None, None);
             self.shrink_tier(now);
         }
@@ -338,6 +338,9 @@ impl Core {
         objects: Vec<(Digest, Arc<Object>, Ring)>,
         now: Now,
     ) {
+        if !self.memory_takes(now) {
+            return;
+        }
         for (digest, object, ring) in objects {
             self.keep(digest, &object, None, Some(ring));
         }

@@ -432,7 +432,8 @@ fn section_2_5_1_reads_push_nothing_out_of_memory_that_cannot_be_written_yet() {
     assert_eq!(stats.counters.record_bytes_written, stored.record_bytes_written);
     assert_eq!(stats.counters.dropped_unwritten, 0, "{stats:?}");
     let bytes: usize = stats.tier_bytes.iter().sum();
-    assert!(bytes <= stats.tier_capacity + 8 * KB as usize, "{stats:?}");
+    // One read is the most that memory has too much.
+    assert!(bytes <= stats.tier_capacity + 2 * CLUSTER as usize, "{stats:?}");
     paper.0.pass(HOUR);
     for number in 0..500 {
         assert!(paper.get(file(900, number, 4)).is_some(), "{number}");
