@@ -191,7 +191,7 @@ impl ComputedClusters {
                 len: RECORD_LEN as u32,
                 target: 0,
                 target_sequence: 0,
-                joins: at > 0 && number % 100 > 0,
+                joins: at > 0 && !number.is_multiple_of(100),
             })
             .collect();
         summary::encode(&self.secret, cluster, incarnation(cluster), &entries)

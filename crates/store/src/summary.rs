@@ -128,7 +128,7 @@ mod tests {
             len: 600,
             target: 0,
             target_sequence: 0,
-            joins: number % 3 > 0,
+            joins: !number.is_multiple_of(3),
         }
     }
 
