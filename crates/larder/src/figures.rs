@@ -127,6 +127,11 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Those of them that were asked for later.";
     counter("larder_store_prefetch_hits", help, counters.prefetch_hits);
     counter("larder_store_checkpoints", "Checkpoints written.", counters.checkpoints);
+    tables(out, cache, stats);
+}
+
+/// What clusters, purges and index hold.
+fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let mut clusters = |state, value: u32| {
         let mut labels = cache.to_vec();
         labels.push(("state", state));
@@ -215,6 +220,7 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
         ("cold", cold),
         ("unwritten", stats.unwritten_bytes),
         ("read_buffers", stats.buffers.kept_bytes),
+        ("read_ahead", stats.read_ahead_bytes),
     ];
     for (part, bytes) in parts {
         let labels = [("cache", path), ("part", part)];

@@ -5,8 +5,8 @@
 //! [TIER]]]]`
 //!
 //! ARM is a preset or a layout (`support/arm.rs`). The read unit is object, cluster or auto, or the
-//! preset's. TIER, all or second-use, is what enters memory when it is read. Lookups come at random,
-//! or page by page: objects that were stored together, one after another.
+//! preset's. TIER, all or second-use, is what enters memory when it is read. Lookups come at
+//! random, or page by page: objects that were stored together, one after another.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.

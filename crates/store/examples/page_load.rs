@@ -4,14 +4,15 @@
 //! `cargo run --release -p store --example page_load -- FILE [--size MiB] [--memory MiB]
 //! [--requests N] [--warm-up N] [--arms ARM,…] [--keys pages|random]`
 //!
-//! A page and its objects share a directory. Most visits are to pages visited before, the sooner the
-//! likelier, so that popularity drifts. Sizes are lognormal: median 3.3 KB, mean 12 KB. What misses
-//! is stored. Printed for each fifth of the counted requests: hits, reads for each hit from the
-//! device and for each request, requests a second, processor time of the thread for each request
-//! (engine, load and ring); and for all of them writes and bytes written for what was stored. FILE
-//! may be a block device, a loop device held by the kernel to so many operations a second, say. With
-//! `--keys random` every request is for an object of its own directory, by the same rule: nothing is
-//! related. An arm is written as `support/arm.rs` says.
+//! A page and its objects share a directory. Most visits are to pages visited before, the sooner
+//! the likelier, so that popularity drifts. Sizes are lognormal: median 3.3 KB, mean 12 KB. What
+//! misses is stored. Printed for each fifth of the counted requests: hits, reads for each request
+//! and for each hit from the device (what came along included), requests a second, processor time
+//! of the thread for each request (engine, load and ring), and writes and bytes written for what
+//! was stored. FILE may be a block device, a loop device that the kernel holds to so many
+//! operations a second, say: "warm" on standard error says that the warm-up has ended. With
+//! `--keys random` every object has a directory of its own: nothing is related. An arm is written
+//! as `support/arm.rs` says.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -213,8 +214,8 @@ fn report(name: &str, from: &Moment, to: &Moment, count: &Count) {
     let seconds = (to.at - from.at).as_secs_f64();
     println!(
         "{name}: hits {:.3} (bytes {:.3}, memory {:.3}), {:.0} req/s, {:.1} us; reads {:.3} a \
-         request, {:.3} a hit from the device, {:.0} KB each; writes {:.3} an object, {:.3} B a byte; \
-         stored {}, refused {}",
+         request, {:.3} a hit from the device, {:.0} KB each; writes {:.3} an object, {:.3} B a \
+         byte; stored {}, refused {}",
         count.hits as f64 / requests,
         count.hit_bytes as f64 / count.bytes as f64,
         (memory_hits - brought) / requests,

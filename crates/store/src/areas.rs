@@ -50,8 +50,8 @@ pub(crate) struct Areas {
     pub(crate) granule: u32,
 }
 
-/// The cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster costs one
-/// large write and summaries and tables cost little; less in a smaller cache, so that there are
+/// The cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster costs
+/// one large write and summaries and tables cost little; less in a smaller cache, so that there are
 /// enough clusters (1,024) for eviction to be fine-grained; more in one of more than 8 GiB.
 pub(crate) fn cluster_size_for(len: u64) -> u32 {
     let wanted = (len / 1024).min(1 << 20).max(len / 8192);

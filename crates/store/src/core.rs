@@ -178,9 +178,9 @@ pub(crate) struct MemoryPlan {
 impl MemoryPlan {
     /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
     /// clusters, is for records that wait; they are in aligned buffers once more while they are
-    /// written. An eighth is for reads and what fills collect; an eighth of that may be buffers that
-    /// wait for the next reads. The rest is the tier's, but for an eighth of it that keeps what reads
-    /// bring along, where that is kept apart.
+    /// written. An eighth is for reads and what fills collect; an eighth of that may be buffers
+    /// that wait for the next reads. The rest is the tier's, but for an eighth of it that keeps
+    /// what reads bring along, where that is kept apart.
     fn new(memory: u64, tables: usize, areas: &Areas, reads_ahead: bool) -> MemoryPlan {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);

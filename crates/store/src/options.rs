@@ -164,81 +164,28 @@ pub struct Options {
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
 }
 
+/// Writes the named fields. All but those that cannot be written are named, so that one that is
+/// added is not forgotten.
+macro_rules! fields {
+    ($options:expr, $f:expr: $($field:ident),*) => {{
+        let Options { $($field,)* labels: _, on_event: _ } = $options;
+        let mut fields = $f.debug_struct("Options");
+        $(fields.field(stringify!($field), $field);)*
+        fields.finish_non_exhaustive()
+    }};
+}
+
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Every field is named, so that one that is added is not forgotten here.
-        let Options {
-            memory,
-            write_policy,
-            read_unit,
-            read_window_max,
-            read_batch,
-            read_batch_timeout,
-            read_batch_split,
-            durability_bound,
-            flush_interval,
-            stall_bound,
-            object_max,
-            admission,
-            admission_keys,
-            one_timer_age,
-            reference_half_life,
-            aging_mean,
-            young_percent,
-            index,
-            tier_shares,
-            tier_admission,
-            group_share,
-            group_batch,
-            group_small,
-            group_slack,
-            policy,
-            fill_percent,
-            packet,
-            write_page,
-            locality,
-            batch,
-            evict_max,
-            recovery_wait,
-            purges,
-            labels: _,
-            on_event: _,
-        } = self;
-        f.debug_struct("Options")
-            .field("memory", memory)
-            .field("write_policy", write_policy)
-            .field("read_unit", read_unit)
-            .field("read_window_max", read_window_max)
-            .field("read_batch", read_batch)
-            .field("read_batch_timeout", read_batch_timeout)
-            .field("read_batch_split", read_batch_split)
-            .field("durability_bound", durability_bound)
-            .field("flush_interval", flush_interval)
-            .field("stall_bound", stall_bound)
-            .field("object_max", object_max)
-            .field("admission", admission)
-            .field("admission_keys", admission_keys)
-            .field("one_timer_age", one_timer_age)
-            .field("reference_half_life", reference_half_life)
-            .field("aging_mean", aging_mean)
-            .field("young_percent", young_percent)
-            .field("index", index)
-            .field("tier_shares", tier_shares)
-            .field("tier_admission", tier_admission)
-            .field("group_share", group_share)
-            .field("group_batch", group_batch)
-            .field("group_small", group_small)
-            .field("group_slack", group_slack)
-            .field("policy", policy)
-            .field("fill_percent", fill_percent)
-            .field("packet", packet)
-            .field("write_page", write_page)
-            .field("locality", locality)
-            .field("batch", batch)
-            .field("evict_max", evict_max)
-            .field("recovery_wait", recovery_wait)
-            .field("purges", purges)
-            .finish_non_exhaustive()
+        fields!(
+            self, f:
+            memory, write_policy, read_unit, read_window_max, read_batch, read_batch_timeout,
+            read_batch_split, durability_bound, flush_interval, stall_bound, object_max,
+            admission, admission_keys, one_timer_age, reference_half_life, aging_mean,
+            young_percent, index, tier_shares, tier_admission, group_share, group_batch,
+            group_small, group_slack, policy, fill_percent, packet, write_page, locality, batch,
+            evict_max, recovery_wait, purges
+        )
     }
 }
 

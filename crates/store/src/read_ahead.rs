@@ -1,9 +1,9 @@
 //! What reads brought along beside the records that were asked for, until it is asked for itself.
 //!
-//! A read buffer is kept whole, once for all that is in it, and nothing in it is copied or verified
-//! before somebody asks for it: most of what comes along is never used. What is asked for leaves
-//! for the memory tier if it is worth that; so nothing here takes room from what is asked for often.
-//! The oldest buffers go when there are more bytes than may be.
+//! A read buffer is kept whole, once for all that is in it, and nothing in it is copied or
+//! verified before it is asked for: what comes along may never be. What is asked for leaves for the
+//! memory tier if it is worth that; so nothing here takes room from what is asked for often. The
+//! oldest buffers go when there are more bytes than may be.
 //!
 //! Names are believed as little as bytes: whoever takes a record verifies that it is the one that
 //! the index means. Pure. It promises that it holds no more than its capacity, and that of every

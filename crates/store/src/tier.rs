@@ -2,9 +2,9 @@
 //! divided in three by bytes (systems C10): hot, medium and cold.
 //!
 //! New and prefetched objects enter at the top of medium, so that what is asked for once does not
-//! displace what is asked for often. With [`TierAdmission::SecondUse`] prefetched objects enter at the
-//! top of cold, where they displace one another, and the first hit moves them to the top of medium,
-//! as a new object. Any other hit moves an object to the top of hot. What hot has too
+//! displace what is asked for often. With [`TierAdmission::SecondUse`] prefetched objects enter at
+//! the top of cold, where they displace one another, and the first hit moves them to the top of
+//! medium, as a new object. Any other hit moves an object to the top of hot. What hot has too
 //! much goes to the top of medium. What medium has too much goes to the bottom of hot while that
 //! has room, from medium's recent end, and to the top of cold otherwise, from its old end. What
 //! cold has too much is to be evicted.

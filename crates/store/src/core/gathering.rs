@@ -178,8 +178,8 @@ impl Core {
         }
     }
 
-    /// Places what is leaving, as far as there is room, at most so many objects. True when it was not
-    /// for want of room that it ended.
+    /// Places what is leaving, as far as there is room, at most so many objects. True when it was
+    /// not for want of room that it ended.
     fn place_gathered(&mut self, mut most: usize, now: Now) -> bool {
         let Some(gathering) = &self.gathering else { return false };
         // It has waited since then, wherever it waits now.

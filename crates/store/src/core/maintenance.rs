@@ -22,8 +22,8 @@ const INDEX_LOAD_MAX: f64 = 0.95;
 /// Share of the index's slots above which it counts as full for what is admitted: as far below as
 /// makes that no cluster that was given up for it lets in whatever comes.
 const INDEX_LOAD_FULL: f64 = 0.90;
-/// One eviction gives up a share of the clusters, so that sweeping the index for it costs little for
-/// each of their records.
+/// One eviction gives up a share of the clusters, so that sweeping the index for it costs little
+/// for each of their records.
 const EVICTED_AT_ONCE: u32 = 128;
 /// Clusters that wait for their summaries to be read at most.
 const LEARNT_AT_ONCE: usize = 16;
@@ -400,8 +400,8 @@ impl Core {
         for_room.max(for_index)
     }
 
-    /// Forgets some of what leads into the clusters that were given up; in the end they are free for
-    /// the journal. True while there is more to do.
+    /// Forgets some of what leads into the clusters that were given up; in the end they are free
+    /// for the journal. True while there is more to do.
     pub(crate) fn step_sweep(&mut self) -> bool {
         let Some(sweep) = &self.maintenance.sweep else { return false };
         // A power of two; asked for every entry of the index.

@@ -63,8 +63,8 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 /// What tables 4 and 5 allow together. Each hit on the disk reads a cluster, and each object that
-/// it brings along and that is asked for later is a hit in memory: of `m` hits in memory by all hits
-/// there are `m / (1 - m)` for each on the disk, also those that no read brought along.
+/// it brings along and that is asked for later is a hit in memory: of `m` hits in memory by all
+/// hits there are `m / (1 - m)` for each on the disk, also those that no read brought along.
 fn bound() -> Table {
     let mut table = Table::new("bound", "What table 4 leaves of table 5");
     let in_memory = memory_rates(System::Ucfs).unwrap_or([f64::NAN; 5]);
