@@ -167,7 +167,7 @@ pub struct Options {
 /// Writes the named fields. All but those that cannot be written are named, so that one that is
 /// added is not forgotten.
 macro_rules! fields {
-    ($options:expr, $f:expr: $($field:ident),*) => {{
+    ($options:expr, $f:expr; $($field:ident),*) => {{
         let Options { $($field,)* labels: _, on_event: _ } = $options;
         let mut fields = $f.debug_struct("Options");
         $(fields.field(stringify!($field), $field);)*
@@ -178,7 +178,7 @@ macro_rules! fields {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fields!(
-            self, f:
+            self, f;
             memory, write_policy, read_unit, read_window_max, read_batch, read_batch_timeout,
             read_batch_split, durability_bound, flush_interval, stall_bound, object_max,
             admission, admission_keys, one_timer_age, reference_half_life, aging_mean,
