@@ -224,9 +224,12 @@ fn index(disk: u64, mean_object: Option<u32>, memory: u64) -> u64 {
 }
 
 /// What the engine leaves to objects of its memory: three eighths are for buffers and what hits
-/// need, the index takes its part (`docs/architecture.md`).
+/// need, index and doorkeeper take their parts, and an eighth of the rest is for what reads bring
+/// along (`docs/architecture.md`).
 fn objects_in(memory: u64, disk: u64, mean_object: Option<u32>) -> u64 {
-    (memory / 8 * 5).saturating_sub(index(disk, mean_object, memory)).max(memory / 8)
+    let tables = index(disk, mean_object, memory) + memory / 1024;
+    let rest = (memory / 8 * 5).saturating_sub(tables).max(memory / 8);
+    rest - rest / 8
 }
 
 #[cfg(test)]

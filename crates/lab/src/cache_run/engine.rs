@@ -13,6 +13,11 @@ use super::{Broken, Machine, Outcome, Region, WebCache};
 use crate::contents::mix;
 use crate::request::Request;
 
+/// Guesses at the memory with which the objects' part of it is as large as wanted.
+const GUESSES: usize = 10;
+/// Bytes of memory within which a guess is right.
+const NEAR: u64 = 32;
+
 /// The metadata of every object: about as much as the head of an answer takes.
 const META: &[u8] = &[b'm'; 300];
 /// Bytes that are handed to a writer at a time.
@@ -68,11 +73,15 @@ impl EngineCache {
     ) -> Result<EngineCache, Broken> {
         let EngineOptions { mut options, format, tier } = options.clone();
         if let Some(tier) = tier {
-            // What else takes memory grows with it in proportion: the second guess is right.
-            for _ in 0..2 {
+            // What else takes memory grows with it in proportion, three eighths of it and sometimes
+            // a little more: the second guess is right, or one soon after it.
+            for _ in 0..GUESSES {
                 let shape = EngineCache::open(machine, region, &options, &format)?.shape;
                 let missing = (tier as i64 - shape.tier as i64) * 8 / 5;
                 options.memory = options.memory.saturating_add_signed(missing);
+                if missing.unsigned_abs() < NEAR {
+                    break;
+                }
             }
         }
         EngineCache::open(machine, region, &options, &format)
