@@ -50,9 +50,9 @@ fn sizes_are_those_of_the_working_set() {
     assert!((curves.at(41_000_000, Part::Whole).requests - 5.0 / 6.0).abs() < 1e-9);
     assert!((curves.turnovers(40_500_000) - 40.0 / 40.5).abs() < 0.001);
     let chosen = sizes(&log, &curves, LIMITS);
-    // The next sizes on the grid; 5/8 of the memory are for objects.
+    // The next sizes on the grid; 35/64 of the memory are for objects.
     assert_eq!((chosen.disk, chosen.disk_bound), (48 * M, Bound::Knee));
-    assert_eq!((chosen.memory, chosen.memory_bound), (64 * M, Bound::Knee));
+    assert_eq!((chosen.memory, chosen.memory_bound), (96 * M, Bound::Knee));
     assert_eq!((chosen.mean, chosen.mean_object), (20_000, None));
     // With less there is nothing to gain, and the least will do.
     let little = sizes(&log, &curves, Limits { disk: Some(30 * M), ..LIMITS });
