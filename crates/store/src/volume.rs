@@ -275,9 +275,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Notes a purge down. It is done when the journal is durable up to the moment.
     pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> Moment {
-        let at = self.clock.unix_seconds() as u32;
+        let now = self.now();
         let mut core = self.shared.lock();
-        let moment = core.purge(targets, mode, at);
+        let moment = core.purge(targets, mode, now);
         self.shared.newest_purge.store(core.purges.newest(), Ordering::Release);
         moment
     }

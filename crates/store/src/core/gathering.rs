@@ -169,13 +169,18 @@ impl Core {
     /// An object that waits is the next to leave memory: all that waits goes out now. Without a
     /// place for it, it stays in memory: so few bytes wait that others have room beside them.
     pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) {
+        self.place_all_gathered(now);
+        if self.tier.peek(digest).is_some_and(|resident| resident.dirty) {
+            self.tier.renew(digest);
+        }
+    }
+
+    /// Places all that waits, as far as there is room.
+    pub(super) fn place_all_gathered(&mut self, now: Now) {
         if let Some(gathering) = &mut self.gathering {
             gathering.send();
         }
         self.place_gathered(usize::MAX, now);
-        if self.tier.peek(digest).is_some_and(|resident| resident.dirty) {
-            self.tier.renew(digest);
-        }
     }
 
     /// Places what is leaving, as far as there is room, at most so many objects. True when it was

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::Core;
+use super::{Core, Now};
 use crate::cluster_table::State;
 use crate::digest::Digest;
 use crate::journal::{Fact, Moment};
@@ -37,12 +37,17 @@ impl Labelled for Named<'_> {
 }
 
 impl Core {
-    /// Purges what `targets` concern, as of `at` in unix seconds. The moment is the one up to which
-    /// the journal must be durable before it counts as done.
-    pub(crate) fn purge(&mut self, targets: &[Target<'_>], mode: Mode, at: u32) -> Moment {
+    /// Purges what `targets` concern, as of `now`. The moment is the one up to which the journal
+    /// must be durable before it counts as done.
+    pub(crate) fn purge(&mut self, targets: &[Target<'_>], mode: Mode, now: Now) -> Moment {
         if !self.online() {
             return Moment::MAX;
         }
+        if mode == Mode::Soft {
+            // What is placed later passes for younger: it would be lost instead of outdated.
+            self.place_all_gathered(now);
+        }
+        let at = now.unix;
         self.forget_relabelled(targets);
         self.sequence += 1;
         let (sequence, boundary) = (self.sequence, self.boundary());
