@@ -186,6 +186,21 @@ fn nothing_purged_comes_back_after_an_orderly_stop() {
 }
 
 #[test]
+fn what_waits_for_its_place_is_outdated_by_a_soft_purge_and_not_lost() {
+    everywhere(|mut rig, options| {
+        if options.write_policy != WritePolicy::OnInsert {
+            return;
+        }
+        put(&mut rig, "http://a/x", "red");
+        purge(&mut rig, word("red"), Mode::Soft);
+        rig.settle_durably();
+        for mut rig in crashed(&rig, options) {
+            assert!(is_outdated(&mut rig, "http://a/x"));
+        }
+    });
+}
+
+#[test]
 fn what_was_purged_softly_stays_and_is_outdated_until_it_is_validated() {
     everywhere(|mut rig, options| {
         put(&mut rig, "http://a/x", "red");
