@@ -643,7 +643,8 @@ const GENERAL: &[Setting] = &[
         |c, v| c.store.batch = Take::take(v),
         "What is stored waits in memory until there is so much of it, at most for the durability \
          bound, and is written sorted by site and directory, so that what belongs together lies \
-         together; 0: it is written as it comes. Locality buffers take its place. \"auto\" is the \
+         together, in the layout \"cluster\"; 0: it is written as it comes. Locality buffers take \
+         its place. \"auto\" is the \
          preset's.",
     )
     .word("auto"),

@@ -224,7 +224,7 @@ impl Core {
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             admission,
-            gathering: Gathering::new(&parts.options, memory.unwritten_max),
+            gathering: Gathering::new(&parts.options, &parts.space, memory.unwritten_max),
             counters: Counters::default(),
             health: Health::Online,
             // Sequence numbers of different openings never meet: 2^40 each.

@@ -148,7 +148,8 @@ pub struct Options {
     pub locality: Option<LocalityOptions>,
     /// Bytes of a batch: what is inserted waits in memory until there are so many, at most for the
     /// durability bound, and is written sorted by site, group and arrival; half of what may wait to
-    /// be written at most. 0: it is written as it comes. Without locality buffers only.
+    /// be written at most. 0: it is written as it comes. In the layout `cluster` only, and without
+    /// locality buffers.
     pub batch: u32,
     /// Records that one insertion may cost others when no free piece is large enough (U3).
     pub evict_max: u32,

@@ -1,7 +1,7 @@
 //! Gathering: what is inserted waits in memory, so that what belongs together lies side by side on
 //! the device whatever came between. Either in a [`Batch`] that is written sorted by group (the
-//! product's default), or in locality buffers, one a site (M9). What was placed stays in memory as
-//! a copy of what is on the device. It combines with every layout.
+//! product's default, in clusters), or in locality buffers, one a site (M9), which combine with
+//! every layout. What was placed stays in memory as a copy of what is on the device.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,7 @@ use crate::layout::batch::Batch;
 use crate::layout::locality::LocalityBuffers;
 use crate::options::Options;
 use crate::record::{Header, RecordKind};
+use crate::space::Space;
 
 /// Where names of objects wait. The objects are dirty in the memory tier.
 enum Waiting {
@@ -62,13 +63,13 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     /// What `options` ask for; `unwritten_max` bytes may wait to be written.
-    pub(crate) fn new(options: &Options, unwritten_max: usize) -> Option<Gathering> {
+    pub(crate) fn new(options: &Options, space: &Space, unwritten_max: usize) -> Option<Gathering> {
         let waiting = match options.locality {
             Some(locality) => {
                 let count = usize::from(locality.buffers);
                 Waiting::Buffers(LocalityBuffers::new(count, locality.bytes))
             }
-            None if options.batch > 0 => {
+            None if options.batch > 0 && space.has_clusters() => {
                 // As much again is being written meanwhile.
                 let size = u64::from(options.batch).min(unwritten_max as u64 / 2);
                 Waiting::Batch(Batch::new(size))
