@@ -318,7 +318,7 @@ fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
     let cluster = shape(DriveName::Atlas, pages);
     let [stream, unified, buddy] =
         SLOTTED.map(|layout| shape(DriveName::Atlas, Load { layout, ..pages }));
-    for slots in [stream, unified] {
+    for slots in [&stream, &unified] {
         assert!(slots.each < 0.3, "{} reads each", slots.each);
         assert!(slots.bytes > 65_536.0, "{} bytes a read", slots.bytes);
         // What was written sorted by group takes less of it.
