@@ -193,7 +193,7 @@ pub fn metadata_superseded_then_evicted(arm: Arm) {
             }
         }
     }
-    // With write-on-evict each crash takes what would have made room: the answers alone count.
+    // With write-on-evict each crash takes what would have made room: the answers count.
     assert!(found < 20 || arm.name == "ucfs", "nothing was evicted");
 }
 
