@@ -343,3 +343,34 @@ fn flash_reads_exactly_in_slots_too() {
         assert!(shape.bytes < 12.0 * 1024.0, "{} bytes a read", shape.bytes);
     }
 }
+
+/// What is stored waits in memory for its place. Where memory for objects is smaller than what
+/// waits, and no cluster is free for a moment, no decision may look for ever for one that can leave.
+#[test]
+fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
+    let executor = Executor::new(Some(1), 1_000_000_000);
+    let handle = executor.handle();
+    let sim_options = sim::Options { len: Some(32 << 20), power_loss: false, ..Default::default() };
+    let disk = SimDisk::new(handle.clone(), DriveName::Atlas.drive(), sim_options);
+    executor.run(async move {
+        let format = FormatOptions { cluster_size: Some(1 << 20), ..FormatOptions::default() };
+        store::format(&disk, &format, [7; 48], 0).await.unwrap();
+        // Two clusters may wait to be written, a batch is one of them; the tier is 32 KiB.
+        let options = Options { memory: 256 << 10, ..Options::default() };
+        let store = open(&disk, &handle, options).await;
+        let clients = (0..16).map(|client| {
+            let store = store.clone();
+            handle.spawn(async move {
+                for page in (client..2_000).step_by(16) {
+                    insert(&store, page, 0).await;
+                }
+            })
+        });
+        for client in clients.collect::<Vec<_>>() {
+            client.await;
+        }
+        let counters = store.stats()[0].counters;
+        assert_eq!(counters.insertions, 2_000);
+        assert!(store.shutdown().await, "the cache is written");
+    });
+}

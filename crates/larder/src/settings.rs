@@ -540,8 +540,9 @@ const GENERAL: &[Setting] = &[
         |c, v| c.store.tier_admission = Take::take(v),
         "What enters the objects' memory when it is read from a device: \"all\", or, with \
          \"second-use\", what was asked for before, of which one object is remembered for every \
-         4 KiB of memory, or finds free room; what a read takes along enters as cold. What \
-         is stored enters it in any case. \"auto\" is the preset's.",
+         4 KiB of memory, or finds free room, and everything while a read takes the device more \
+         than half a millisecond; what a read takes along enters as cold. What is stored enters it \
+         in any case. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(

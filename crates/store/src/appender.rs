@@ -41,7 +41,8 @@ struct Filling {
     incarnation: u64,
     /// The journal must be written up to here before the cluster is.
     opened_at: Moment,
-    /// Bytes from the start that are taken, in whole granules.
+    /// Bytes from the start that are taken: whole granules, but for those in which the summary
+    /// begins.
     filled: u32,
     /// Bytes from the start that are on the device.
     written: u32,
@@ -171,10 +172,13 @@ impl Appender {
         let len = record.len() as u32;
         entry.joins = record.header.joins(open.last.as_ref());
         open.last = Some(record.header.clone());
-        open.filled = (offset + len).next_multiple_of(areas.granule);
         entry.granule = offset / areas.granule;
         entry.len = len;
         open.entries.push(entry);
+        // The last record may end in the granule in which the summary begins: nothing is written
+        // there before the summary is.
+        let summary_at = areas.cluster_size - summary_len(open.entries.len()) as u32;
+        open.filled = (offset + len).next_multiple_of(areas.granule).min(summary_at);
         open.oldest.get_or_insert(now);
         open.queued.push_back(Queued { offset, record: Arc::clone(&record) });
         let position = areas.position(open.cluster, entry.granule);
@@ -422,3 +426,6 @@ fn slice_at(buffers: &mut [(Run, IoBuf)], at: u64, len: usize) -> &mut [u8] {
         .expect("every record lies in a run of its part");
     &mut buf[(at - run.from) as usize..][..len]
 }
+
+#[cfg(test)]
+mod tests;

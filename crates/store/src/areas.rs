@@ -52,11 +52,12 @@ pub(crate) struct Areas {
 
 /// The cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster costs
 /// one large write and summaries and tables cost little; less in a smaller cache, so that there are
-/// enough clusters (1,024) for eviction to be fine-grained; more in one of more than 8 GiB.
+/// enough clusters (1,024; 512 at 64 MiB) for eviction to be fine-grained; more in one of more than
+/// 8 GiB.
 pub(crate) fn cluster_size_for(len: u64) -> u32 {
+    let least = if len < 64 << 20 { 64 * 1024 } else { 128 * 1024 };
     let wanted = (len / 1024).min(1 << 20).max(len / 8192);
-    let wanted = wanted.clamp(64 * 1024, u64::from(*CLUSTER_SIZES.end()));
-    1 << wanted.ilog2()
+    1 << wanted.clamp(least, u64::from(*CLUSTER_SIZES.end())).ilog2()
 }
 
 fn align_up(bytes: u64) -> u64 {
@@ -275,7 +276,8 @@ mod tests {
 
     #[test]
     fn cluster_sizes_follow_the_cache() {
-        assert_eq!(cluster_size_for(64 << 20), 64 * 1024);
+        assert_eq!(cluster_size_for(8 << 20), 64 * 1024);
+        assert_eq!(cluster_size_for(64 << 20), 128 * 1024);
         assert_eq!(cluster_size_for(256 << 20), 256 * 1024);
         assert_eq!(cluster_size_for(GIB), 1024 * 1024);
         assert_eq!(cluster_size_for(10 * GIB), 1024 * 1024);

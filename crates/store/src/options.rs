@@ -56,8 +56,9 @@ impl Default for TierShares {
 pub enum TierAdmission {
     /// All of it, what came along as well, where new objects enter (C10).
     All,
-    /// What was asked for before lately, or finds free room. What came along enters as cold, and
-    /// moves up when it is asked for: first to where new objects enter.
+    /// What was asked for before lately, or finds free room; everything while a read takes the
+    /// device more than half a millisecond. What came along enters as cold, and moves up when it is
+    /// asked for: first to where new objects enter.
     SecondUse,
 }
 

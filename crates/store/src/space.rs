@@ -137,10 +137,12 @@ impl Space {
     }
 
     /// Within which bounds what surrounds the record at `position` may be read along with it. In
-    /// slots that may be written over meanwhile.
-    pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Option<Extent> {
+    /// slots that may be written over meanwhile; in clusters it is the run of its group, with
+    /// `runs`.
+    pub(crate) fn surroundings(&self, areas: &Areas, position: u32, runs: bool) -> Option<Extent> {
         match self {
-            Space::Clusters(space) => space.surroundings(areas, position),
+            Space::Clusters(space) if runs => space.run_around(areas, position),
+            Space::Clusters(space) => space.whole(areas, position),
             Space::Slots(space) => Some(space.surroundings(areas, position)),
         }
     }

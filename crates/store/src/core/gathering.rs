@@ -107,9 +107,15 @@ impl Gathering {
         matches!(self.waiting, Waiting::Buffers(_))
     }
 
+    /// Whether what belongs together is written as one run of its group.
+    fn sorts(&self) -> bool {
+        matches!(self.waiting, Waiting::Batch(_))
+    }
+
     /// What waits leaves.
     fn send(&mut self) {
         match &mut self.waiting {
+            Waiting::Batch(batch) if batch.is_empty() => {}
             Waiting::Batch(batch) => self.leaving.push_back(Leaving::new(batch.take())),
             Waiting::Buffers(buffers) => {
                 while let Some(items) = buffers.take_oldest() {
@@ -126,6 +132,11 @@ impl Core {
     /// neighbours.
     pub(super) fn gathers(&self, header: &Header) -> bool {
         self.gathering.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
+    }
+
+    /// Whether objects of one group lie in runs; else what surrounds one came at the same time.
+    pub(super) fn writes_runs(&self) -> bool {
+        self.gathering.as_ref().is_some_and(Gathering::sorts)
     }
 
     /// An object that has entered memory, dirty, waits for others. What is full with it is
@@ -168,12 +179,14 @@ impl Core {
     }
 
     /// An object that waits is the next to leave memory: all that waits goes out now. Without a
-    /// place for it, it stays in memory: so few bytes wait that others have room beside them.
-    pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) {
+    /// place for it, it stays in memory, and others leave before it. False then.
+    pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) -> bool {
         self.place_all_gathered(now);
-        if self.tier.peek(digest).is_some_and(|resident| resident.dirty) {
+        let stays = self.tier.peek(digest).is_some_and(|resident| resident.dirty);
+        if stays {
             self.tier.renew(digest);
         }
+        !stays
     }
 
     /// Places all that waits, as far as there is room.

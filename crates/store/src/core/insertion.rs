@@ -24,6 +24,10 @@ use crate::space::Space;
 use crate::summary::{self, Entry};
 use crate::tier::Eviction;
 
+/// So many objects that wait for a place are passed over in search of others that may leave
+/// memory. There may be none, where memory is smaller than what waits.
+const KEPT_AT_ONCE: u32 = 64;
+
 /// An object or piece, complete but for its place.
 pub(crate) struct NewObject {
     pub(crate) record: Record,
@@ -355,7 +359,8 @@ impl Core {
     /// stays for a while when there is no room for it: see [`Core::write_group`].
     pub(super) fn shrink_tier(&mut self, now: Now) {
         let groups = self.counters.groups;
-        loop {
+        let mut kept = 0;
+        while kept < KEPT_AT_ONCE {
             match self.tier.next_eviction() {
                 None => break,
                 Some(Eviction::Dropped(digest, resident)) => {
@@ -366,7 +371,7 @@ impl Core {
                     }
                 }
                 Some(Eviction::Write(digest, _)) if self.gathering.is_some() => {
-                    self.evict_gathered(&digest, now);
+                    kept += u32::from(!self.evict_gathered(&digest, now));
                 }
                 Some(Eviction::Write(digest, _)) => {
                     if !self.evict_dirty(digest, now) {

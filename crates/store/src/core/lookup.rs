@@ -10,6 +10,7 @@ use super::reading::{Took, WindowId};
 use super::{Core, Health, Now};
 use crate::api::Source;
 use crate::digest::Digest;
+use crate::doorkeeper;
 use crate::index::Slot;
 use crate::object::Object;
 use crate::options::ReadUnit;
@@ -238,7 +239,8 @@ impl Core {
     pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
         let Some(doorkeeper) = &mut self.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest);
-        let keep = seen || self.tier.has_room(len);
+        let slow = self.reading.cost.cost().per_operation > doorkeeper::SLOW_READ;
+        let keep = seen || slow || self.tier.has_room(len);
         self.counters.not_kept += u64::from(!keep);
         keep
     }
@@ -266,7 +268,7 @@ impl Core {
         let Location { extent: record, split: None } = self.space.locate(&self.areas, slot) else {
             return None;
         };
-        let bounds = self.space.surroundings(&self.areas, position)?;
+        let bounds = self.space.surroundings(&self.areas, position, self.writes_runs())?;
         let extent = within(bounds, record, most, u64::from(self.areas.granule));
         let scope = self.scope_of(position, extent);
         self.space.pin(&self.areas, position);
@@ -308,10 +310,11 @@ impl Core {
             // The pieces of a large object are no neighbours of one another in time.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
             (ReadUnit::Auto, _) => {
-                if let Some(cluster) = self.space.unlearnt(&self.areas, slot.position) {
+                let runs = self.writes_runs();
+                if runs && let Some(cluster) = self.space.unlearnt(&self.areas, slot.position) {
                     self.want_runs(cluster);
                 }
-                self.space.surroundings(&self.areas, slot.position)
+                self.space.surroundings(&self.areas, slot.position, runs)
             }
             (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
         };

@@ -55,7 +55,7 @@ impl ClusterSpace {
     /// What may be worth reading together with the record at `position`: the run of its group where
     /// runs are known, or else the whole cluster, when that is on the device whole and not in
     /// memory.
-    pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Option<Extent> {
+    pub(crate) fn run_around(&self, areas: &Areas, position: u32) -> Option<Extent> {
         let whole = self.whole(areas, position)?;
         let (cluster, granule) = areas.locate(position);
         match self.runs.around(cluster, granule * areas.granule) {
