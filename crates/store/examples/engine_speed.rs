@@ -18,18 +18,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit, TierAdmission};
-use support::Engine;
+use store::{FormatOptions, Key, Locality, Lookup, Options, ReadUnit};
 use support::arm::Arm;
+use support::{Engine, objects, process_seconds};
 use tokio::task::{JoinSet, LocalSet};
-
-/// User and system seconds of this process so far.
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    let ticks = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
-    ticks / 100.0
-}
 
 fn key(number: usize) -> Key {
     let url = format!("f http://site{}.example/path/object-{number}", number % 100);
@@ -38,13 +30,8 @@ fn key(number: usize) -> Key {
 }
 
 async fn insert(store: &Engine, number: usize, body: Bytes) {
-    let key = key(number);
-    let token = store.begin_fetch(&key);
-    let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
     let meta = Bytes::from_static(&[7; 300]);
-    let mut writer = store.insert(&token, &key, meta, hint).await.unwrap();
-    writer.write(body).await.unwrap();
-    writer.commit().await.unwrap();
+    assert!(objects::store(store, &key(number), meta, body).await, "object {number} is stored");
 }
 
 /// A load of lookups.
@@ -83,7 +70,7 @@ async fn look_up(store: &Engine, count: usize, load: Load) -> usize {
 }
 
 fn report(what: &str, count: usize, cpu_before: f64, started: Instant) {
-    let (cpu, wall) = (cpu() - cpu_before, started.elapsed().as_secs_f64());
+    let (cpu, wall) = (process_seconds() - cpu_before, started.elapsed().as_secs_f64());
     println!(
         "{what:32} {:8.2} µs CPU each, {:9.0} per second",
         cpu * 1e6 / count as f64,
@@ -98,7 +85,7 @@ async fn run(directory: &Path, body_len: usize, format: FormatOptions, options: 
 
     let count = 100_000;
     let body = Bytes::from(vec![42; body_len]);
-    let (before, started) = (cpu(), Instant::now());
+    let (before, started) = (process_seconds(), Instant::now());
     for number in 0..count {
         insert(&store, number, body.clone()).await;
     }
@@ -110,7 +97,8 @@ async fn run(directory: &Path, body_len: usize, format: FormatOptions, options: 
     let memory = ("from memory".to_owned(), Load { width: 1, of: 1000, page: 1 });
     for (what, load) in [memory].into_iter().chain(device_loads) {
         look_up(&store, 2000, load).await;
-        let (before, started, reads) = (cpu(), Instant::now(), device.counters().snapshot());
+        let (before, started, reads) =
+            (process_seconds(), Instant::now(), device.counters().snapshot());
         let hits = look_up(&store, count, load).await;
         report(&format!("hit, {what}"), count, before, started);
         let reads = device.counters().snapshot().reads - reads.reads;
@@ -147,9 +135,7 @@ fn main() {
     };
     options.tier_admission = match arguments.next().as_deref() {
         None => options.tier_admission,
-        Some("all") => TierAdmission::All,
-        Some("second-use") => TierAdmission::SecondUse,
-        Some(other) => panic!("expected all or second-use, got {other}"),
+        Some(name) => support::tier_admission(name),
     };
     let format = FormatOptions { mean_object: Some(3000), ..arm.format(records) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::Device;
-use store::{Hint, Key, Label, Labels, Locality, Lookup, Mode, Target};
-use support::Engine;
+use store::{Key, Label, Labels, Locality, Lookup, Mode, Target};
 use support::arm::Arm;
+use support::{Engine, objects};
 use tokio::task::LocalSet;
 
 /// Purges timed of each kind.
@@ -60,13 +60,10 @@ fn tag(name: &str) -> Target<'_> {
 }
 
 async fn insert(store: &Engine, number: usize) {
-    let key = key(number);
     let tags = format!("a{} b{} c{}", number % TAGS, number / 7 % TAGS, number / 100 % TAGS);
-    let token = store.begin_fetch(&key);
-    let hint = Hint { size: Some(40), ..Hint::default() };
-    let mut writer = store.insert(&token, &key, tags.into(), hint).await.unwrap();
-    writer.write(Bytes::from_static(&[42; 40])).await.unwrap();
-    writer.commit().await.unwrap();
+    let body = Bytes::from_static(&[42; 40]);
+    let stored = objects::store(store, &key(number), tags.into(), body).await;
+    assert!(stored, "object {number} is stored");
 }
 
 /// Prints the distribution of `times` in milliseconds.

@@ -16,16 +16,17 @@
 mod support;
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::AnyDevice;
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, ReadUnit};
-use support::Engine;
-use tokio::task::{JoinSet, LocalSet};
+use store::{FormatOptions, Key, Locality, Lookup, Options, ReadUnit};
+use support::loop_device::LoopDevice;
+use support::throttle::{Limit, Throttle};
+use support::{Engine, objects, on_runtime, process_seconds};
+use tokio::task::JoinSet;
 
 const CACHE: u64 = 2 << 30;
 
@@ -39,81 +40,6 @@ const CLIENTS: usize = 32;
 /// Pages that arrive at a time when the cache is filled.
 const ARRIVING: usize = 8;
 const READS_PER_SECOND: u32 = 200;
-
-/// A loop device over a file; both are gone when it is dropped.
-struct Loop {
-    file: PathBuf,
-    device: PathBuf,
-}
-
-impl Loop {
-    fn over(file: PathBuf) -> Result<Loop, String> {
-        let made = std::fs::File::create(&file).and_then(|file| file.set_len(CACHE));
-        made.map_err(|error| format!("cannot make {}: {error}", file.display()))?;
-        let output = Command::new("losetup")
-            .args(["--find", "--show", "--direct-io=on"])
-            .arg(&file)
-            .output();
-        match output {
-            Ok(output) if output.status.success() => {
-                let device = String::from_utf8_lossy(&output.stdout).trim().into();
-                Ok(Loop { file, device })
-            }
-            failed => {
-                let _ = std::fs::remove_file(&file);
-                Err(format!("no loop device (losetup needs root): {failed:?}"))
-            }
-        }
-    }
-
-    /// Major and minor number, as control groups want them.
-    fn numbers(&self) -> Option<String> {
-        let name = self.device.file_name()?.to_str()?;
-        std::fs::read_to_string(format!("/sys/block/{name}/dev")).ok().map(|n| n.trim().to_owned())
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
-        let _ = std::fs::remove_file(&self.file);
-    }
-}
-
-/// A control group that this process is in until it is dropped.
-struct Throttle {
-    group: PathBuf,
-    parent: PathBuf,
-}
-
-impl Throttle {
-    fn on(numbers: &str) -> Result<Throttle, String> {
-        let v1 = Path::new("/sys/fs/cgroup/blkio");
-        let v2 = Path::new("/sys/fs/cgroup");
-        let (parent, file, rule) = if v1.join("blkio.throttle.read_iops_device").exists() {
-            (v1, "blkio.throttle.read_iops_device", format!("{numbers} {READS_PER_SECOND}"))
-        } else {
-            let rule = format!("{numbers} riops={READS_PER_SECOND}");
-            let _ = std::fs::write(v2.join("cgroup.subtree_control"), "+io");
-            (v2, "io.max", rule)
-        };
-        let group = parent.join(format!("larder-read-unit-{}", std::process::id()));
-        std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
-        let throttle = Throttle { group, parent: parent.to_owned() };
-        let limit = std::fs::write(throttle.group.join(file), rule);
-        limit.map_err(|error| format!("{file}: {error}"))?;
-        let join = std::fs::write(throttle.group.join("cgroup.procs"), "0");
-        join.map_err(|error| format!("cgroup.procs: {error}"))?;
-        Ok(throttle)
-    }
-}
-
-impl Drop for Throttle {
-    fn drop(&mut self) {
-        let _ = std::fs::write(self.parent.join("cgroup.procs"), "0");
-        let _ = std::fs::remove_dir(&self.group);
-    }
-}
 
 fn key(page: usize, part: usize) -> Key {
     let url = format!("f http://site{}.example/page-{page}/part-{part}", page % 100);
@@ -129,14 +55,9 @@ fn body_len(page: usize, part: usize) -> usize {
 }
 
 async fn insert(store: &Engine, page: usize, part: usize, bytes: &Bytes) {
-    let key = key(page, part);
-    let token = store.begin_fetch(&key);
     let body = bytes.slice(..body_len(page, part));
-    let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
     let meta = Bytes::from_static(&[7; 300]);
-    let mut writer = store.insert(&token, &key, meta, hint).await.unwrap();
-    writer.write(body).await.unwrap();
-    writer.commit().await.unwrap();
+    assert!(objects::store(store, &key(page, part), meta, body).await, "it is stored");
 }
 
 /// Fills the cache: `ARRIVING` pages at a time, an object of each in turn.
@@ -207,22 +128,13 @@ async fn client(store: Engine, load: Load, seed: u64, until: Instant, done: Rc<C
 
 async fn run(store: &Engine, load: Load, time: Duration, phase: u64) -> u64 {
     let done = Rc::new(Cell::new(0));
-    let mut clients = JoinSet::new();
     let until = Instant::now() + time;
-    for number in 0..CLIENTS {
+    let client = |number| {
         let seed = phase * CLIENTS as u64 + number as u64;
-        clients.spawn_local(client(store.clone(), load, seed, until, Rc::clone(&done)));
-    }
-    while clients.join_next().await.is_some() {}
+        client(store.clone(), load, seed, until, Rc::clone(&done))
+    };
+    support::side_by_side(CLIENTS, client).await;
     done.get()
-}
-
-/// User and system seconds of this process so far.
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    let ticks = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
-    ticks / 100.0
 }
 
 async fn measure(path: &Path, unit: ReadUnit, load: Load, time: Duration) {
@@ -232,7 +144,7 @@ async fn measure(path: &Path, unit: ReadUnit, load: Load, time: Duration) {
     // Memory fills, the engine learns.
     run(&store, load, time, 0).await;
     let counts = || device.counters().snapshot();
-    let (before, cpu_before, started) = (counts(), cpu(), Instant::now());
+    let (before, cpu_before, started) = (counts(), process_seconds(), Instant::now());
     let stats = store.stats()[0];
     let done = run(&store, load, time, 1).await;
     let seconds = started.elapsed().as_secs_f64();
@@ -251,7 +163,7 @@ async fn measure(path: &Path, unit: ReadUnit, load: Load, time: Duration) {
         done as f64 / seconds,
         reads / done as f64,
         (after.bytes_read - before.bytes_read) as f64 / reads / 1024.0,
-        (cpu() - cpu_before) * 1e6 / done as f64,
+        (process_seconds() - cpu_before) * 1e6 / done as f64,
         100.0 * hits as f64 / (prefetched.max(1)) as f64,
         (now.reads.joined - stats.reads.joined) as f64 / done as f64,
         now.read_cost.0.per_operation / 1e3,
@@ -260,49 +172,42 @@ async fn measure(path: &Path, unit: ReadUnit, load: Load, time: Duration) {
     store.shutdown().await;
 }
 
-/// Runs on a runtime of its own: rings and threads are made within the control group.
-fn on_runtime(task: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, task);
-}
-
-fn all_units(path: &Path, time: Duration) {
+fn all_units(path: &Path, time: Duration) -> Result<(), String> {
     for (what, load) in
         [("pages by popularity", Load::Pages), ("single objects at random", Load::Singles)]
     {
         println!(" {what}:");
         for unit in [ReadUnit::Object, ReadUnit::Cluster, ReadUnit::Auto] {
-            on_runtime(measure(path, unit, load, time));
+            on_runtime(measure(path, unit, load, time))?;
         }
     }
+    Ok(())
+}
+
+fn all(file: &Path, time: Duration) -> Result<(), String> {
+    let disk = LoopDevice::over(file, CACHE)?;
+    on_runtime(async {
+        let options = Options { memory: 64 << 20, ..Options::default() };
+        let (store, _device) = support::open(disk.path(), CACHE, &format(), options).await;
+        fill(&store).await;
+        assert!(store.shutdown().await, "the cache is written");
+    })?;
+    println!(
+        "{PAGES} pages of {PARTS} objects, {CLIENTS} clients, 64 MiB of memory, at full speed"
+    );
+    all_units(disk.path(), time)?;
+    let limit = Limit { reads: Some(READS_PER_SECOND), writes: None };
+    let _throttle = Throttle::hold(&disk, limit)?;
+    println!("held to {READS_PER_SECOND} reads a second");
+    all_units(disk.path(), time)
 }
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("usage: read_unit DIRECTORY [SECONDS]");
     let seconds = arguments.next().map_or(15, |seconds| seconds.parse().expect("seconds"));
-    let time = Duration::from_secs(seconds);
-    let disk = match Loop::over(Path::new(&directory).join("read_unit.larder")) {
-        Ok(disk) => disk,
-        Err(reason) => return println!("SKIPPED: {reason}"),
-    };
-    on_runtime(async {
-        let options = Options { memory: 64 << 20, ..Options::default() };
-        let (store, _device) = support::open(&disk.device, CACHE, &format(), options).await;
-        fill(&store).await;
-        assert!(store.shutdown().await, "the cache is written");
-    });
-    println!(
-        "{PAGES} pages of {PARTS} objects, {CLIENTS} clients, 64 MiB of memory, at full speed"
-    );
-    all_units(&disk.device, time);
-    let throttle = match disk.numbers().ok_or("no numbers".to_owned()).map(|n| Throttle::on(&n)) {
-        Ok(Ok(throttle)) => throttle,
-        Ok(Err(reason)) | Err(reason) => {
-            return println!("SKIPPED: the kernel's throttling is not permitted here: {reason}");
-        }
-    };
-    println!("held to {READS_PER_SECOND} reads a second");
-    all_units(&disk.device, time);
-    drop(throttle);
+    let file = Path::new(&directory).join("read_unit.larder");
+    if let Err(reason) = all(&file, Duration::from_secs(seconds)) {
+        println!("SKIPPED: {reason}");
+    }
 }

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::{AnyDevice, Device};
-use store::{Hint, Key, Locality, Lookup};
+use store::Lookup;
 use support::arm::Arm;
-use support::{Engine, processor_seconds};
+use support::{Engine, objects, processor_seconds};
 use tokio::task::LocalSet;
 
 /// What a run works with.
@@ -30,12 +30,6 @@ struct Plan {
     objects: usize,
     body_len: usize,
     arm: Arm,
-}
-
-fn key(number: usize) -> Key {
-    let url = format!("f http://site{}.example/path/object-{number}", number % 1000);
-    Key::new(url.into(), Locality { site: number as u64 % 1000, group: number as u64 % 10_000 })
-        .unwrap()
 }
 
 /// A cache that has just been opened.
@@ -70,13 +64,9 @@ fn life(plan: &Plan, orderly: bool, body: impl AsyncFnOnce(&Opened)) {
 async fn fill(store: &Engine, plan: &Plan) {
     let body = Bytes::from(vec![42; plan.body_len]);
     for number in 0..plan.objects {
-        let key = key(number);
-        let token = store.begin_fetch(&key);
-        let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
         let meta = Bytes::from_static(&[7; 200]);
-        let mut writer = store.insert(&token, &key, meta, hint).await.unwrap();
-        writer.write(body.clone()).await.unwrap();
-        writer.commit().await.unwrap();
+        let stored = objects::store(store, &objects::key(number), meta, body.clone()).await;
+        assert!(stored, "object {number} is stored");
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
 }
@@ -87,7 +77,7 @@ async fn tell_start(opened: &Opened, plan: &Plan, what: &str) {
     let mut number = plan.objects;
     loop {
         number = if number == 0 { plan.objects - 1 } else { number - 1 };
-        if let Lookup::Hit(_) = store.lookup(&key(number)).await {
+        if let Lookup::Hit(_) = store.lookup(&objects::key(number)).await {
             break;
         }
         if number.is_multiple_of(1000) {

@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use device::{Device, FrozenBuf, Geometry, IoBuf};
 use store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Store};
+use store::{FormatOptions, Key, Locality, Lookup, Options, Store};
 use support::elided::{ElidedDevice, FILLER};
 use support::recovery::Start;
-use support::{TokioClock, processor_seconds};
+use support::{TokioClock, objects, processor_seconds};
 use tokio::task::LocalSet;
 
 /// Bytes of body, metadata and key of an object.
@@ -68,7 +68,7 @@ impl Device for ClockedDevice {
     }
 }
 
-type Cache = Store<ClockedDevice, TokioClock>;
+type Cache = objects::Cache<ClockedDevice>;
 
 fn options(objects: u64) -> Options {
     Options { memory: (256 << 20) + objects * 20, ..Options::default() }
@@ -167,16 +167,8 @@ async fn store(cache: &Cache, device: &ClockedDevice, count: u64) {
     for number in 0..count {
         let key =
             Key::new(format!("f http://new.example/{number:016}").into(), Locality::default());
-        let key = key.unwrap();
-        let token = cache.begin_fetch(&key);
-        let hint = Hint { size: Some(body.len() as u64), ..Hint::default() };
-        match cache.insert(&token, &key, body.slice(..150), hint).await {
-            Ok(mut writer) => {
-                writer.write(body.clone()).await.unwrap();
-                refused += u64::from(writer.commit().await.is_err());
-            }
-            Err(_) => refused += 1,
-        }
+        let stored = objects::store(cache, &key.unwrap(), body.slice(..150), body.clone()).await;
+        refused += u64::from(!stored);
         if number % 64 == 0 {
             tokio::task::yield_now().await;
         }

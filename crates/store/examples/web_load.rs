@@ -32,7 +32,7 @@ use support::arm::{Arm, MEAN_OBJECT};
 use support::elided::{Asked, ElidedDevice};
 use support::objects::{Cache, body_len, filler, insert, look_up};
 use support::{TokioClock, processor_seconds};
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::LocalSet;
 
 /// Exponent of Zipf's law.
 const ZIPF: f64 = 0.9;
@@ -129,13 +129,8 @@ async fn client<D: Device>(cache: Cache<D>, load: Rc<RefCell<Load>>, until: usiz
 }
 
 async fn requests<D: Device>(cache: &Cache<D>, load: &Rc<RefCell<Load>>, until: usize) {
-    let mut clients = JoinSet::new();
-    for _ in 0..CLIENTS {
-        clients.spawn_local(client(cache.clone(), Rc::clone(load), until));
-    }
-    while let Some(ended) = clients.join_next().await {
-        ended.unwrap();
-    }
+    let client = |_| client(cache.clone(), Rc::clone(load), until);
+    support::side_by_side(CLIENTS, client).await;
 }
 
 /// The cache on a file; its figures as [`HEADER`] names them.
@@ -246,8 +241,7 @@ fn main() {
         match name.as_str() {
             "--objects" => run.objects = value.parse().expect("--objects: a number"),
             "--drift" => run.drift = value.parse().expect("--drift: a number"),
-            "--tier" if value == "all" => run.tier = Some(TierAdmission::All),
-            "--tier" if value == "second-use" => run.tier = Some(TierAdmission::SecondUse),
+            "--tier" => run.tier = Some(support::tier_admission(&value)),
             "--arms" => arms = Arm::list(&value),
             "--csv" => csv = Some(OpenOptions::new().append(true).create(true).open(value)),
             _ => panic!("expected --objects, --arms, --drift, --tier or --csv, got {name}"),

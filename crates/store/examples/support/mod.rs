@@ -1,21 +1,27 @@
-//! What the benchmarks of the engine share: a clock, the engine on a real file, and a device that
-//! takes little memory.
+//! What the benchmarks of the engine share: a clock, the engine on a real file, loads of requests,
+//! and devices: one that takes little memory, and one that the kernel holds to so many operations.
 
 // No benchmark uses all of it.
 #![allow(dead_code)]
 
 pub mod arm;
 pub mod elided;
+pub mod figures;
+pub mod loop_device;
 pub mod objects;
+pub mod pages;
 pub mod recovery;
+pub mod throttle;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use device::{AnyDevice, CacheFile, Clock, Contents, Nanos, Ring};
-use store::{FormatOptions, Options, Store};
+use store::{FormatOptions, Options, Store, TierAdmission};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{JoinSet, LocalSet};
 
 /// Real time, through tokio's timer.
 #[derive(Clone)]
@@ -46,6 +52,12 @@ pub fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Processor seconds of this process so far.
+pub fn process_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// The most memory that this process had resident, in bytes.
 pub fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -64,6 +76,69 @@ pub async fn yield_now() {
         Poll::Pending
     })
     .await;
+}
+
+/// Runs a task on a runtime of its own; an error when a signal came before its end. The task is
+/// dropped then, with whatever takes things away when it goes.
+pub fn on_runtime<T>(task: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let on = |kind| signal(kind).unwrap();
+        let mut interrupt = on(SignalKind::interrupt());
+        let mut terminate = on(SignalKind::terminate());
+        let mut hangup = on(SignalKind::hangup());
+        tokio::select! {
+            value = task => Ok(value),
+            _ = interrupt.recv() => Err("interrupted".to_owned()),
+            _ = terminate.recv() => Err("terminated".to_owned()),
+            _ = hangup.recv() => Err("hung up".to_owned()),
+        }
+    })
+}
+
+/// Runs so many sessions side by side until all have ended. Each is made of its number.
+pub async fn side_by_side<F: Future<Output = ()> + 'static>(
+    count: usize,
+    session: impl FnMut(usize) -> F,
+) {
+    let mut sessions = JoinSet::new();
+    for session in (0..count).map(session) {
+        sessions.spawn_local(session);
+    }
+    while let Some(ended) = sessions.join_next().await {
+        ended.unwrap();
+    }
+}
+
+/// The admission to memory that is called so on the command line.
+pub fn tier_admission(name: &str) -> TierAdmission {
+    match name {
+        "all" => TierAdmission::All,
+        "second-use" => TierAdmission::SecondUse,
+        other => panic!("expected all or second-use, got {other}"),
+    }
+}
+
+/// A path where there is no file before and after.
+pub struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    /// Takes away what is there.
+    pub fn at(path: &Path) -> Result<TemporaryFile, String> {
+        if path.exists() {
+            if !path.is_file() {
+                return Err(format!("{} is no regular file", path.display()));
+            }
+            std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(TemporaryFile(path.to_owned()))
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 pub type Engine = Store<AnyDevice, TokioClock>;

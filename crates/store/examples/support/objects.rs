@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use device::Device;
-use store::{Hint, Key, Locality, Lookup, Store};
+use store::{FetchToken, Hint, Key, Kind, Locality, Lookup, Store};
 
 use super::TokioClock;
 use super::elided::FILLER;
@@ -35,6 +35,11 @@ pub fn filler() -> Bytes {
     Bytes::from(vec![FILLER; BODY_MAX])
 }
 
+/// Metadata of an object.
+pub fn metadata(filler: &Bytes) -> Bytes {
+    filler.slice(..META_LEN)
+}
+
 /// Stores an object of `len` bytes; false when it was refused.
 pub async fn insert<D: Device>(
     cache: &Cache<D>,
@@ -42,18 +47,37 @@ pub async fn insert<D: Device>(
     len: usize,
     filler: &Bytes,
 ) -> bool {
-    let key = key(number);
-    let token = cache.begin_fetch(&key);
-    let hint = Hint { size: Some(len as u64), ..Hint::default() };
-    let Ok(mut writer) = cache.insert(&token, &key, filler.slice(..META_LEN), hint).await else {
-        return false;
-    };
-    writer.write(filler.slice(..len)).await.is_ok() && writer.commit().await.is_ok()
+    store(cache, &key(number), metadata(filler), filler.slice(..len)).await
+}
+
+/// Stores an object that is fetched in no time; false when it was refused.
+pub async fn store<D: Device>(cache: &Cache<D>, key: &Key, meta: Bytes, body: Bytes) -> bool {
+    let token = cache.begin_fetch(key);
+    store_fetched(cache, &token, key, meta, body, Kind::default()).await
+}
+
+/// Stores an object whose fetch began with `token`; false when it was refused.
+pub async fn store_fetched<D: Device>(
+    cache: &Cache<D>,
+    token: &FetchToken,
+    key: &Key,
+    meta: Bytes,
+    body: Bytes,
+    kind: Kind,
+) -> bool {
+    let hint = Hint { size: Some(body.len() as u64), kind, ..Hint::default() };
+    let Ok(mut writer) = cache.insert(token, key, meta, hint).await else { return false };
+    writer.write(body).await.is_ok() && writer.commit().await.is_ok()
 }
 
 /// Looks an object up and reads all of it; false when it is not there.
 pub async fn look_up<D: Device>(cache: &Cache<D>, number: usize) -> bool {
-    let Lookup::Hit(entry) = cache.lookup(&key(number)).await else { return false };
+    read_whole(cache, &key(number)).await
+}
+
+/// Looks a key up and reads all of the object; false when it is not there.
+pub async fn read_whole<D: Device>(cache: &Cache<D>, key: &Key) -> bool {
+    let Lookup::Hit(entry) = cache.lookup(key).await else { return false };
     if entry.whole().is_some() {
         return true;
     }
