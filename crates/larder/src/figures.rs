@@ -107,6 +107,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_refreshes", help, counters.refreshes);
     counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
     counter("larder_store_evicted_records", "Records lost with them.", counters.evicted_records);
+    let help = "Those of them that went because a cluster with their newer metadata did.";
+    counter("larder_store_evicted_by_metadata", help, counters.evicted_by_metadata);
     let help = "Clusters dropped because nothing in them was used for long.";
     counter("larder_store_one_timer_clusters", help, counters.one_timer_clusters);
     let help = "Index entries given up because their buckets were full.";

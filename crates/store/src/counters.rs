@@ -40,6 +40,8 @@ pub struct Counters {
     pub evicted_clusters: u64,
     /// Records given up with them.
     pub evicted_records: u64,
+    /// Those of them that went because a cluster with their newer metadata did.
+    pub evicted_by_metadata: u64,
     /// Clusters of one-timers dropped for their age.
     pub one_timer_clusters: u64,
     /// Index entries given up because their buckets were full.

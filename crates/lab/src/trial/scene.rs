@@ -75,9 +75,9 @@ impl Scene {
         self.options.recovery_wait = wait;
     }
 
-    /// What is stored after the next openings is written when it leaves memory.
-    pub fn write_on_evict(&mut self) {
-        self.options.write_policy = WritePolicy::OnEvict;
+    /// When what is stored after the next openings is written.
+    pub fn set_write_policy(&mut self, policy: WritePolicy) {
+        self.options.write_policy = policy;
     }
 
     /// A client of this store.

@@ -488,6 +488,7 @@ impl Core {
             self.kill(slot);
             self.tier.set_cluster(digest, None);
             self.counters.evicted_records += 1;
+            self.counters.evicted_by_metadata += 1;
         }
     }
 
