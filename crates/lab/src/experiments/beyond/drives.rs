@@ -88,6 +88,8 @@ pub(super) struct Prices {
     pub(super) read: f64,
     /// Nanoseconds of a byte of a long sequential write.
     pub(super) write: f64,
+    /// Nanoseconds of a write of 4 KB right behind the one before, after any time.
+    pub(super) append: f64,
 }
 
 impl Prices {
@@ -97,6 +99,7 @@ impl Prices {
             position: random(&mut *model.drive()?, region),
             read: sequential(&mut *model.drive()?, region, Operation::Read),
             write: sequential(&mut *model.drive()?, region, Operation::Write),
+            append: append(&mut *model.drive()?, region),
         })
     }
 
@@ -120,6 +123,21 @@ fn random(drive: &mut dyn Drive, region: Region) -> f64 {
         now = drive.serve(now, Request { operation: Operation::Read, sector, sectors: BLOCK });
     }
     now as f64 / READS as f64
+}
+
+/// Nanoseconds of a write that goes on where the last one ended, after up to a second.
+fn append(drive: &mut dyn Drive, region: Region) -> f64 {
+    const WRITES: u64 = 2_000;
+    let mut random = Rng::with_seed(1);
+    let (mut now, mut took): (Nanos, Nanos) = (0, 0);
+    for number in 0..WRITES {
+        now += random.u64(..1_000_000_000);
+        let sector = region.start / SECTOR + number * BLOCK;
+        let end = drive.serve(now, Request { operation: Operation::Write, sector, sectors: BLOCK });
+        took += end - now;
+        now = end;
+    }
+    took as f64 / WRITES as f64
 }
 
 /// Nanoseconds of a byte of 64 MiB, 4 MiB at a time, from the beginning of the region.

@@ -151,6 +151,9 @@ impl Run {
 pub(super) struct Bound {
     /// Milliseconds of the drive for each request.
     pub(super) ms: f64,
+    /// The same when what is stored is on the drive within a second, as the product promises:
+    /// where requests come at a pace of their own.
+    pub(super) durable_ms: Option<f64>,
     /// Hits by requests in two LRU caches of the same bytes, in percent.
     pub(super) hits: f64,
 }
@@ -331,18 +334,21 @@ impl Stage {
     /// The least that the drive has to do: two LRU caches with all of the memory and all of the
     /// disk for objects, nothing beside them; what is stored is written once, at the rate of a long
     /// sequential write; what memory has not is read at that of a long read, with one positioning
-    /// for all objects of a directory that are wanted at about the same time.
+    /// for all objects of a directory that are wanted at about the same time. What has to be on the
+    /// drive within a second takes a write for each second in which something is stored.
     pub(super) fn bound(&self) -> Result<Bound, Failed> {
         let prices = self.prices()?;
         let mut caches = TwoLevel::new(self.memory()?, self.region().len);
         let mut operations = Vec::new();
         let mut last: VecDeque<(u32, u32)> = VecDeque::new();
         let (mut positions, mut read, mut written) = (0_u64, 0_u64, 0_u64);
-        let mut before = (caches.counts(), 0, 0, 0);
+        let mut seconds = 0_u64;
+        let mut written_by = 0;
+        let mut before = (caches.counts(), 0, 0, 0, 0);
         let mut requests = 0;
         for (number, request) in (0..).zip(self.requests()?) {
             if number == self.requests[0] {
-                before = (caches.counts(), positions, read, written);
+                before = (caches.counts(), positions, read, written, seconds);
                 requests = 0;
             }
             requests += 1;
@@ -356,6 +362,10 @@ impl Stage {
                     Operation::Delete(_) => {}
                     Operation::Store(object) => {
                         written += object.size + BESIDE;
+                        if request.time_ms >= written_by {
+                            seconds += 1;
+                            written_by = request.time_ms + 1_000;
+                        }
                         if self.role == Role::Accelerator {
                             // It comes from the file system.
                             positions += 1;
@@ -379,8 +389,11 @@ impl Stage {
             [positions - before.1, read - before.2, written - before.3].map(|count| count as f64);
         let requests = requests as f64;
         let hits = counts.memory_hits + counts.disk_hits;
+        let ms = prices.ms(positions, read, written) / requests;
+        let appends = (seconds - before.4) as f64 * prices.append / 1e6 / requests;
         Ok(Bound {
-            ms: prices.ms(positions, read, written) / requests,
+            ms,
+            durable_ms: (self.pace == Pace::Stated).then_some(ms + appends),
             hits: 100.0 * hits as f64 / requests,
         })
     }
