@@ -102,12 +102,12 @@ const BLOCK: usize = if cfg!(test) { 8 } else { 512 };
 /// are preferred, what a cluster is given for the reference that it has not had yet.
 const FINE: u16 = 16;
 /// What all the bytes of a cluster count where bytes are preferred. No record is longer than its
-/// cluster, so that the counter ends where all bytes of a cluster were asked for 64 times, less what
-/// has faded. Where references fade with each tenth of the clusters that is written, the mean of all
-/// clusters is a tenth to a fifth of hit bytes by written bytes: 0.2 times a cluster's bytes where
-/// half of the bytes hit, 4 times where 19 of 20 do. Only clusters far above the mean end there, and
-/// only the least are told apart to choose a victim. The first of these means is 200 units, so that
-/// halving and rounding lose little.
+/// cluster, so that the counter ends where all bytes of a cluster were asked for 64 times, less
+/// what has faded. Where references fade with each tenth of the clusters that is written, the mean
+/// of all clusters is a tenth to a fifth of hit bytes by written bytes: 0.2 times a cluster's bytes
+/// where half of the bytes hit, 4 times where 19 of 20 do. Only clusters far above the mean end
+/// there, and only the least are told apart to choose a victim. The first of these means is 200
+/// units, so that halving and rounding lose little.
 const UNITS: u32 = 1 << 10;
 
 /// The cluster table. See the module for what it promises.
