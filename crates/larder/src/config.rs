@@ -86,6 +86,7 @@ pub struct StoreConfig {
     pub reference_half_life: Option<u8>,
     pub aging_mean: Option<u16>,
     pub young_percent: Option<u8>,
+    pub prefer: Option<Prefer>,
     pub index: Option<String>,
     pub index_entries: Option<u64>,
     pub tier_hot: Option<u8>,
@@ -286,6 +287,15 @@ pub enum ReadUnit {
     Object,
     /// The cluster that holds it.
     Cluster,
+}
+
+/// What a reference to a cluster counts (`store.prefer`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefer {
+    /// One.
+    Requests,
+    /// The bytes of what was asked for.
+    Bytes,
 }
 
 /// What enters memory when it is read (`store.tier-admission`).

@@ -133,6 +133,10 @@ const PRESET_VALUES: &[(&str, Show)] = &[
     ("reference-half-life", |p| p.options.reference_half_life.to_string()),
     ("aging-mean", |p| p.options.aging_mean.to_string()),
     ("young-percent", |p| p.options.young_percent.to_string()),
+    ("prefer", |p| match p.options.prefer {
+        store::Prefer::Requests => "requests".to_owned(),
+        store::Prefer::Bytes => "bytes".to_owned(),
+    }),
     ("index", |p| p.options.index.kind.to_string()),
     ("tier-hot", |p| p.options.tier_shares.hot.to_string()),
     ("tier-medium", |p| p.options.tier_shares.medium.to_string()),

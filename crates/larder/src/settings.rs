@@ -9,7 +9,7 @@ use std::time::Duration;
 use proxy::upstream::{Balance, Http2};
 
 use crate::config::{
-    Action, Config, HostHeader, LogFormat, ReadUnit, Rule, Site, TierAdmission, WritePolicy,
+    Action, Config, HostHeader, LogFormat, Prefer, ReadUnit, Rule, Site, TierAdmission, WritePolicy,
 };
 use crate::field::{Field, Take, misdeclared};
 use crate::value::{Kind, Value};
@@ -40,6 +40,7 @@ choice!(LOG_FORMAT for LogFormat {
     "squid" => LogFormat::Squid,
     "json" => LogFormat::Json,
 });
+choice!(PREFER for Prefer { "requests" => Prefer::Requests, "bytes" => Prefer::Bytes });
 choice!(TIER_ADMISSION for TierAdmission {
     "all" => TierAdmission::All,
     "second-use" => TierAdmission::SecondUse,
@@ -492,6 +493,17 @@ const GENERAL: &[Setting] = &[
         |c, v| c.store.young_percent = Take::take(v),
         "Percent of all clusters, those opened last, that are spared when clusters are replaced: \
          they have no references yet. \"auto\" is the preset's.",
+    )
+    .word("auto"),
+    Setting::new(
+        "store.prefer",
+        PREFER,
+        &["auto"],
+        |c, v| c.store.prefer = Take::take(v),
+        "What the clusters that stay are chosen by: with \"requests\" whatever is asked for counts \
+         the same, for the most hits; with \"bytes\" an object counts with its size, for the most \
+         bytes of hits. After a change what was counted before fades as ever. Of no effect in the \
+         layouts that have slots. \"auto\" is the preset's.",
     )
     .word("auto"),
     Setting::new(

@@ -17,7 +17,7 @@ use store::{
 use tokio::task::spawn_local;
 
 use crate::caches::Cache;
-use crate::config::{Config, ReadUnit, TierAdmission, WritePolicy};
+use crate::config::{Config, Prefer, ReadUnit, TierAdmission, WritePolicy};
 use crate::progress;
 use crate::units::about;
 
@@ -149,6 +149,11 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         reference_half_life: ours.reference_half_life.unwrap_or(preset.reference_half_life),
         aging_mean: ours.aging_mean.unwrap_or(preset.aging_mean),
         young_percent: ours.young_percent.unwrap_or(preset.young_percent),
+        prefer: match ours.prefer {
+            Some(Prefer::Requests) => store::Prefer::Requests,
+            Some(Prefer::Bytes) => store::Prefer::Bytes,
+            None => preset.prefer,
+        },
         index: index_options(config),
         tier_shares: tier_shares(config),
         tier_admission: match ours.tier_admission {
@@ -230,7 +235,7 @@ mod tests {
     fn a_preset_decides_what_is_not_given() {
         let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
                     write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
-                    young-percent = 7\nindex = 'compact'\nindex-entries = 4000\n\
+                    young-percent = 7\nprefer = 'bytes'\nindex = 'compact'\nindex-entries = 4000\n\
                     tier-hot = 10\ntier-medium = 60\n\
                     tier-admission = 'second-use'\ngroup-share = 25\ngroup-batch = 2\n\
                     group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
@@ -246,6 +251,7 @@ mod tests {
             object_max: Some(1 << 20),
             aging_mean: 3,
             young_percent: 7,
+            prefer: store::Prefer::Bytes,
             index: IndexOptions { kind: IndexKind::Compact, entries: Some(4000) },
             tier_shares: TierShares { hot: 10, medium: 60 },
             tier_admission: store::TierAdmission::SecondUse,

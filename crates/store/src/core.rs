@@ -197,6 +197,7 @@ pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
         half_life_percent: options.reference_half_life,
         mean_references: options.aging_mean,
         young_percent: options.young_percent,
+        prefer: options.prefer,
         one_timer_seconds: options.one_timer_age.map(|age| age.as_secs() as u32),
         max_dead: (u64::from(clusters) * DEAD_PER_CLUSTER) as usize,
     }

@@ -62,7 +62,8 @@ pub struct ClusterReport {
     pub state: &'static str,
     /// Counts the openings of clusters.
     pub incarnation: u64,
-    /// References, halved from time to time.
+    /// References, halved from time to time; of a cache that prefers bytes, 64ths of the cluster's
+    /// bytes that were asked for.
     pub references: u16,
     /// Unix seconds of the last access, as of the last checkpoint.
     pub last_access: u32,

@@ -100,8 +100,8 @@ pub use layout_name::LayoutName;
 pub use neighbours::Neighbour;
 pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
 pub use options::{
-    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, ReadUnit, TierAdmission, TierShares,
-    WritePolicy,
+    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
+    TierShares, WritePolicy,
 };
 pub use placements::{PlacedKind, Placement, Placements};
 pub use preset::{PRESETS, Preset, preset};

@@ -62,6 +62,15 @@ pub enum TierAdmission {
     SecondUse,
 }
 
+/// What the clusters that stay earn the most of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefer {
+    /// Hits: every object that is asked for counts the same.
+    Requests,
+    /// Bytes of hits: an object counts with its bytes.
+    Bytes,
+}
+
 /// Locality buffers (LAZY-READS-LOC, M9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityOptions {
@@ -115,6 +124,9 @@ pub struct Options {
     pub aging_mean: u16,
     /// Percent of all clusters, the youngest, that are not evicted for want of references.
     pub young_percent: u8,
+    /// What a reference to a cluster counts. In the layouts that reuse space record by record
+    /// nothing: `policy` chooses there.
+    pub prefer: Prefer,
     /// Which index, and how large.
     pub index: IndexOptions,
     /// How memory is divided (C10).
@@ -184,7 +196,7 @@ impl fmt::Debug for Options {
             memory, write_policy, read_unit, read_window_max, read_batch, read_batch_timeout,
             read_batch_split, durability_bound, flush_interval, stall_bound, object_max,
             admission, admission_keys, one_timer_age, reference_half_life, aging_mean,
-            young_percent, index, tier_shares, tier_admission, group_share, group_batch,
+            young_percent, prefer, index, tier_shares, tier_admission, group_share, group_batch,
             group_small, group_slack, policy, fill_percent, packet, write_page, locality, batch,
             evict_max, recovery_wait, purges
         )
@@ -211,6 +223,7 @@ impl Default for Options {
             reference_half_life: 10,
             aging_mean: 10,
             young_percent: 10,
+            prefer: Prefer::Requests,
             index: IndexOptions::default(),
             tier_shares: TierShares::default(),
             tier_admission: TierAdmission::SecondUse,

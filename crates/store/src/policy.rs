@@ -60,6 +60,8 @@ pub struct Entry {
 pub enum Cost {
     /// The same for all: the most hits.
     One,
+    /// The square root of its size: between the most hits and the most bytes of hits.
+    Root,
     /// Two packets and one more for each 536 units of its size: the least traffic.
     Packets,
 }
@@ -111,6 +113,7 @@ impl Cost {
     fn of(self, size: u64) -> f64 {
         match self {
             Cost::One => 1.0,
+            Cost::Root => (size as f64).sqrt(),
             Cost::Packets => 2.0 + size as f64 / 536.0,
         }
     }

@@ -163,21 +163,28 @@ impl Space {
         }
     }
 
-    /// The record at `position` was asked for at `now`, in unix seconds.
-    pub(crate) fn touch(&mut self, areas: &Areas, position: u32, now: u32) {
+    /// The record of `slot` was asked for at `now`, in unix seconds.
+    pub(crate) fn touch(&mut self, areas: &Areas, slot: Slot, now: u32) {
         match self {
-            Space::Clusters(space) => space.table.touch(areas.locate(position).0, now),
-            Space::Slots(space) => space.touch(position),
+            Space::Clusters(space) => space.touch(areas, slot, now),
+            Space::Slots(space) => space.touch(slot.position),
         }
     }
 
-    /// An object was found in memory whose record has, or had, `place`.
-    pub(crate) fn touch_resident(&mut self, areas: &Areas, place: Option<Place>, now: u32) {
+    /// An object of `bytes` bytes was found in memory whose record has, or had, `place`.
+    pub(crate) fn touch_resident(
+        &mut self,
+        areas: &Areas,
+        place: Option<Place>,
+        bytes: usize,
+        now: u32,
+    ) {
         let Some(place) = place else { return };
         match self {
             // Its cluster may have been given up since, and hold other things.
             Space::Clusters(space) if space.place_at(areas, place.position) == Some(place) => {
-                space.table.touch(areas.locate(place.position).0, now);
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                space.table.touch(areas.locate(place.position).0, bytes, now);
             }
             Space::Clusters(_) => {}
             Space::Slots(space) => space.touch_place(place),

@@ -9,6 +9,7 @@ mod space_bound;
 mod spaces;
 mod stage;
 mod stages;
+mod streams;
 mod today;
 mod traces;
 mod what_if;
@@ -22,6 +23,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     flash::EXPERIMENT,
     today::EXPERIMENT,
     write_amplification::EXPERIMENT,
+    streams::EXPERIMENT,
     what_if::EXPERIMENT,
     policies::EXPERIMENT,
 ];

@@ -30,7 +30,16 @@ struct Model {
 
 impl Policy {
     fn reference(&self) -> u16 {
-        if self.half_life_percent > 0 { 16 } else { 1 }
+        if self.half_life_percent > 0 || self.prefer == Prefer::Bytes { 16 } else { 1 }
+    }
+
+    /// What an object of so many bytes counts.
+    fn weight(&self, bytes: u32) -> u64 {
+        match self.prefer {
+            Prefer::Requests => u64::from(self.reference()),
+            // Exact for sizes of so few digits.
+            Prefer::Bytes => (f64::from(bytes) * 1024.0 / f64::from(SIZE)).ceil().max(1.0) as u64,
+        }
     }
 }
 
@@ -76,20 +85,22 @@ impl Model {
         Some(run)
     }
 
-    fn touch(&mut self, at: u32, now: u32) {
+    fn touch(&mut self, at: u32, bytes: u32, now: u32) {
         let cluster = &mut self.clusters[at as usize];
         if !cluster.state.in_use() {
             return;
         }
         cluster.last_access = now;
-        cluster.references += self.policy.reference();
+        let references = u64::from(cluster.references) + self.policy.weight(bytes);
+        cluster.references = references.min(65_535) as u16;
         if self.policy.half_life_percent > 0 {
             return;
         }
         let in_use = self.clusters.iter().filter(|cluster| cluster.state.in_use());
         let references: Vec<u64> = in_use.map(|cluster| u64::from(cluster.references)).collect();
         let mean = references.iter().sum::<u64>() as f64 / references.len() as f64;
-        if mean > f64::from(self.policy.mean_references) {
+        let bound = f64::from(self.policy.mean_references) * f64::from(self.policy.reference());
+        if mean > bound {
             self.clusters.iter_mut().for_each(|cluster| cluster.references /= 2);
         }
     }
@@ -106,8 +117,8 @@ impl Model {
         let alive = 16 - (cluster.dead_bytes * 16 / SIZE).min(15);
         let len = self.clusters.len() as u32;
         let distance = (at + len - self.position) % len;
-        let references = cluster.references + self.policy.reference();
-        (u32::from(references) * alive, cluster.last_access, distance)
+        let references = u32::from(cluster.references) + u32::from(self.policy.reference());
+        (references * alive, cluster.last_access, distance)
     }
 
     fn victim(&self, protected: &dyn Fn(u32) -> bool) -> Option<u32> {
@@ -189,8 +200,9 @@ fn step(table: &mut ClusterTable, model: &mut Model, random: &mut fastrand::Rng,
             model.forget(at, State::Bad);
         }
         _ => {
-            table.touch(at, now);
-            model.touch(at, now);
+            let bytes = random.u32(..=SIZE);
+            table.touch(at, bytes, now);
+            model.touch(at, bytes, now);
         }
     }
 }
@@ -251,6 +263,7 @@ fn any_sequence_of_operations_equals_the_model() {
             half_life_percent: if random.bool() { 0 } else { random.u8(1..60) },
             mean_references: random.u16(1..4),
             young_percent: random.u8(..60),
+            prefer: [Prefer::Requests, Prefer::Bytes][random.usize(..2)],
             one_timer_seconds: random.bool().then_some(random.u32(1..300)),
             max_dead: random.usize(..60),
         };
@@ -383,7 +396,7 @@ fn a_cluster_in_which_nothing_lives_goes_first_and_what_was_there_before_is_not_
         table.written(cluster);
     }
     for _ in 0..9 {
-        table.touch(2, 3);
+        table.touch(2, 100, 3);
     }
     assert_eq!(table.victim(|_| false), Some(0), "the oldest of those that nobody asked for");
     table.kill(2, 0, 10);
@@ -392,4 +405,41 @@ fn a_cluster_in_which_nothing_lives_goes_first_and_what_was_there_before_is_not_
     assert_eq!(table.victim(|_| false), Some(2), "however often it was asked for");
     let all_dead: Vec<u32> = (0..4).filter(|cluster| table.is_all_dead(*cluster)).collect();
     assert_eq!(all_dead, [2], "records of 0 were not counted");
+}
+
+#[test]
+fn the_cluster_that_earns_the_most_bytes_stays_where_bytes_are_preferred() {
+    const MIB: u32 = 1 << 20;
+    for (prefer, stays) in [(Prefer::Requests, 0), (Prefer::Bytes, 1)] {
+        for half_life_percent in [0, 10] {
+            let policy =
+                Policy { half_life_percent, young_percent: 0, prefer, ..Policy::default() };
+            let mut table = ClusterTable::new(2, MIB, policy);
+            table.take_free_run(2, 1);
+            (0..2).for_each(|cluster| table.written(cluster));
+            (0..9).for_each(|_| table.touch(0, 3_000, 2));
+            (0..2).for_each(|_| table.touch(1, 100_000, 2));
+            assert_eq!(table.victim(|_| false), Some(1 - stays), "{prefer:?} {half_life_percent}");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_whose_bytes_are_asked_for_sixty_times_over_is_told_from_one_that_earns_more() {
+    for size in [64 << 10, 1 << 20, 4 << 20] {
+        let policy = Policy {
+            half_life_percent: 10,
+            young_percent: 0,
+            prefer: Prefer::Bytes,
+            ..Policy::default()
+        };
+        let mut table = ClusterTable::new(2, size, policy);
+        table.take_free_run(2, 1);
+        (0..2).for_each(|cluster| table.written(cluster));
+        (0..61).for_each(|_| table.touch(0, size, 2));
+        (0..62 * 8).for_each(|_| table.touch(1, size / 8, 2));
+        assert_eq!(table.victim(|_| false), Some(0), "{size}");
+        (0..1_000).for_each(|_| table.touch(0, size, 2));
+        assert_eq!(table.victim(|_| false), Some(1), "{size}");
+    }
 }

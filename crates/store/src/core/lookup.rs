@@ -140,7 +140,7 @@ impl Core {
         }
         if let Some(resident) = self.tier.get(&digest) {
             let object = Arc::clone(&resident.object);
-            self.space.touch_resident(&self.areas, object.place, now);
+            self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
             return if expected.is(&object) && self.survives(&digest, &object) {
                 Finding::Object(object, Source::Ram)
             } else {
@@ -154,7 +154,7 @@ impl Core {
         let Some(slot) = self.index.get(&digest) else { return Finding::Nothing };
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => {
-                self.space.touch(&self.areas, slot.position, now);
+                self.space.touch(&self.areas, slot, now);
                 match self.survives(&digest, &object) {
                     true => Finding::Object(object, Source::Ram),
                     false => Finding::Nothing,
@@ -163,7 +163,7 @@ impl Core {
             Some(_) => Finding::Nothing,
             None => {
                 if let Some((ahead, bytes)) = self.ahead(&digest, slot) {
-                    self.space.touch(&self.areas, slot.position, now);
+                    self.space.touch(&self.areas, slot, now);
                     return Finding::Ahead(ahead, bytes);
                 }
                 let under_way = match company {
@@ -206,7 +206,7 @@ impl Core {
         if let Some(MetaPlan::Read { position, .. }) = &meta {
             self.space.pin(&self.areas, *position);
         }
-        self.space.touch(&self.areas, slot.position, now);
+        self.space.touch(&self.areas, slot, now);
         self.space.pin(&self.areas, slot.position);
         let Location { extent: record, split } = self.space.locate(&self.areas, slot);
         let (extent, surroundings) = match split {

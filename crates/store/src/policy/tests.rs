@@ -204,6 +204,7 @@ fn gdsf_can_weigh_traffic() {
     let value = |cost: Cost, size: u64| cost.of(size) / size as f64;
     assert!(value(Cost::One, 100_000) < 0.03 * value(Cost::One, 2_000));
     assert!(value(Cost::Packets, 100_000) > 0.6 * value(Cost::Packets, 2_000));
+    assert_eq!(value(Cost::Root, 10_000), 0.5 * value(Cost::Root, 2_500));
 }
 
 /// Asks for objects of size 1 in a cache of ten, and answers which are inside at the end.

@@ -13,6 +13,7 @@ use crate::digest::Digest;
 use crate::index::{Index, Slot};
 use crate::record::Place;
 use crate::run_map::{Around, RunMap};
+use crate::size_class::SizeClass;
 
 /// Clusters, and what is on its way into them.
 pub(crate) struct ClusterSpace {
@@ -66,6 +67,17 @@ impl ClusterSpace {
                 Some(Extent { offset: whole.offset + from, len: to - from })
             }
         }
+    }
+
+    /// The record of `slot` was asked for.
+    pub(crate) fn touch(&mut self, areas: &Areas, slot: Slot, now: u32) {
+        let (cluster, _) = areas.locate(slot.position);
+        let bytes = match slot.class {
+            // An exact index does not know how long a record is.
+            SizeClass::LARGEST => self.table.mean_live_bytes(cluster).min(SizeClass::MAX_LEN),
+            class => class.len(),
+        };
+        self.table.touch(cluster, bytes, now);
     }
 
     /// Whether it is certain that the cluster holds no metadata apart from their objects.

@@ -137,6 +137,8 @@ pub(super) struct Run {
     pub(super) shape: Shape,
     /// Bytes of objects that were stored: bodies, metadata and keys.
     pub(super) stored: u64,
+    /// How many.
+    pub(super) objects: u64,
 }
 
 impl Run {
@@ -315,7 +317,12 @@ impl Stage {
         Ok(documents.into_values())
     }
 
-    fn serve<S: WebCache>(
+    /// Lets a cache on the stage's machine, whose engine this is, answer the requests; those that
+    /// warm up first.
+    ///
+    /// # Errors
+    /// The cache is broken.
+    pub(super) fn serve<S: WebCache>(
         &self,
         machine: &Machine,
         cache: &S,
@@ -325,10 +332,12 @@ impl Stage {
         let plan = Plan { warm_up: 0, pace: self.pace };
         let warm_up = requests.by_ref().take(self.requests[0] as usize);
         cache_run::run(machine, cache, warm_up, &plan).map_err(broken)?;
-        let before = engine.stats().counters.inserted_bytes;
+        let before = engine.stats().counters;
         let figures = cache_run::run(machine, cache, requests, &plan).map_err(broken)?;
-        let stored = engine.stats().counters.inserted_bytes - before;
-        Ok(Run { figures, shape: engine.shape(), stored })
+        let after = engine.stats().counters;
+        let stored = after.inserted_bytes - before.inserted_bytes;
+        let objects = after.insertions - before.insertions;
+        Ok(Run { figures, shape: engine.shape(), stored, objects })
     }
 
     /// The least that the drive has to do: two LRU caches with all of the memory and all of the
@@ -399,6 +408,6 @@ impl Stage {
     }
 }
 
-fn broken(why: Broken) -> Failed {
+pub(super) fn broken(why: Broken) -> Failed {
     Failed(why.to_string())
 }
