@@ -32,6 +32,8 @@ use crate::payload::Payload;
 /// How long the last handle waits for operations in flight before it leaves their buffers to the
 /// kernel for good.
 const DRAIN: Duration = Duration::from_secs(30);
+/// The kernel does at least so many things that are due at an entry, if there are as many.
+const DONE_AT_AN_ENTRY: usize = 16;
 
 /// A worker's ring. A clone is another handle on the same ring; it stays on its thread.
 #[derive(Clone)]
@@ -188,6 +190,19 @@ fn build_best(places: u32) -> io::Result<(IoUring, &'static str)> {
     Ok((IoUring::builder().dontfork().build(places)?, "plain"))
 }
 
+/// Whether the kernel may have left something behind that it will not call us for, after so many
+/// entries in a row without a completion, with `in_kernel` operations under way.
+///
+/// The kernel does some twenty things at an entry, and some of them make no completion: an
+/// operation that it had to put off begins anew. It raises the event for the first thing due alone,
+/// so that whoever leaves some behind is not called again. Each operation is due once at a time;
+/// what becomes due later raises the event anew. More entries than that takes are in vain: the flag
+/// that something is due may also stand with nothing due, when the kernel raised it on one
+/// processor after another one had done the work, and nothing clears it before the next operation.
+fn more_may_be_due(fruitless: usize, in_kernel: usize) -> bool {
+    fruitless <= in_kernel.div_ceil(DONE_AT_AN_ENTRY)
+}
+
 impl Shared {
     /// Hands queued entries to the kernel and lets it do what is due. False when it refused.
     fn enter(&self, state: &mut State) -> bool {
@@ -213,7 +228,7 @@ impl Shared {
 
     fn reap(&self) -> usize {
         let mut state = self.state.borrow_mut();
-        let mut ended = 0;
+        let (mut ended, mut fruitless) = (0, 0);
         loop {
             let submission = state.ring.submission();
             let due = submission.taskrun() || submission.cq_overflow();
@@ -224,10 +239,8 @@ impl Shared {
                 taken += 1;
                 ended += usize::from(state.complete(user_data as u32, result));
             }
-            // The kernel does some twenty things at an entry, and some of them make no completion:
-            // an operation that it had to put off begins anew. It raises the event for the first
-            // thing due alone, so that whoever leaves some behind is not called again.
-            if taken == 0 && !(due && entered) {
+            fruitless = if taken > 0 { 0 } else { fruitless + 1 };
+            if taken == 0 && !(due && entered && more_may_be_due(fruitless, state.in_kernel)) {
                 break;
             }
         }
@@ -438,5 +451,20 @@ impl Shared {
         let next: Vec<Waker> = next.collect();
         drop(state);
         next.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_that_stands_for_nothing_is_not_believed_for_ever() {
+        assert!(!more_may_be_due(1, 0), "nothing is under way");
+        for in_kernel in 1..=4096 {
+            let entries = (1..).find(|fruitless| !more_may_be_due(*fruitless, in_kernel));
+            let done = entries.expect("it ends") * DONE_AT_AN_ENTRY;
+            assert!(done >= in_kernel + DONE_AT_AN_ENTRY, "{done} of {in_kernel}");
+        }
     }
 }
