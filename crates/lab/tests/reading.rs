@@ -350,7 +350,8 @@ fn flash_reads_exactly_in_slots_too() {
 fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
     let executor = Executor::new(Some(1), 1_000_000_000);
     let handle = executor.handle();
-    let sim_options = sim::Options { len: Some(32 << 20), power_loss: false, ..Default::default() };
+    let len = Some(32 << 20);
+    let sim_options = sim::Options { len, power_loss: false, ..Default::default() };
     let disk = SimDisk::new(handle.clone(), DriveName::Atlas.drive(), sim_options);
     executor.run(async move {
         let format = FormatOptions { cluster_size: Some(1 << 20), ..FormatOptions::default() };

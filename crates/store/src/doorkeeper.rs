@@ -3,8 +3,8 @@
 //! Most of what a disk hit brings is not asked for again while memory would hold it, and each such
 //! object pushes out another that might be. So an object enters by its second use: when it was
 //! read for a request before, or was asked for in memory and left it, and no more than so many
-//! others were since. What there is free room for enters anyway, and so does everything where a read
-//! is slow: there the few that are asked for again are worth more than the processor's time.
+//! others were since. What there is free room for enters anyway, and so does everything where a
+//! read is slow: there the few that are asked for again are worth more than the processor's time.
 //!
 //! It remembers a mark of 32 bits for each use, in a table of fixed size: a set of eight for each
 //! hash, of which the oldest makes way. That is a queue of all marks but for the chance that sets
