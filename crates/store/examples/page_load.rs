@@ -16,7 +16,7 @@
 //! reads and as many writes a second once the warm-up has ended; the kernel's own counts are
 //! printed as well, and have to keep to the limit. That needs root and a control group with the
 //! throttle of block devices; where it is not permitted nothing is measured. FILE, the device and
-//! the group are gone in the end, also after an error or a signal.
+//! the group are gone in the end, also after an error or a signal; a kill leaves the group, empty.
 //!
 //! Printed for each fifth of the counted requests: hits, requests a second, processor time of the
 //! thread for each request (engine, load and ring), operations of the device for each request,

@@ -3,7 +3,8 @@
 //!
 //! The limit is on what the processes of the group ask of the device, so that it is a group made
 //! for this process alone. Where no such controller is mounted, v1 `blkio` is mounted in a
-//! temporary directory. Everything is taken back when the throttle is dropped. Needs root.
+//! temporary directory. Everything is taken back when the throttle is dropped; a process that is
+//! killed leaves its group, empty. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
