@@ -52,6 +52,24 @@ fn every_combination_is_a_line() {
 }
 
 #[test]
+fn admissions_are_lines_of_their_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let caches = ["--layouts", "cluster,unified", "--memory", "16M", "--disk", "8M"];
+    let names = ["--admission", "all,second-hit", "--csv"];
+    let output = replay(dir.path(), &[&[NASA], &caches[..], &names].concat());
+    assert_eq!(text(&output.stderr), "");
+    let csv = text(&output.stdout);
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|other| *other == name).expect("a column");
+    let admissions: Vec<&str> = rows[1..].iter().map(|row| row[column("admission")]).collect();
+    assert_eq!(admissions, ["all", "second-hit", "all", "second-hit"], "{csv}");
+    let stored = |row: &[&str]| row[column("stored_bytes")].parse::<u64>().expect("a number");
+    assert!(stored(&rows[2]) < stored(&rows[1]) && stored(&rows[4]) < stored(&rows[3]), "{csv}");
+    let output = replay(dir.path(), &[NASA, "--admission", "third-hit"]);
+    assert!(text(&output.stderr).contains("second-hit"), "{output:?}");
+}
+
+#[test]
 fn damage_is_told_and_files_are_written() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = line(1, 1) + "nonsense\n" + &line(2, 1) + &line(9, 2) + &line(10, 1);

@@ -150,17 +150,19 @@ impl Setup {
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.system, self.policy_name())?;
-        if self.admission == Some(AdmissionName::SecondHit) {
-            write!(f, " {}", AdmissionName::SecondHit)?;
+        if let Some(admission) = self.admission.filter(|name| *name != AdmissionName::All) {
+            write!(f, " {admission}")?;
         }
         write!(f, ", {} MiB + {} MiB", self.memory >> 20, self.disk >> 20)
     }
 }
 
-/// Every system with every policy that it takes, every memory and every disk.
+/// Every system with every policy that it takes and every admission, every memory and every disk;
+/// without policies or admissions, those of the systems' presets.
 pub fn combinations(
     systems: &[System],
     policies: &[PolicyName],
+    admissions: &[AdmissionName],
     memories: &[u64],
     disks: &[u64],
 ) -> Vec<Setup> {
@@ -169,14 +171,19 @@ pub fn combinations(
         for memory in memories {
             for system in systems {
                 let alone = Setup::new(*system, *memory, *disk);
-                if policies.is_empty() || !system.takes_policy() {
-                    setups.push(alone);
-                    continue;
+                let policies = if system.takes_policy() { policies } else { &[] };
+                for policy in choices(policies) {
+                    let with = |admission| Setup { policy, admission, ..alone };
+                    setups.extend(choices(admissions).map(with));
                 }
-                let with = |policy: &PolicyName| Setup { policy: Some(*policy), ..alone };
-                setups.extend(policies.iter().map(with));
             }
         }
     }
     setups
+}
+
+/// Each of the values, or the preset's where there are none.
+fn choices<T: Copy>(values: &[T]) -> impl Iterator<Item = Option<T>> {
+    let preset = if values.is_empty() { Some(None) } else { None };
+    values.iter().copied().map(Some).chain(preset)
 }

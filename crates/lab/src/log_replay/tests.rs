@@ -62,7 +62,7 @@ fn what_fits_is_missed_once_and_what_changed_again() {
         }
     }
     let log = log(&text, Sampling::ALL);
-    let setups = combinations(&layouts(), &[], &[16 * M], &[32 * M]);
+    let setups = combinations(&layouts(), &[], &[], &[16 * M], &[32 * M]);
     for measured in figures(&log, &setups, &options()) {
         assert_eq!((measured.requests, measured.misses, measured.stale), (300, 110, 10));
         assert_eq!((measured.memory_hits, measured.disk_hits, measured.refused), (190, 0, 0));
@@ -82,7 +82,7 @@ fn what_fits_is_missed_once_and_what_changed_again() {
 #[test]
 fn the_disk_answers_what_memory_cannot_hold() {
     let log = log(&skewed(1, 12_000, 4_000, 20_000), Sampling::ALL);
-    let setups = combinations(&[layouts()[0]], &[], &[4 * M, 64 * M], &[256 * M]);
+    let setups = combinations(&[layouts()[0]], &[], &[], &[4 * M, 64 * M], &[256 * M]);
     let both = figures(&log, &setups, &options());
     // The disk holds everything: what is missed does not depend on memory.
     assert_eq!(both[0].misses, log.summary().objects);
@@ -97,7 +97,7 @@ fn the_disk_answers_what_memory_cannot_hold() {
 #[test]
 fn equal_runs_are_equal_and_the_pace_is_the_logs() {
     let log = log(&skewed(2, 3_000, 1_000, 20_000), Sampling::ALL);
-    let setups = combinations(&layouts(), &[], &[4 * M], &[16 * M]);
+    let setups = combinations(&layouts(), &[], &[], &[4 * M], &[16 * M]);
     let one = figures(&log, &setups, &ReplayOptions { jobs: 1, ..options() });
     assert_eq!(one, figures(&log, &setups, &ReplayOptions { jobs: 4, ..options() }));
     let closed = figures(&log, &setups, &ReplayOptions { pace: Pace::AtOnce, ..options() });
@@ -108,7 +108,7 @@ fn equal_runs_are_equal_and_the_pace_is_the_logs() {
 #[test]
 fn policies_count_where_there_are_slots() {
     let names = [PolicyName::Lru, PolicyName::Gdsf];
-    let setups = combinations(&layouts(), &names, &[16 * M], &[64 * M, 128 * M]);
+    let setups = combinations(&layouts(), &names, &[], &[16 * M], &[64 * M, 128 * M]);
     let labels: Vec<String> = setups.iter().map(Setup::to_string).collect();
     assert_eq!(labels.len(), 2 * (1 + 3 * 2));
     assert_eq!(labels[0], "cluster references, 16 MiB + 64 MiB");
@@ -123,7 +123,7 @@ fn a_sample_comes_near() {
     // Large enough that a tenth of it is a cache still, with objects enough for a sample.
     let text = skewed(3, 60_000, 40_000, 15_000);
     let (whole, tenth) = (log(&text, Sampling::ALL), log(&text, Sampling::new(0.25).unwrap()));
-    let setups = combinations(&[layouts()[0]], &[], &[64 * M], &[160 * M]);
+    let setups = combinations(&[layouts()[0]], &[], &[], &[64 * M], &[160 * M]);
     let [exact, near] = [whole, tenth].map(|log| figures(&log, &setups, &options()).remove(0));
     assert_eq!((near.requests, exact.requests), (60_000, 60_000));
     assert!((near.hit_ratio - exact.hit_ratio).abs() < 0.03, "{near:?} {exact:?}");

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use lab::access_log::AccessLog;
 use lab::log_replay::{self, ReplayOptions, Row, System, combinations};
 use serde_json::json;
-use store::policy::PolicyName;
+use store::policy::{AdmissionName, PolicyName};
 
 use super::{log_source, missratio, replay_table, watch};
 use crate::messages::{Failure, answer};
@@ -37,7 +37,7 @@ pub fn command() -> Command {
 }
 
 /// Which caches.
-fn caches() -> [Arg; 7] {
+fn caches() -> [Arg; 8] {
     let list = |id: &'static str, name: &'static str, help: String| {
         Arg::new(id).long(id).value_delimiter(',').value_name(name).help(help)
     };
@@ -60,6 +60,15 @@ fn caches() -> [Arg; 7] {
             ),
         )
         .value_parser(missratio::policy),
+        list(
+            "admission",
+            "NAME,...",
+            format!(
+                "What is stored at all: {} [default: the preset's].",
+                AdmissionName::NAMES.join(", ")
+            ),
+        )
+        .value_parser(|text: &str| text.parse::<AdmissionName>()),
         sizes("memory", "256M", "Memory for everything, as `larder serve --memory`."),
         sizes("disk", "10G", "Sizes of the cache, as `larder serve --cache-size`."),
         Arg::new("mean-object")
@@ -157,7 +166,10 @@ fn setups(matches: &ArgMatches) -> Result<Vec<log_replay::Setup>, Failure> {
     let mean_object = mean_object.map(u32::try_from).transpose().map_err(|_| {
         Failure::usage("lab replay: --mean-object is at most 4G; objects are rarely so large")
     })?;
-    let mut setups = combinations(&chosen, &policies, &many("memory"), &many("disk"));
+    let admissions: Vec<AdmissionName> =
+        matches.get_many("admission").into_iter().flatten().copied().collect();
+    let mut setups =
+        combinations(&chosen, &policies, &admissions, &many("memory"), &many("disk"));
     setups.iter_mut().for_each(|setup| setup.mean_object = mean_object);
     Ok(setups)
 }
