@@ -345,7 +345,7 @@ fn flash_reads_exactly_in_slots_too() {
 }
 
 /// What is stored waits in memory for its place. Where memory for objects is smaller than what
-/// waits, and no cluster is free for a moment, no decision may look for ever for one that can leave.
+/// waits, and no cluster is free for a moment, nothing may look for ever for one that can leave.
 #[test]
 fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
     let executor = Executor::new(Some(1), 1_000_000_000);

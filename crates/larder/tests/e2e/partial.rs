@@ -258,9 +258,11 @@ fn what_was_durable_survives_a_kill() {
     thread::sleep(std::time::Duration::from_secs(3));
     larder.kill();
     let larder = setup.start();
-    let again = part(&larder, &origin, target, 100_000, 199_999);
-    assert_eq!(again.outcome(), "HIT_DISK");
-    assert!(part(&larder, &origin, target, 2_500_000, 2_599_999).outcome().starts_with("HIT"));
+    // From the device, or from memory where the read of the object's head brought it along.
+    for (first, last) in [(100_000, 199_999), (2_500_000, 2_599_999)] {
+        let again = part(&larder, &origin, target, first, last);
+        assert!(again.outcome().starts_with("HIT"), "{}", again.outcome());
+    }
     larder.get(&origin.url(target)).verify(target);
     let asked = asked(&origin, target);
     assert!(asked.iter().all(|range| range != "-"), "{asked:?}");
