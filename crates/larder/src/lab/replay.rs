@@ -168,8 +168,7 @@ fn setups(matches: &ArgMatches) -> Result<Vec<log_replay::Setup>, Failure> {
     })?;
     let admissions: Vec<AdmissionName> =
         matches.get_many("admission").into_iter().flatten().copied().collect();
-    let mut setups =
-        combinations(&chosen, &policies, &admissions, &many("memory"), &many("disk"));
+    let mut setups = combinations(&chosen, &policies, &admissions, &many("memory"), &many("disk"));
     setups.iter_mut().for_each(|setup| setup.mean_object = mean_object);
     Ok(setups)
 }
