@@ -30,8 +30,9 @@ use crate::upstream::Upstream;
 use crate::variants::Variants;
 use crate::windows::Windows;
 
-/// Time that a connection on which nothing has come yet is given when the drain begins: its first
-/// request may be on its way, and nobody would send that again.
+/// Time that a connection on which nothing has come yet is given from when the drain begins, or
+/// from when it was accepted if that was later: its first request may be on its way, and nobody
+/// would send that again.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What all workers share.
@@ -230,7 +231,9 @@ impl Worker {
                 }
             }
             for watched in self.connections.borrow().values() {
-                let spared = watched.state.is_fresh() && now.duration_since(began) < FRESH;
+                let fresh_since = watched.since.max(began);
+                let spared =
+                    watched.state.is_fresh() && now.saturating_duration_since(fresh_since) < FRESH;
                 if !watched.state.draining() && !spared {
                     watched.state.drain();
                 }

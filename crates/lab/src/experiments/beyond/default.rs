@@ -314,8 +314,8 @@ fn why(compared: &[Compared], changed: &[Changed], spaces: &spaces::Compared) ->
          requests are divided, a cluster is not: it is as large as the product chooses for the \
          paper's disk. That was decided after a first run, which had them by the divided disk \
          (64 KB); with those the goal is reached on {} stages.\n\nThe product has what it stores \
-         on the disk within a second; the papers' systems set no such bound. Where requests come at \
-         the pace of their trace, a few a second, that is a write for almost every object that is \
+         on the disk within a second; the papers' systems set no such bound. Where requests come \
+         at the pace of their trace, a few a second, that is a write for almost every object that is \
          stored. The least that this takes, a write right behind the last one, leaves the product \
          at these shares of what is possible: {}. With a minute instead of a second it is so many \
          times as fast as the paper's best: {}.\n\n{}\n\nOther defaults, beside the \
