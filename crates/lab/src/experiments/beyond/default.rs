@@ -313,12 +313,12 @@ fn why(compared: &[Compared], changed: &[Changed], spaces: &spaces::Compared) ->
          an empty cache is short for that.\n\nMemory, disk and \
          requests are divided, a cluster is not: it is as large as the product chooses for the \
          paper's disk. That was decided after a first run, which had them by the divided disk \
-         (64 KB); with those the goal is reached on {} stages.\n\nThe product has what it stores \
-         on the disk within a second; the papers' systems set no such bound. Where requests come \
-         at the pace of their trace, a few a second, that is a write for almost every object that is \
-         stored. The least that this takes, a write right behind the last one, leaves the product \
-         at these shares of what is possible: {}. With a minute instead of a second it is so many \
-         times as fast as the paper's best: {}.\n\n{}\n\nOther defaults, beside the \
+         (64 KB); with those the goal is reached on {} stages.\n\nThe product has what it \
+         stores on the disk within a second; the papers' systems set no such bound. Where \
+         requests come at the pace of their trace, a few a second, that is a write for almost \
+         every object that is stored. The least that this takes, a write right behind the last \
+         one, leaves the product at these shares of what is possible: {}. With a minute \
+         instead of a second it is so many times as fast as the paper's best: {}.\n\n{}\n\nOther defaults, beside the \
          product as it comes: {}.\n\nThe bound is what two LRU caches with the same bytes of \
          memory and disk would have to move: what is stored once, at the rate of a long sequential \
          write, and what memory has not at that of a long read, with one positioning for all \
