@@ -143,6 +143,13 @@ impl FileSystem {
     pub fn path(&self) -> &Path {
         self.0.path()
     }
+
+    /// Bytes of the blocks that files take.
+    pub fn used(&self) -> Result<u64, String> {
+        let counts = rustix::fs::statvfs(self.path())
+            .map_err(|e| format!("{}: {e}", self.path().display()))?;
+        Ok((counts.f_blocks - counts.f_bfree) * counts.f_frsize)
+    }
 }
 
 impl Drop for FileSystem {

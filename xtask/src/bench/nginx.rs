@@ -22,7 +22,8 @@ pub fn configuration(directory: &Path, cache: &Path, listen: SocketAddr, setup: 
             client_body_temp_path {at}/body; proxy_temp_path {at}/proxy;
             fastcgi_temp_path {at}/fastcgi; uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
             proxy_cache_path {cache} levels=1:2 keys_zone=bench:128m max_size={gib}g
-                inactive=1d use_temp_path=off manager_files=1000;
+                inactive=1d use_temp_path=off manager_files=100000
+                manager_threshold=10s manager_sleep=10ms;
             upstream origin {{
                 server {origin}; keepalive 128; keepalive_requests 1000000000;
             }}

@@ -25,6 +25,8 @@ pub struct Moment {
     pub cpu_seconds: f64,
     /// What the device did.
     pub device: Operations,
+    /// Bytes that the cache takes on the device.
+    pub held: u64,
 }
 
 /// See the module.
@@ -40,6 +42,7 @@ pub struct Figures {
     writes: f64,
     written_kb: f64,
     written_per_stored: f64,
+    held_gib: f64,
 }
 
 impl Figures {
@@ -62,6 +65,7 @@ impl Figures {
             writes: device.writes as f64 / requests,
             written_kb: device.written_bytes as f64 / 1e3 / requests,
             written_per_stored: device.written_bytes as f64 / fetched_bytes.max(1.0),
+            held_gib: to.held as f64 / f64::from(1 << 30),
         }
     }
 }
@@ -90,12 +94,14 @@ impl fmt::Display for Figures {
 pub fn print(all: &[Figures]) {
     println!(
         "\n| system | part | hits | bytes hit | requests/s | CPU µs/request | reads/request | \
-         KB read/request | writes/request | KB written/request | bytes written/stored |"
+         KB read/request | writes/request | KB written/request | bytes written/stored | \
+         cache at the end, GiB |"
     );
-    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for row in all {
         println!(
-            "| {} | {} | {:.3} | {:.3} | {:.0} | {:.1} | {:.3} | {:.1} | {:.4} | {:.1} | {:.3} |",
+            "| {} | {} | {:.3} | {:.3} | {:.0} | {:.1} | {:.3} | {:.1} | {:.4} | {:.1} | {:.3} | \
+             {:.2} |",
             row.system,
             row.part,
             row.hits,
@@ -107,6 +113,7 @@ pub fn print(all: &[Figures]) {
             row.writes,
             row.written_kb,
             row.written_per_stored,
+            row.held_gib,
         );
     }
 }
@@ -130,6 +137,7 @@ pub fn write(path: &Path, all: &[Figures], options: &Options) -> Result<(), Stri
             "device_writes_per_request": figures.writes,
             "device_written_kb_per_request": figures.written_kb,
             "bytes_written_per_byte_stored": figures.written_per_stored,
+            "cache_gib_at_the_end": figures.held_gib,
         })
     };
     let text = json!({
@@ -146,8 +154,9 @@ pub fn write(path: &Path, all: &[Figures], options: &Options) -> Result<(), Stri
 fn figures_are_of_what_came_between() {
     let device = Operations { reads: 10, read_bytes: 4_096, writes: 5, written_bytes: 10_000 };
     let at = Instant::now();
-    let (requests, bytes, fetched, fetched_bytes) = (100, 50_000, 40, 20_000);
-    let from = Moment { at, requests, bytes, fetched, fetched_bytes, cpu_seconds: 1.0, device };
+    let (requests, bytes, fetched, fetched_bytes, held) = (100, 50_000, 40, 20_000, 1 << 30);
+    let from =
+        Moment { at, requests, bytes, fetched, fetched_bytes, cpu_seconds: 1.0, device, held };
     let to = Moment {
         at: at + std::time::Duration::from_secs(2),
         requests: 300,
@@ -156,6 +165,7 @@ fn figures_are_of_what_came_between() {
         fetched_bytes: 70_000,
         cpu_seconds: 1.5,
         device: Operations { reads: 60, read_bytes: 204_096, writes: 7, written_bytes: 65_000 },
+        held,
     };
     let shown = Figures::between("any", "1/5", &from, &to).to_string();
     let expected = "1/5: hits 0.750 (bytes 0.750), 100 req/s, 2500.0 µs; reads 0.250 a request, \
