@@ -144,6 +144,13 @@ impl FileSystem {
         self.0.path()
     }
 
+    /// Writes everything back that waits in memory.
+    pub fn settle(&self) -> Result<(), String> {
+        let fail = |e: std::io::Error| format!("{}: {e}", self.path().display());
+        let directory = fs::File::open(self.path()).map_err(fail)?;
+        rustix::fs::syncfs(&directory).map_err(|e| fail(e.into()))
+    }
+
     /// Bytes of the blocks that files take.
     pub fn used(&self) -> Result<u64, String> {
         let counts = rustix::fs::statvfs(self.path())

@@ -119,6 +119,8 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     let load = load::Load::new(server.address(), options.connections);
     println!("   {} requests to warm up", pages.warm_up);
     load.run(pages.warm_up)?;
+    // What the kernel has not written back yet is not to be written while requests count.
+    files.as_ref().map_or(Ok(()), FileSystem::settle)?;
     let number = device.number()?;
     let limit = group.as_ref().zip(pages.operations);
     let _limit = limit.map(|(group, most)| group.limit(&number, most)).transpose()?;
