@@ -7,15 +7,24 @@
 //! their time is not counted. Rounds of the systems are interleaved and medians reported. Every
 //! answer's status, length and bytes are checked.
 //!
+//! `cargo xtask bench --pages` measures pages such as those of the web instead, on caches that
+//! evict all the time, beside Traffic Server as well: see [`pages`].
+//!
 //! What is not counted: time that the kernel spends in threads of its own on a server's behalf
 //! (write-back of the page cache for nginx, completion work of the disk driver for both).
 
+mod exchange;
 mod load;
+mod medium;
+mod nginx;
 mod origin;
+mod pages;
 mod process;
 mod report;
 mod scenario;
 mod system;
+mod throttle;
+mod traffic_server;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +33,7 @@ use clap::Args;
 
 use self::report::{Measured, Row};
 use self::scenario::Scenario;
-use self::system::{Running, System};
+use self::system::{Running, Setup, System};
 use crate::workspace;
 
 /// What to measure and for how long.
@@ -57,7 +66,13 @@ pub struct Options {
     /// Writes the figures to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// Pages.
+    #[command(flatten)]
+    pub pages: pages::PageOptions,
 }
+
+/// Size of the caches that single objects are measured with, GiB.
+const CACHE_GIB: u32 = 2;
 
 /// Measures and prints.
 ///
@@ -69,7 +84,10 @@ pub fn run(options: &Options) -> Result<(), String> {
         return again_optimised();
     }
     workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
-    let origin = origin::start()?;
+    if options.pages.pages {
+        return pages::run(options);
+    }
+    let origin = origin::start(Duration::ZERO)?;
     let mut systems = larders(options)?;
     match System::nginx() {
         Some(nginx) => systems.push(nginx),
@@ -125,7 +143,14 @@ fn measure(
     let mut running = Vec::new();
     for system in systems {
         let base = options.dir.clone().unwrap_or_else(|| workspace::root().join("target"));
-        let server = system.start(scenario, &base, origin.address())?;
+        let server = system.start(&Setup {
+            base: &base,
+            cache: None,
+            cache_gib: CACHE_GIB,
+            memory_mib: scenario.memory_mib,
+            origin: origin.address(),
+            group: None,
+        })?;
         if scenario.fill > 0 {
             println!("   filling {}", system.name);
             let plan = load::Plan::fill(scenario, options.connections);

@@ -14,6 +14,13 @@ pub fn cargo(words: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(words).current_dir(root());
+    // What the cargo that runs us says of us: build scripts that look at it would run again.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|begin| name.starts_with(begin)) {
+            command.env_remove(&*name);
+        }
+    }
     command
 }
 
@@ -26,4 +33,18 @@ pub fn succeed(mut command: Command) -> Result<(), String> {
     let shown = format!("{command:?}");
     let status = command.status().map_err(|e| format!("cannot start {shown}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown} failed ({status})")) }
+}
+
+/// What `command` writes to its standard output.
+///
+/// # Errors
+///
+/// When it cannot be started or ends with another status than success; the text holds what it said.
+pub fn output(mut command: Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("cannot start {command:?}: {e}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{command:?} failed ({}): {}", output.status, said.trim()))
 }

@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
+use super::exchange::{Connection, all};
 use super::scenario::{Scenario, is_body};
 
 /// Which objects are asked for, in which order.
@@ -138,61 +137,15 @@ pub fn run(to: SocketAddr, plan: &Plan) -> Result<Done, String> {
     Ok(Done { seconds: begin.elapsed().as_secs_f64(), latencies })
 }
 
-/// Runs the futures together to their ends; the first error wins.
-async fn all<F>(futures: Vec<F>) -> Result<(), String>
-where
-    F: Future<Output = Result<(), String>>,
-{
-    let mut waiting: Vec<_> = futures.into_iter().map(Box::pin).collect();
-    std::future::poll_fn(|context| {
-        let mut failed = None;
-        waiting.retain_mut(|future| match future.as_mut().poll(context) {
-            std::task::Poll::Pending => true,
-            std::task::Poll::Ready(result) => {
-                failed = failed.take().or(result.err());
-                false
-            }
-        });
-        match failed {
-            Some(why) => std::task::Poll::Ready(Err(why)),
-            None if waiting.is_empty() => std::task::Poll::Ready(Ok(())),
-            None => std::task::Poll::Pending,
-        }
-    })
-    .await
-}
-
 async fn client(to: SocketAddr, course: &Course<'_>) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
-    let mut stream = TcpStream::connect(to).await.map_err(fail)?;
-    stream.set_nodelay(true).map_err(fail)?;
-    let mut buffer = vec![0; course.plan.scenario.size + (16 << 10)];
+    let scenario = course.plan.scenario;
+    let mut connection = Connection::open(to, scenario.size).await?;
     while let Some(object) = course.next() {
-        let path = course.plan.scenario.path(object);
+        let path = scenario.path(object);
         let begin = Instant::now();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.map_err(fail)?;
-        let mut filled = 0;
-        let (head, length) = loop {
-            let got = stream.read(&mut buffer[filled..]).await.map_err(fail)?;
-            if got == 0 {
-                return Err(format!("{path}: the connection was closed"));
-            }
-            filled += got;
-            if let Some((head, length)) = framing(&buffer[..filled])? {
-                if filled >= head + length {
-                    break (head, length);
-                }
-                if head + length > buffer.len() {
-                    return Err(format!("{path}: an answer of {length} bytes"));
-                }
-            }
-        };
-        let body = &buffer[head..head + length];
-        if !buffer.starts_with(b"HTTP/1.1 200") || !is_body(object, course.plan.scenario.size, body)
-        {
-            let text = String::from_utf8_lossy(&buffer[..head]);
-            return Err(format!("{path}: a wrong answer: {text}"));
+        let body = connection.get(&path).await?;
+        if !is_body(object, scenario.size, body) {
+            return Err(format!("{path}: a wrong body of {} bytes", body.len()));
         }
         let micros = begin.elapsed().as_micros();
         course.latencies.borrow_mut().push(u32::try_from(micros).unwrap_or(u32::MAX));
@@ -200,31 +153,9 @@ async fn client(to: SocketAddr, course: &Course<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Length of the head and of the body, as soon as the head is complete.
-fn framing(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
-    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(None) };
-    for line in bytes[..end].split(|b| *b == b'\n') {
-        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
-        if line[..colon].eq_ignore_ascii_case(b"content-length") {
-            let text = String::from_utf8_lossy(&line[colon + 1..]);
-            let length = text.trim().parse().map_err(|_| format!("a length of {text:?}"))?;
-            return Ok(Some((end + 4, length)));
-        }
-    }
-    Err(format!("an answer without a length: {}", String::from_utf8_lossy(&bytes[..end])))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn framing_waits_for_the_head_and_finds_the_length() {
-        assert_eq!(framing(b"HTTP/1.1 200 OK\r\nContent-Le"), Ok(None));
-        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n";
-        assert_eq!(framing(head), Ok(Some((head.len(), 12))));
-        assert!(framing(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
-    }
 
     #[test]
     fn percentiles_are_those_of_the_sorted_latencies() {

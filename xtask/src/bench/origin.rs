@@ -1,21 +1,31 @@
-//! A fast origin: answers `/store/SIZE/ID` and `/pass/SIZE/ID` from one thread.
+//! An origin on one thread: answers `/store/SIZE/ID`, `/pass/SIZE/ID` and what pages are made of,
+//! `/page/PAGE/ID-SIZE`.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
+use super::pages::visits;
 use super::scenario;
 
 /// The running origin; it ends with the process.
 pub struct Origin {
     address: SocketAddr,
-    served: Arc<AtomicU64>,
+    served: Arc<Served>,
+}
+
+/// What was answered so far.
+#[derive(Default)]
+struct Served {
+    requests: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Origin {
@@ -26,23 +36,28 @@ impl Origin {
 
     /// Requests answered so far.
     pub fn served(&self) -> u64 {
-        self.served.load(Ordering::Relaxed)
+        self.served.requests.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the bodies of those answers.
+    pub fn bytes(&self) -> u64 {
+        self.served.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// Starts the origin in a thread.
+/// Starts the origin in a thread; it takes `delay` for each answer.
 ///
 /// # Errors
 ///
 /// When no socket can be had.
-pub fn start() -> Result<Origin, String> {
+pub fn start(delay: Duration) -> Result<Origin, String> {
     let fail = |e: std::io::Error| format!("the origin: {e}");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(fail)?;
     listener.set_nonblocking(true).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(fail)?;
-    let served = Arc::new(AtomicU64::new(0));
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
+    let served = Arc::new(Served::default());
     let counter = served.clone();
     thread::spawn(move || {
         LocalSet::new().block_on(&runtime, async move {
@@ -51,14 +66,14 @@ pub fn start() -> Result<Origin, String> {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let counter = counter.clone();
-                tokio::task::spawn_local(async move { serve(stream, &counter).await });
+                tokio::task::spawn_local(async move { serve(stream, delay, &counter).await });
             }
         });
     });
     Ok(Origin { address, served })
 }
 
-async fn serve(mut stream: TcpStream, served: &AtomicU64) {
+async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
     let _ = stream.set_nodelay(true);
     let (mut buffer, mut filled) = (vec![0; 16 << 10], 0);
     loop {
@@ -70,33 +85,71 @@ async fn serve(mut stream: TcpStream, served: &AtomicU64) {
             }
             continue;
         };
-        let Some(answer) = answer(&buffer[..end]) else { return };
-        if stream.write_all(&answer).await.is_err() {
+        let Some(object) = Asked::read(&buffer[..end]) else { return };
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        // Before the answer: whoever has it finds it counted.
+        served.requests.fetch_add(1, Ordering::Relaxed);
+        served.bytes.fetch_add(object.size as u64, Ordering::Relaxed);
+        if stream.write_all(&object.answer()).await.is_err() {
             return;
         }
-        served.fetch_add(1, Ordering::Relaxed);
         buffer.copy_within(end + 4..filled, 0);
         filled -= end + 4;
     }
 }
 
-/// The answer to a request with this head; `None` when it is none of ours.
-fn answer(head: &[u8]) -> Option<Vec<u8>> {
-    let line = head.split(|b| *b == b'\r').next()?;
-    let path = std::str::from_utf8(line).ok()?.split(' ').nth(1)?;
-    let mut parts = path.trim_start_matches('/').split('/');
-    let control = match parts.next()? {
-        "store" => "max-age=86400",
-        "pass" => "no-store",
-        _ => return None,
-    };
-    let size = parts.next()?.parse().ok()?;
-    let object = parts.next()?.parse().ok()?;
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\
-         ETag: \"{object}\"\r\nContent-Length: {size}\r\n\r\n"
-    );
-    let mut answer = head.into_bytes();
-    answer.extend_from_slice(&scenario::body(object, size));
-    Some(answer)
+/// What a request is for.
+#[derive(Debug, PartialEq)]
+struct Asked {
+    control: &'static str,
+    kind: &'static str,
+    size: usize,
+    object: u64,
+}
+
+impl Asked {
+    /// Reads the head of a request; `None` when it is for nothing of ours.
+    fn read(head: &[u8]) -> Option<Asked> {
+        let line = head.split(|b| *b == b'\r').next()?;
+        let path = std::str::from_utf8(line).ok()?.split(' ').nth(1)?;
+        let mut parts = path.trim_start_matches('/').split('/');
+        let (word, first, second) = (parts.next()?, parts.next()?, parts.next()?);
+        let (control, object, size) = match word {
+            "store" => ("max-age=86400", second, first),
+            "pass" => ("no-store", second, first),
+            "page" => {
+                let (object, size) = second.split_once('-')?;
+                ("max-age=86400", object, size)
+            }
+            _ => return None,
+        };
+        let (object, size) = (object.parse().ok()?, size.parse().ok()?);
+        let embedded = word == "page" && !visits::is_page(object);
+        let kind = if embedded { "image/png" } else { "text/html" };
+        Some(Asked { control, kind, size, object })
+    }
+
+    fn answer(&self) -> Vec<u8> {
+        let Asked { control, kind, size, object } = self;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n\
+             ETag: \"{object}\"\r\nContent-Length: {size}\r\n\r\n"
+        );
+        let mut answer = head.into_bytes();
+        answer.extend_from_slice(&scenario::body(*object, *size));
+        answer
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_read_off_the_path() {
+    let read = |path: &str| Asked::read(format!("GET {path} HTTP/1.1\r\nHost: x").as_bytes());
+    let asked = |control, kind, size, object| Some(Asked { control, kind, size, object });
+    assert_eq!(read("/store/3000/7"), asked("max-age=86400", "text/html", 3_000, 7));
+    assert_eq!(read("/pass/3000/7"), asked("no-store", "text/html", 3_000, 7));
+    assert_eq!(read("/page/2/64-500"), asked("max-age=86400", "text/html", 500, 64));
+    assert_eq!(read("/page/2/65-500"), asked("max-age=86400", "image/png", 500, 65));
+    assert_eq!(read("/favicon.ico"), None);
 }

@@ -1,4 +1,5 @@
-//! The servers under test: larder and nginx, each as a reverse proxy with a cache of its own.
+//! The servers under test: larder, nginx and Traffic Server, each as a reverse proxy with a cache
+//! of its own.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,9 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::process;
 use super::report::DeviceWork;
-use super::scenario::Scenario;
+use super::{nginx, process, traffic_server};
 use crate::workspace;
 
 /// One server program and how it is set up.
@@ -26,10 +26,29 @@ pub struct System {
 enum Kind {
     Larder { workers: usize, settings: Vec<String> },
     Nginx,
+    TrafficServer,
+}
+
+/// What a server is started with.
+pub struct Setup<'a> {
+    /// The directory in which it gets one of its own.
+    pub base: &'a Path,
+    /// A file or device for the cache, for nginx a directory; `None`: in its own directory.
+    pub cache: Option<&'a Path>,
+    /// Size of the cache, GiB.
+    pub cache_gib: u32,
+    /// Memory for objects, MiB; nginx has none of its own.
+    pub memory_mib: u64,
+    /// Where it fetches.
+    pub origin: SocketAddr,
+    /// The file of a control group that takes in the server's process.
+    pub group: Option<&'a Path>,
 }
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(30);
+/// How long it may take to stop before it is killed.
+const STOP: Duration = Duration::from_secs(30);
 
 impl System {
     /// Larder's release build with so many workers.
@@ -65,40 +84,44 @@ impl System {
         Some(System { name: "nginx, 1 worker".into(), kind: Kind::Nginx, program })
     }
 
-    /// Starts it with an empty cache below `base`.
+    /// Traffic Server with one thread for connections; `None` when it is not installed.
+    pub fn traffic_server() -> Option<System> {
+        let program = PathBuf::from("/usr/bin/traffic_server");
+        let name = "Traffic Server, 1 thread".into();
+        program.exists().then_some(System { name, kind: Kind::TrafficServer, program })
+    }
+
+    /// Whether its cache lies in files, in a directory.
+    pub fn wants_directory(&self) -> bool {
+        matches!(self.kind, Kind::Nginx)
+    }
+
+    /// The user that its processes run as, when that is another one than ours.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such user.
+    pub fn user(&self) -> Result<Option<u32>, String> {
+        match self.kind {
+            Kind::TrafficServer => traffic_server::user(),
+            Kind::Larder { .. } | Kind::Nginx => Ok(None),
+        }
+    }
+
+    /// Starts it with an empty cache.
     ///
     /// # Errors
     ///
     /// When it cannot be started or does not answer in time; the text holds what it said.
-    pub fn start(
-        &self,
-        scenario: &Scenario,
-        base: &Path,
-        origin: SocketAddr,
-    ) -> Result<Running, String> {
+    pub fn start(&self, setup: &Setup) -> Result<Running, String> {
+        let base = setup.base;
         fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
         let directory = TempDir::new_in(base).map_err(|e| format!("{}: {e}", base.display()))?;
         let (address, admin) = (free_address()?, free_address()?);
         let log =
             fs::File::create(directory.path().join("log")).map_err(|e| format!("log: {e}"))?;
-        let mut command = Command::new(&self.program);
-        match &self.kind {
-            Kind::Larder { workers, settings } => {
-                command.arg("serve").arg("--cache").arg(directory.path().join("cache"));
-                command.args(["--cache-size", "2G", "--workers", &workers.to_string()]);
-                command.args(["--memory", &format!("{}M", scenario.memory_mib)]);
-                command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
-                command.args(["--reverse", &format!("http://{origin}")]);
-                command.args(settings);
-            }
-            Kind::Nginx => {
-                let path = directory.path().join("nginx.conf");
-                let text = nginx_configuration(directory.path(), address, origin);
-                fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-                command.arg("-c").arg(&path).arg("-p").arg(directory.path());
-            }
-        }
         let errors = log.try_clone().map_err(|e| format!("log: {e}"))?;
+        let mut command = self.command(setup, directory.path(), address, admin)?;
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn().map_err(|e| format!("cannot start {}: {e}", self.name))?;
         let admin = matches!(self.kind, Kind::Larder { .. }).then_some(admin);
@@ -106,35 +129,48 @@ impl System {
         running.await_ready()?;
         Ok(running)
     }
-}
 
-/// nginx as its documentation recommends for a cache: keep-alive to the origin, no temporary files
-/// on another file system, logs off.
-fn nginx_configuration(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> String {
-    let at = directory.display();
-    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    format!(
-        "{user} worker_processes 1; daemon off; pid {at}/pid; error_log {at}/error.log crit;
-        events {{ worker_connections 4096; }}
-        http {{
-            access_log off; sendfile on; tcp_nodelay on;
-            keepalive_timeout 1h; keepalive_requests 1000000000;
-            client_body_temp_path {at}/body; proxy_temp_path {at}/proxy;
-            fastcgi_temp_path {at}/fastcgi; uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
-            proxy_cache_path {at}/cache levels=1:2 keys_zone=bench:128m max_size=2g
-                inactive=1d use_temp_path=off;
-            upstream origin {{
-                server {origin}; keepalive 128; keepalive_requests 1000000000;
-            }}
-            server {{
-                listen {listen} backlog=1024;
-                location / {{
-                    proxy_pass http://origin; proxy_http_version 1.1;
-                    proxy_set_header Connection \"\"; proxy_cache bench;
-                }}
-            }}
-        }}\n"
-    )
+    /// What starts it, with the files that it reads in `directory`.
+    fn command(
+        &self,
+        setup: &Setup,
+        directory: &Path,
+        address: SocketAddr,
+        admin: SocketAddr,
+    ) -> Result<Command, String> {
+        let cache = setup.cache.map_or_else(|| directory.join("cache"), Path::to_path_buf);
+        let mut command = self.program_in(setup.group);
+        match &self.kind {
+            Kind::Larder { workers, settings } => {
+                command.arg("serve").arg("--cache").arg(cache);
+                command.args(["--cache-size", &format!("{}G", setup.cache_gib)]);
+                command.args(["--workers", &workers.to_string()]);
+                command.args(["--memory", &format!("{}M", setup.memory_mib)]);
+                command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
+                command.args(["--reverse", &format!("http://{}", setup.origin)]);
+                command.args(settings);
+            }
+            Kind::Nginx => {
+                let path = directory.join("nginx.conf");
+                let text = nginx::configuration(directory, &cache, address, setup);
+                fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+                command.arg("-c").arg(&path).arg("-p").arg(directory);
+            }
+            Kind::TrafficServer => {
+                traffic_server::configure(directory, &cache, address, setup)?;
+                command.arg(format!("--run-root={}", directory.display()));
+            }
+        }
+        Ok(command)
+    }
+
+    /// The program, in the control group.
+    fn program_in(&self, group: Option<&Path>) -> Command {
+        let Some(group) = group else { return Command::new(&self.program) };
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group).arg(&self.program);
+        command
+    }
 }
 
 fn free_address() -> Result<SocketAddr, String> {
@@ -201,7 +237,13 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let _ = self.child.wait();
+        let end = Instant::now() + STOP;
+        while self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            if Instant::now() > end {
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

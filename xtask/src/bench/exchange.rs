@@ -1,0 +1,113 @@
+//! One keep-alive connection of a load generator: a request, and the whole answer to it.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Bytes of the longest head of an answer.
+const HEAD_MAX: usize = 16 << 10;
+
+/// See the module.
+pub struct Connection {
+    to: SocketAddr,
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects; bodies are of at most `body_max` bytes.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens.
+    pub async fn open(to: SocketAddr, body_max: usize) -> Result<Connection, String> {
+        let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
+        let stream = TcpStream::connect(to).await.map_err(fail)?;
+        stream.set_nodelay(true).map_err(fail)?;
+        Ok(Connection { to, stream, buffer: vec![0; body_max + HEAD_MAX] })
+    }
+
+    /// The body of what lies under `path`.
+    ///
+    /// # Errors
+    ///
+    /// When the connection breaks, the answer is not 200, has no length or is too long.
+    pub async fn get(&mut self, path: &str) -> Result<&[u8], String> {
+        let to = self.to;
+        let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n\r\n");
+        self.stream.write_all(request.as_bytes()).await.map_err(fail)?;
+        let mut filled = 0;
+        let (head, length) = loop {
+            let got = self.stream.read(&mut self.buffer[filled..]).await.map_err(fail)?;
+            if got == 0 {
+                return Err(format!("{path}: the connection was closed"));
+            }
+            filled += got;
+            if let Some((head, length)) = framing(&self.buffer[..filled])? {
+                if filled >= head + length {
+                    break (head, length);
+                }
+                if head + length > self.buffer.len() {
+                    return Err(format!("{path}: an answer of {length} bytes"));
+                }
+            }
+        };
+        if !self.buffer.starts_with(b"HTTP/1.1 200") {
+            let text = String::from_utf8_lossy(&self.buffer[..head]);
+            return Err(format!("{path}: a wrong answer: {text}"));
+        }
+        Ok(&self.buffer[head..head + length])
+    }
+}
+
+/// Length of the head and of the body, as soon as the head is complete.
+fn framing(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(None) };
+    for line in bytes[..end].split(|b| *b == b'\n') {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        if line[..colon].eq_ignore_ascii_case(b"content-length") {
+            let text = String::from_utf8_lossy(&line[colon + 1..]);
+            let length = text.trim().parse().map_err(|_| format!("a length of {text:?}"))?;
+            return Ok(Some((end + 4, length)));
+        }
+    }
+    Err(format!("an answer without a length: {}", String::from_utf8_lossy(&bytes[..end])))
+}
+
+/// Runs the futures together to their ends; the first error wins.
+///
+/// # Errors
+///
+/// The first error.
+pub async fn all<F>(futures: Vec<F>) -> Result<(), String>
+where
+    F: Future<Output = Result<(), String>>,
+{
+    let mut waiting: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        let mut failed = None;
+        waiting.retain_mut(|future| match future.as_mut().poll(context) {
+            std::task::Poll::Pending => true,
+            std::task::Poll::Ready(result) => {
+                failed = failed.take().or(result.err());
+                false
+            }
+        });
+        match failed {
+            Some(why) => std::task::Poll::Ready(Err(why)),
+            None if waiting.is_empty() => std::task::Poll::Ready(Ok(())),
+            None => std::task::Poll::Pending,
+        }
+    })
+    .await
+}
+
+#[test]
+fn framing_waits_for_the_head_and_finds_the_length() {
+    assert_eq!(framing(b"HTTP/1.1 200 OK\r\nContent-Le"), Ok(None));
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n";
+    assert_eq!(framing(head), Ok(Some((head.len(), 12))));
+    assert!(framing(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+}

@@ -1,0 +1,91 @@
+//! The sessions: each asks for all objects of a page, one after another, then visits the next one.
+//! Every answer is checked.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::LocalSet;
+
+use super::visits::{self, Visits};
+use crate::bench::exchange::{Connection, all};
+use crate::bench::scenario::is_body;
+
+/// See the module.
+pub struct Load {
+    to: SocketAddr,
+    sessions: usize,
+    visits: RefCell<Visits>,
+    requests: Cell<u64>,
+    bytes: Cell<u64>,
+}
+
+impl Load {
+    /// So many sessions with the server at `to`.
+    pub fn new(to: SocketAddr, sessions: usize) -> Load {
+        let visits = RefCell::new(Visits::new());
+        Load { to, sessions, visits, requests: Cell::new(0), bytes: Cell::new(0) }
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.get()
+    }
+
+    /// Bytes of the answers' bodies so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// Goes on for so many requests.
+    ///
+    /// # Errors
+    ///
+    /// When a connection breaks, an answer is not the right one, or somebody wants us to end.
+    pub fn run(&self, requests: u64) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .map_err(|e| format!("the load generator: {e}"))?;
+        let until = self.requests.get() + requests;
+        LocalSet::new().block_on(&runtime, async {
+            tokio::select! {
+                ended = all((0..self.sessions).map(|_| self.session(until)).collect()) => ended,
+                why = interrupted() => Err(why),
+            }
+        })
+    }
+
+    async fn session(&self, until: u64) -> Result<(), String> {
+        let mut connection = Connection::open(self.to, visits::BODY_MAX).await?;
+        loop {
+            let page = self.visits.borrow_mut().next();
+            for object in visits::objects(page) {
+                if self.requests.get() >= until {
+                    return Ok(());
+                }
+                self.requests.set(self.requests.get() + 1);
+                let path = visits::path(object);
+                let body = connection.get(&path).await?;
+                if !is_body(object, visits::body_len(object), body) {
+                    return Err(format!("{path}: a wrong body of {} bytes", body.len()));
+                }
+                self.bytes.set(self.bytes.get() + body.len() as u64);
+            }
+        }
+    }
+}
+
+/// Waits for a signal that would end the process: what was made for the measurement is removed
+/// before that.
+async fn interrupted() -> String {
+    let fail = |e: std::io::Error| format!("no signals: {e}");
+    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    match (interrupt, terminate) {
+        (Ok(mut interrupt), Ok(mut terminate)) => {
+            tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () }
+            "interrupted".into()
+        }
+        (Err(e), _) | (_, Err(e)) => fail(e),
+    }
+}
