@@ -319,7 +319,8 @@ fn why(compared: &[Compared], changed: &[Changed], spaces: &spaces::Compared) ->
          every object that is stored. The least that this takes, a write right behind the last \
          one, leaves the product at these shares of what is possible: {}. With a minute \
          instead of a second it is so many times as fast as the paper's best: {}.\n\n\
-         {}\n\nOther defaults, beside the product as it comes: {}.\n\nThe bound is what two LRU caches with the same bytes of \
+         {}\n\nOther defaults, beside the product as it comes: {}.\n\nThe bound is what two LRU \
+         caches with the same bytes of \
          memory and disk would have to move: what is stored once, at the rate of a long sequential \
          write, and what memory has not at that of a long read, with one positioning for all \
          objects of a directory that are among {} reads in a row. No system knows a page's objects \
