@@ -1,11 +1,11 @@
 //! Starts and ends the real program.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,14 +19,19 @@ use crate::origin::PATIENCE;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
 
-/// An address on loopback that was free a moment ago and that no other test here was given.
+/// An address on loopback that was free a moment ago and that no other test here was given. Its
+/// port is below those that the kernel gives to connections, so that none of them takes it while a
+/// program is stopped and started on it.
 pub fn free_address() -> SocketAddr {
-    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+    const FIRST: u32 = 10_000;
+    const PORTS: u32 = 22_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
-        let address = listener.local_addr().expect("a bound address");
-        let mut given = GIVEN.lock().expect("nothing panics under this lock");
-        if given.get_or_insert_default().insert(address.port()) {
+        // Tests of several programs at a time begin at different ports.
+        let begin = std::process::id().wrapping_mul(64);
+        let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16));
+        if TcpListener::bind(address).is_ok() {
             return address;
         }
     }

@@ -1,9 +1,10 @@
 //! The program under test, with a small cache in a directory of its own.
 
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,22 @@ pub struct Larder {
     _directory: TempDir,
 }
 
-/// An address on loopback that was free a moment ago.
+/// An address on loopback that was free a moment ago and that no other test here was given. Its
+/// port is below those that the kernel gives to connections, so that none of them takes it while a
+/// program is stopped and started on it.
 pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
-    listener.local_addr().expect("a bound address")
+    const FIRST: u32 = 10_000;
+    const PORTS: u32 = 22_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Tests of several programs at a time begin at different ports.
+        let begin = std::process::id().wrapping_mul(64);
+        let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// Waits until something accepts connections at `address`; false when `child` ends or time is up.
