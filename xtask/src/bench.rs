@@ -14,8 +14,8 @@
 //! (write-back of the page cache for nginx, completion work of the disk driver for both).
 
 mod exchange;
+mod file_system;
 mod load;
-mod medium;
 mod nginx;
 mod origin;
 mod pages;
@@ -23,7 +23,6 @@ mod process;
 mod report;
 mod scenario;
 mod system;
-mod throttle;
 mod traffic_server;
 
 use std::path::PathBuf;

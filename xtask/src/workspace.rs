@@ -34,17 +34,3 @@ pub fn succeed(mut command: Command) -> Result<(), String> {
     let status = command.status().map_err(|e| format!("cannot start {shown}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown} failed ({status})")) }
 }
-
-/// What `command` writes to its standard output.
-///
-/// # Errors
-///
-/// When it cannot be started or ends with another status than success; the text holds what it said.
-pub fn output(mut command: Command) -> Result<String, String> {
-    let output = command.output().map_err(|e| format!("cannot start {command:?}: {e}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{command:?} failed ({}): {}", output.status, said.trim()))
-}

@@ -42,10 +42,11 @@ use store::{Kind, Options, TierAdmission};
 use support::Engine;
 use support::arm::Arm;
 use support::figures::{Count, Moment, Outcome, report};
-use support::loop_device::LoopDevice;
-use support::objects::{body_len, filler, metadata, read_whole, store_fetched};
-use support::pages::{self, Keys, Visits};
-use support::throttle::{Limit, Throttle};
+use support::objects::{filler, metadata, read_whole, store_fetched};
+use support::pages::Keys;
+use testbed::loop_device::{Blocks, LoopDevice};
+use testbed::pages::{self, Visits, body_len};
+use testbed::throttle::{Limit, Throttle};
 
 /// Sessions, each of which has one request under way.
 const SESSIONS: usize = 32;
@@ -82,7 +83,7 @@ struct Load {
     until: usize,
     count: Count,
     /// What is being fetched.
-    fetched: BTreeSet<usize>,
+    fetched: BTreeSet<u64>,
 }
 
 impl Load {
@@ -100,7 +101,7 @@ async fn request(
     cache: &Engine,
     load: &Shared,
     settings: &Settings,
-    number: usize,
+    number: u64,
     filler: &Bytes,
 ) -> Outcome {
     let key = settings.keys.key(number);
@@ -153,7 +154,7 @@ async fn measure(arm: &Arm, settings: &Rc<Settings>) -> Result<(), String> {
         let _file = support::TemporaryFile::at(&settings.path)?;
         return measure_on(&settings.path, None, arm, settings).await;
     };
-    let disk = LoopDevice::over(&settings.path, settings.size)?;
+    let disk = LoopDevice::over(&settings.path, settings.size, Blocks::Sparse)?;
     measure_on(disk.path(), Some((&disk, operations)), arm, settings).await
 }
 
@@ -169,9 +170,8 @@ async fn measure_on(
     let visits = Visits::with_seed(7);
     let load = Load { visits, until: 0, count: Count::default(), fetched: BTreeSet::new() };
     let load = Rc::new(RefCell::new(load));
-    let hold = |(disk, operations): (&LoopDevice, u32)| {
-        Throttle::hold(disk, Limit { reads: Some(operations), writes: Some(operations) })
-    };
+    let hold =
+        |(disk, operations): (&LoopDevice, u32)| Throttle::hold(disk, Limit::both(operations));
     // What is not permitted is said before the warm-up.
     drop(held.map(hold).transpose()?);
     run(&cache, &load, settings, settings.warm_up).await;

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use device::AnyDevice;
 use store::{FormatOptions, Key, Locality, Lookup, Options, ReadUnit};
-use support::loop_device::LoopDevice;
-use support::throttle::{Limit, Throttle};
 use support::{Engine, objects, on_runtime, process_seconds};
+use testbed::loop_device::{Blocks, LoopDevice};
+use testbed::throttle::{Limit, Throttle};
 use tokio::task::JoinSet;
 
 const CACHE: u64 = 2 << 30;
@@ -185,7 +185,7 @@ fn all_units(path: &Path, time: Duration) -> Result<(), String> {
 }
 
 fn all(file: &Path, time: Duration) -> Result<(), String> {
-    let disk = LoopDevice::over(file, CACHE)?;
+    let disk = LoopDevice::over(file, CACHE, Blocks::Sparse)?;
     on_runtime(async {
         let options = Options { memory: 64 << 20, ..Options::default() };
         let (store, _device) = support::open(disk.path(), CACHE, &format(), options).await;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use testbed::pages;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
-use super::pages::visits;
 use super::scenario;
 
 /// The running origin; it ends with the process.
@@ -126,7 +126,7 @@ impl Asked {
             _ => return None,
         };
         let (object, size) = (object.parse().ok()?, size.parse().ok()?);
-        let embedded = word == "page" && !visits::is_page(object);
+        let embedded = word == "page" && !pages::is_page(object);
         let kind = if embedded { "image/png" } else { "text/html" };
         Some(Asked { control, kind, size, object })
     }

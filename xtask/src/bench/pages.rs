@@ -2,13 +2,13 @@
 //! `cargo xtask bench --pages`.
 //!
 //! Sessions, each with a keep-alive connection of its own, visit pages of a site behind each
-//! reverse proxy in turn, object by object ([`visits`]); the origin takes 2 ms for an answer. Each
-//! system has a cache of 1 GiB and 64 MiB of memory for objects, one worker or thread for
-//! connections, and a fresh loop device that counts its operations: raw for larder and Traffic
-//! Server, with ext4 for nginx, whose files the kernel's page cache holds besides, limited by
-//! nothing, and whose cache may grow beyond its size for ten seconds. What is counted begins when
-//! the cache is full, and is reported in five parts and in all. Hits are what the origin was not
-//! asked for.
+//! reverse proxy in turn, object by object ([`testbed::pages`]); the origin takes 2 ms for an
+//! answer. Each system has a cache of 1 GiB and 64 MiB of memory for objects, one worker or
+//! thread for connections, and a fresh loop device that counts its operations: raw for larder and
+//! Traffic Server, with ext4 for nginx, whose files the kernel's page cache holds besides,
+//! limited by nothing, and whose cache may grow beyond its size for ten seconds. What is counted
+//! begins when the cache is full, and is reported in five parts and in all. Hits are what the
+//! origin was not asked for.
 //!
 //! With `--operations` the device is held to so many reads and as many writes a second while it is
 //! counted. What the kernel writes back for nginx is held to the same, apart from what nginx does
@@ -16,18 +16,18 @@
 
 mod figures;
 mod load;
-pub mod visits;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use testbed::loop_device::{Blocks, LoopDevice};
+use testbed::throttle::{Group, Limit};
 
 use self::figures::{Figures, Moment};
-use super::medium::{FileSystem, LoopDevice};
+use super::file_system::FileSystem;
 use super::origin::{self, Origin};
 use super::system::{Running, Setup, System};
-use super::throttle::Group;
 use super::{Options, larders};
 use crate::workspace;
 
@@ -46,7 +46,7 @@ pub struct PageOptions {
     pub warm_up: u64,
     /// Reads, and writes, that the device does a second while requests count, with --pages.
     #[arg(long, requires = "pages")]
-    pub operations: Option<u64>,
+    pub operations: Option<u32>,
 }
 
 /// How long the origin takes for an answer.
@@ -97,7 +97,9 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     let base = options.dir.clone().unwrap_or_else(|| workspace::root().join("target"));
     // In the reverse order they are removed: first the limit, then the server.
     let len = if system.wants_directory() { FILES_LEN } else { u64::from(CACHE_GIB) << 30 };
-    let device = LoopDevice::new(&base, len)?;
+    std::fs::create_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+    let file = base.join(format!("bench-{}.cache", std::process::id()));
+    let device = LoopDevice::over(&file, len, Blocks::Written)?;
     let files = system.wants_directory().then(|| FileSystem::new(device.path())).transpose()?;
     if let Some(user) = system.user()? {
         device.give_to(user)?;
@@ -121,9 +123,9 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     load.run(pages.warm_up)?;
     // What the kernel has not written back yet is not to be written while requests count.
     files.as_ref().map_or(Ok(()), FileSystem::settle)?;
-    let number = device.number()?;
-    let limit = group.as_ref().zip(pages.operations);
-    let _limit = limit.map(|(group, most)| group.limit(&number, most)).transpose()?;
+    let limit =
+        |(group, most): (&Group, u32)| group.limit_with_write_back(&device, Limit::both(most));
+    let _limited = group.as_ref().zip(pages.operations).map(limit).transpose()?;
     let files = files.as_ref();
     let counted = Counted { server: &server, device: &device, files, origin, load: &load };
     counted.parts(pages.requests)

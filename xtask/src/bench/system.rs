@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use testbed::address;
 
 use super::report::DeviceWork;
 use super::{nginx, process, traffic_server};
@@ -117,7 +118,7 @@ impl System {
         let base = setup.base;
         fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
         let directory = TempDir::new_in(base).map_err(|e| format!("{}: {e}", base.display()))?;
-        let (address, admin) = (free_address()?, free_address()?);
+        let (address, admin) = (address::free(), address::free());
         let log =
             fs::File::create(directory.path().join("log")).map_err(|e| format!("log: {e}"))?;
         let errors = log.try_clone().map_err(|e| format!("log: {e}"))?;
@@ -171,11 +172,6 @@ impl System {
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group).arg(&self.program);
         command
     }
-}
-
-fn free_address() -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| format!("loopback: {e}"))?;
-    listener.local_addr().map_err(|e| format!("loopback: {e}"))
 }
 
 /// A running server. Dropped, it is stopped and its cache removed.

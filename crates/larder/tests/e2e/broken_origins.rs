@@ -2,7 +2,7 @@
 
 use crate::client::get;
 use crate::origin::Origin;
-use crate::runner::{Setup, free_address};
+use crate::runner::Setup;
 
 /// Fetches `target` twice: neither answer may be taken for whole, and the second must be fetched
 /// again.
@@ -53,7 +53,7 @@ fn an_origin_that_closes_without_a_word_is_a_502() {
 #[test]
 fn an_origin_that_is_not_there_is_a_502() {
     let larder = Setup::forward().start();
-    let reply = larder.get(&format!("http://{}/page", free_address()));
+    let reply = larder.get(&format!("http://{}/page", testbed::address::free()));
     assert_eq!(reply.status, 502, "{:?}", reply.head);
     assert!(reply.outcome().starts_with("ERROR"), "{:?}", reply.head);
 }

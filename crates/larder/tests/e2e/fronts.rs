@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::client::{Connection, get, request};
 use crate::origin::Origin;
-use crate::runner::{Setup, free_address};
+use crate::runner::Setup;
 use crate::skip::skipped;
 
 #[test]
@@ -71,7 +71,7 @@ fn nobody_reaches_the_admin_interface_through_the_proxy() {
 
 #[test]
 fn a_request_that_comes_round_is_refused_as_a_loop() {
-    let (here, there) = (free_address(), free_address());
+    let (here, there) = (testbed::address::free(), testbed::address::free());
     let one = Setup::reverse(&format!("http://{there}")).listen(here).start();
     let two = Setup::reverse(&format!("http://{here}")).listen(there).start();
     let reply = one.get("/page");
@@ -81,7 +81,7 @@ fn a_request_that_comes_round_is_refused_as_a_loop() {
 
 #[test]
 fn a_reverse_proxy_is_not_its_own_upstream() {
-    let address = free_address();
+    let address = testbed::address::free();
     let larder = Setup::reverse(&format!("http://{address}")).listen(address).start();
     let reply = larder.get("/page");
     assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED"));
@@ -117,7 +117,7 @@ fn the_upstream_of_a_reverse_proxy_never_follows_from_the_request() {
 
 #[test]
 fn an_upstream_that_is_not_there_at_start_is_no_error() {
-    let address = free_address();
+    let address = testbed::address::free();
     let larder = Setup::reverse(&format!("http://{address}")).start();
     assert_eq!(larder.get("/page").status, 502);
     let origin = Origin::start_at(&address.to_string());
@@ -278,7 +278,7 @@ fn a_machine_s_own_clients_may_use_it_by_any_of_its_addresses() {
     let Some(address) = other_address() else {
         return skipped("this machine has no address besides loopback");
     };
-    let listen = std::net::SocketAddr::new(address, free_address().port());
+    let listen = std::net::SocketAddr::new(address, testbed::address::free().port());
     let (origin, larder) = (Origin::start(), Setup::forward().listen(listen).start());
     let reply = larder.get(&origin.url("/page"));
     reply.verify("/page");
@@ -290,7 +290,7 @@ fn it_serves_on_ipv6_too() {
         return skipped("no IPv6 loopback address");
     }
     let origin = Origin::start_at("[::1]:0");
-    let listen = format!("[::1]:{}", free_address().port()).parse().unwrap();
+    let listen = format!("[::1]:{}", testbed::address::free().port()).parse().unwrap();
     let larder = Setup::forward().listen(listen).start();
     for outcome in ["MISS", "HIT_RAM"] {
         let mut connection = Connection::open(listen).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::client::request;
 use crate::origin::Origin;
-use crate::runner::{PROGRAM, Setup, free_address};
+use crate::runner::{PROGRAM, Setup};
 
 /// Longer than an object may take to the device.
 const PAST_THE_BOUND: Duration = Duration::from_millis(1_600);
@@ -69,7 +69,7 @@ fn the_command_purges_by_url_prefix_host_tag_and_all() {
 
 #[test]
 fn what_the_command_cannot_do_it_explains() {
-    let nowhere = free_address();
+    let nowhere = testbed::address::free();
     let (code, said) = run(nowhere, &["http://a.test/"]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("http://a.test/: not purged: no answer"), "{said}");

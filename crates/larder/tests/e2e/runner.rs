@@ -2,40 +2,22 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use testbed::address;
 
 use crate::client::{self, Reply, Request, get, request};
 use crate::origin::PATIENCE;
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
-
-/// An address on loopback that was free a moment ago and that no other test here was given. Its
-/// port is below those that the kernel gives to connections, so that none of them takes it while a
-/// program is stopped and started on it.
-pub fn free_address() -> SocketAddr {
-    const FIRST: u32 = 10_000;
-    const PORTS: u32 = 22_000;
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    loop {
-        // Tests of several programs at a time begin at different ports.
-        let begin = std::process::id().wrapping_mul(64);
-        let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
-}
 
 /// Repeats `probe` until it says yes; false when patience ends first.
 pub fn eventually(mut probe: impl FnMut() -> bool) -> bool {
@@ -66,8 +48,8 @@ impl Setup {
     pub fn forward() -> Setup {
         Setup {
             directory: TempDir::new().expect("a temporary directory"),
-            listen: free_address(),
-            admin: free_address(),
+            listen: address::free(),
+            admin: address::free(),
             flags: Vec::new(),
             descriptors: None,
             cache: None,

@@ -1,14 +1,14 @@
 //! The program under test, with a small cache in a directory of its own.
 
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use testbed::address;
 
 use crate::origin::Origin;
 
@@ -17,24 +17,6 @@ pub struct Larder {
     child: Child,
     address: SocketAddr,
     _directory: TempDir,
-}
-
-/// An address on loopback that was free a moment ago and that no other test here was given. Its
-/// port is below those that the kernel gives to connections, so that none of them takes it while a
-/// program is stopped and started on it.
-pub fn free_address() -> SocketAddr {
-    const FIRST: u32 = 10_000;
-    const PORTS: u32 = 22_000;
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    loop {
-        // Tests of several programs at a time begin at different ports.
-        let begin = std::process::id().wrapping_mul(64);
-        let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
 }
 
 /// Waits until something accepts connections at `address`; false when `child` ends or time is up.
@@ -53,7 +35,7 @@ impl Larder {
     /// Starts a reverse proxy for `origin`, or a forward proxy, with a configuration file or none.
     pub fn start(origin: Option<&Origin>, config: Option<&Path>) -> Larder {
         let directory = TempDir::new().expect("a temporary directory");
-        let (address, admin) = (free_address(), free_address());
+        let (address, admin) = (address::free(), address::free());
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         command.args(["serve", "--listen", &address.to_string(), "--admin", &admin.to_string()]);
         command.args(["--cache-size", "64M", "--memory", "32M"]);

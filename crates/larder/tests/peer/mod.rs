@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::program::{await_listener, free_address};
+use crate::program::await_listener;
 
 mod nginx;
 mod squid;
@@ -59,7 +59,7 @@ impl Peer {
 
     /// Starts it in front of `origin`.
     pub fn start(&self, origin: SocketAddr) -> Running {
-        let (directory, address) = (TempDir::new().unwrap(), free_address());
+        let (directory, address) = (TempDir::new().unwrap(), testbed::address::free());
         let mut command = (self.command)(directory.path(), address, origin);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();

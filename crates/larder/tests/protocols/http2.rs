@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 use crate::authority::Authority;
 use crate::caller::{Caller, run};
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup, free_address};
+use crate::runner::{Larder, Setup};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A reverse proxy that speaks HTTP/2 without TLS.
 fn plain(more: &str) -> (Origin, SocketAddr, Setup, Larder) {
-    let (origin, address) = (Origin::start(), free_address());
+    let (origin, address) = (Origin::start(), testbed::address::free());
     let config = format!("[[listener]]\naddress = \"{address}\"\nh2c = true\n{more}");
     let setup = Setup::reverse(&origin.url("")).config(&config);
     let larder = setup.start();
@@ -110,7 +110,8 @@ fn serves(address: SocketAddr) {
 
 #[test]
 fn many_requests_run_at_once_on_a_connection() {
-    let (authority, origin, address) = (Authority::new(), Origin::start(), free_address());
+    let (authority, origin, address) =
+        (Authority::new(), Origin::start(), testbed::address::free());
     let setup = Setup::reverse(&origin.url(""));
     let chain = authority.issue(&setup.path(""), "a", &["a.example"]);
     let config = format!(
@@ -357,7 +358,7 @@ fn at_the_end_running_answers_are_finished_and_no_new_ones_begin() {
 
 #[test]
 fn a_tunnel_runs_on_a_stream() {
-    let address = free_address();
+    let address = testbed::address::free();
     let echo = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let target = echo.local_addr().unwrap();
     std::thread::spawn(move || {

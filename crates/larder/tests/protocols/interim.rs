@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::authority::Authority;
 use crate::caller::{handshake, run};
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup, free_address};
+use crate::runner::{Larder, Setup};
 
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\
     Connection: x-hop\r\nX-Hop: 1\r\n\r\n";
@@ -87,7 +87,7 @@ async fn answer(answer: ResponseFuture) -> (StatusCode, HeaderMap, Vec<u8>) {
 }
 
 fn plain(upstream: &str, more: &str) -> (SocketAddr, Larder, Setup) {
-    let address = free_address();
+    let address = testbed::address::free();
     let config = format!("[[listener]]\naddress = \"{address}\"\nh2c = true\n{more}");
     let setup = Setup::reverse(upstream).config(&config);
     (address, setup.start(), setup)
@@ -124,7 +124,7 @@ fn hints_come_before_the_answer_however_it_comes_about() {
 
 #[test]
 fn hints_pass_through_http2_on_both_sides() {
-    let (authority, address) = (Authority::new(), free_address());
+    let (authority, address) = (Authority::new(), testbed::address::free());
     let setup = Setup::reverse(&format!("http://{}", talkative()));
     let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
     let listener = format!("[[listener]]\naddress = \"{address}\"\ntls = true\n");
@@ -132,7 +132,7 @@ fn hints_pass_through_http2_on_both_sides() {
     let setup = setup.config(&format!("{listener}{certificate}"));
     let _server = setup.start();
     let own = Setup::reverse(&format!("https://localhost:{}", address.port()));
-    let (ca, front) = (authority.file(&own.path("")), free_address());
+    let (ca, front) = (authority.file(&own.path("")), testbed::address::free());
     let listener = format!("[[listener]]\naddress = \"{front}\"\ntls = true\n");
     let upstream = format!("reverse-host = 'upstream'\n[upstream]\ntls-ca = {ca:?}\n");
     let own = own.config(&format!("{upstream}{listener}{certificate}"));

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::origin::{Origin, PATIENCE};
-use crate::runner::{Larder, Setup, free_address};
+use crate::runner::{Larder, Setup};
 use crate::skip::skipped;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
@@ -50,7 +50,7 @@ fn client_seen(origin: &Origin) -> String {
 
 #[test]
 fn a_balancer_says_who_the_client_is() {
-    let address = free_address();
+    let address = testbed::address::free();
     let more = "proxy-protocol = [\"127.0.0.0/8\"]\nh2c = true\n";
     let (origin, _setup, larder) = with_listener(&address.to_string(), more);
     let v1 = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
@@ -75,7 +75,7 @@ fn a_balancer_says_who_the_client_is() {
 
 #[test]
 fn only_a_trusted_balancer_is_believed() {
-    let address = free_address();
+    let address = testbed::address::free();
     let more = "proxy-protocol = [\"192.0.2.0/24\"]\n";
     let (origin, _setup, larder) = with_listener(&address.to_string(), more);
     let claimed = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();

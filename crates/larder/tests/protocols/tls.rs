@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::authority::Authority;
 use crate::caller::{Caller, handshake, run};
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually, free_address, larder};
+use crate::runner::{Larder, Setup, eventually, larder};
 
 /// A reverse proxy with a TLS listener and these certificates.
 struct Secured {
@@ -26,7 +26,8 @@ struct Secured {
 
 /// Certificates by name and hosts; `more` is put behind them.
 fn secured(certificates: &[(&str, &[&str])], more: &str) -> Secured {
-    let (authority, origin, address) = (Authority::new(), Origin::start(), free_address());
+    let (authority, origin, address) =
+        (Authority::new(), Origin::start(), testbed::address::free());
     let setup = Setup::reverse(&origin.url(""));
     let mut config = format!("[[listener]]\naddress = \"{address}\"\ntls = true\n");
     for (name, hosts) in certificates {

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::authority::Authority;
 use crate::client::{Reply, get, request};
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually, free_address, larder};
+use crate::runner::{Larder, Setup, eventually, larder};
 
 /// The server answers for the name that it has in TLS, and for no other.
 const OWN_NAME: &str = "reverse-host = 'upstream'\n";
@@ -22,7 +22,7 @@ struct Server {
 }
 
 fn server(origin: &Origin) -> Server {
-    let (authority, address) = (Authority::new(), free_address());
+    let (authority, address) = (Authority::new(), testbed::address::free());
     let setup = Setup::reverse(&origin.url(""));
     let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
     let log = setup.path("server.log").display().to_string();
@@ -171,7 +171,7 @@ fn files_that_tls_needs_are_missed_before_anything_starts() {
 
 #[test]
 fn operators_see_how_the_servers_of_a_site_are() {
-    let (origin, gone) = (Origin::start(), free_address());
+    let (origin, gone) = (Origin::start(), testbed::address::free());
     let good = origin.url("");
     let config = format!(
         "[[site]]\nname = 'www'\nhosts = ['127.0.0.1', 'a.example']\n\

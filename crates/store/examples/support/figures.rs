@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use device::AnyDevice;
 use store::Stats;
+use testbed::loop_device::{LoopDevice, Operations};
 
-use super::loop_device::{Completed, LoopDevice};
 use super::{Engine, processor_seconds};
 
 /// What became of a request.
@@ -65,7 +65,7 @@ pub struct Moment {
     pub stats: Stats,
     device: device::Counts,
     /// By the kernel, where the device is one of its own.
-    completed: Option<Completed>,
+    completed: Option<Operations>,
     processor: f64,
     at: Instant,
 }
@@ -76,7 +76,7 @@ impl Moment {
         Moment {
             stats: cache.stats()[0],
             device: device.counters().snapshot(),
-            completed: disk.map(|disk| disk.completed().unwrap()),
+            completed: disk.map(|disk| disk.operations().unwrap()),
             processor: processor_seconds(),
             at: Instant::now(),
         }

@@ -1,5 +1,5 @@
 //! What the benchmarks of the engine share: a clock, the engine on a real file, loads of requests,
-//! and devices: one that takes little memory, and one that the kernel holds to so many operations.
+//! and a device that takes little memory.
 
 // No benchmark uses all of it.
 #![allow(dead_code)]
@@ -7,11 +7,9 @@
 pub mod arm;
 pub mod elided;
 pub mod figures;
-pub mod loop_device;
 pub mod objects;
 pub mod pages;
 pub mod recovery;
-pub mod throttle;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use device::Device;
 use store::{FetchToken, Hint, Key, Kind, Locality, Lookup, Store};
+use testbed::pages;
 
 use super::TokioClock;
 use super::elided::FILLER;
@@ -12,8 +13,6 @@ pub type Cache<D> = Store<D, TokioClock>;
 
 /// Bytes of the metadata of an object.
 const META_LEN: usize = 200;
-/// Bytes of the largest body.
-const BODY_MAX: usize = 1 << 20;
 
 /// The key of an object.
 pub fn key(number: usize) -> Key {
@@ -24,15 +23,12 @@ pub fn key(number: usize) -> Key {
 
 /// Bytes of the body of an object, the same for a number every time.
 pub fn body_len(number: usize) -> usize {
-    let mut random = fastrand::Rng::with_seed(number as u64);
-    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
-    let normal = radius * (std::f64::consts::TAU * random.f64()).cos();
-    ((3300.0 * (1.61 * normal).exp()) as usize).clamp(100, BODY_MAX)
+    pages::body_len(number as u64)
 }
 
 /// All bodies are parts of this one.
 pub fn filler() -> Bytes {
-    Bytes::from(vec![FILLER; BODY_MAX])
+    Bytes::from(vec![FILLER; pages::BODY_MAX])
 }
 
 /// Metadata of an object.

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::json;
+use testbed::loop_device::Operations;
 
 use crate::bench::Options;
-use crate::bench::medium::Operations;
 
 /// All counts at one moment.
 pub struct Moment {

@@ -4,10 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
+use testbed::pages::{self, Visits};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
-use super::visits::{self, Visits};
 use crate::bench::exchange::{Connection, all};
 use crate::bench::scenario::is_body;
 
@@ -23,7 +23,7 @@ pub struct Load {
 impl Load {
     /// So many sessions with the server at `to`.
     pub fn new(to: SocketAddr, sessions: usize) -> Load {
-        let visits = RefCell::new(Visits::new());
+        let visits = RefCell::new(Visits::with_seed(7));
         Load { to, sessions, visits, requests: Cell::new(0), bytes: Cell::new(0) }
     }
 
@@ -57,23 +57,28 @@ impl Load {
     }
 
     async fn session(&self, until: u64) -> Result<(), String> {
-        let mut connection = Connection::open(self.to, visits::BODY_MAX).await?;
+        let mut connection = Connection::open(self.to, pages::BODY_MAX).await?;
         loop {
             let page = self.visits.borrow_mut().next();
-            for object in visits::objects(page) {
+            for object in pages::objects(page) {
                 if self.requests.get() >= until {
                     return Ok(());
                 }
                 self.requests.set(self.requests.get() + 1);
-                let path = visits::path(object);
+                let path = path(object);
                 let body = connection.get(&path).await?;
-                if !is_body(object, visits::body_len(object), body) {
+                if !is_body(object, pages::body_len(object), body) {
                     return Err(format!("{path}: a wrong body of {} bytes", body.len()));
                 }
                 self.bytes.set(self.bytes.get() + body.len() as u64);
             }
         }
     }
+}
+
+/// Where the object lies: a page and what is embedded in it share a directory.
+fn path(object: u64) -> String {
+    format!("/page/{}/{object}-{}", pages::page_of(object), pages::body_len(object))
 }
 
 /// Waits for a signal that would end the process: what was made for the measurement is removed

@@ -1,0 +1,12 @@
+//! What benchmarks and end-to-end tests run on: block devices that the kernel counts and holds to
+//! so many operations a second, streams of pages such as those of the web, and free addresses.
+//!
+//! The benchmarks of the engine alone and those of whole products share it, so that their figures
+//! can be compared. It knows nothing of the engine, nor of HTTP.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod address;
+pub mod loop_device;
+pub mod pages;
+pub mod throttle;
