@@ -9,6 +9,7 @@
 //! restart either.
 
 mod gathering;
+mod held;
 mod insertion;
 mod lookup;
 mod maintenance;
@@ -25,6 +26,8 @@ mod waiting;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
+
+use device::Nanos;
 
 use crate::appender::Appender;
 use crate::areas::{Areas, DEAD_PER_CLUSTER};
@@ -50,6 +53,9 @@ use waiting::Waiters;
 pub(crate) use waiting::{WaiterId, Wanted};
 
 use gathering::Gathering;
+use held::Held;
+pub use held::HeldStats;
+pub(crate) use held::{HELD_STEP, HeldPiece, ReaderId};
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
@@ -116,6 +122,8 @@ pub(crate) struct Core {
     pub(crate) admission: Admission,
     /// What waits for others that it is to lie beside, when that is wanted.
     pub(crate) gathering: Option<Gathering>,
+    /// What the readers of large objects hold.
+    pub(crate) held: Held,
     /// The purges in force.
     pub(crate) purges: Purges,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
@@ -165,6 +173,9 @@ pub(crate) struct Parts {
     pub(crate) purges: Purges,
     pub(crate) recovering: Option<Recovering>,
 }
+
+/// The part of the memory tier that dead pieces may take besides, for those who read them.
+const HELD_IN_MEMORY: usize = 16;
 
 /// How memory is divided; see `docs/architecture.md`.
 pub(crate) struct MemoryPlan {
@@ -216,7 +227,15 @@ impl Core {
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
+        let areas = &parts.superblock.areas;
+        let space_bytes = u64::from(areas.clusters) * u64::from(areas.cluster_size);
+        let held = Held::new(
+            space_bytes * u64::from(parts.options.held_percent) / 100,
+            memory.tier / HELD_IN_MEMORY,
+            parts.options.held_time.as_nanos() as Nanos,
+        );
         let mut core = Core {
+            held,
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
             doorkeeper,

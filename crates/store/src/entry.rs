@@ -1,4 +1,7 @@
 //! An entry: a stored object as one lookup found it, and its body on the way out.
+//!
+//! Who has an entry gets all of it, also when it is removed, replaced or purged meanwhile: see
+//! [`crate::core`]'s `held` for how, and for the bounds.
 
 use std::any::Any;
 use std::ops::Range;
@@ -10,10 +13,10 @@ use device::{Clock, Device};
 
 use crate::api::{ReadError, Source};
 use crate::content::Content;
-use crate::core::Expected;
+use crate::core::{Expected, HELD_STEP, HeldPiece, ReaderId};
 use crate::digest::Digest;
 use crate::object::Object;
-use crate::volume::Volume;
+use crate::volume::{Shared, Volume};
 
 /// A stored object as one lookup found it.
 pub struct Entry<D: Device, C: Clock> {
@@ -25,6 +28,8 @@ pub struct Entry<D: Device, C: Clock> {
     source: Source,
     /// As it was when the object was found.
     outdated: Option<u32>,
+    /// Holds the pieces of a large object.
+    _reading: Option<Reading>,
 }
 
 impl<D: Device, C: Clock> Entry<D, C> {
@@ -38,19 +43,27 @@ impl<D: Device, C: Clock> Entry<D, C> {
     ) -> Option<Self> {
         let outdated = object.outdated_since();
         if !object.in_pieces() {
-            return Some(Entry { volume, digest, object, first: None, source, outdated });
+            let (first, _reading) = (None, None);
+            return Some(Entry { volume, digest, object, first, source, outdated, _reading });
         }
-        let complete = volume.shared.lock().has_pieces(&object);
-        let first = match complete {
-            true => volume.piece(object.header.object_id, 0).await,
-            false => None,
+        let reading = {
+            let mut core = volume.shared.lock();
+            let id = object.header.object_id;
+            let complete = core.has_pieces(&object);
+            complete.then(|| core.begin_reading(id, 0, volume.now()))
+        };
+        let reading = reading.map(|id| Reading { shared: Arc::clone(&volume.shared), id });
+        let first = match &reading {
+            Some(_) => volume.piece(object.header.object_id, 0).await,
+            None => None,
         };
         let Some((first, from)) = first else {
             volume.forget_incomplete(&digest, &object);
             return None;
         };
         let source = if from == Source::Disk { from } else { source };
-        Some(Entry { volume, digest, object, first: Some(first), source, outdated })
+        let first = Some(first);
+        Some(Entry { volume, digest, object, first, source, outdated, _reading: reading })
     }
 
     /// The entry for an object in memory whose body is in its record.
@@ -60,7 +73,8 @@ impl<D: Device, C: Clock> Entry<D, C> {
         object: Arc<Object>,
     ) -> Self {
         let outdated = object.outdated_since();
-        Entry { volume, digest, object, first: None, source: Source::Ram, outdated }
+        let (first, source, _reading) = (None, Source::Ram, None);
+        Entry { volume, digest, object, first, source, outdated, _reading }
     }
 
     pub(crate) fn object(&self) -> &Arc<Object> {
@@ -117,7 +131,14 @@ impl<D: Device, C: Clock> Entry<D, C> {
     /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
     pub fn body(&self, range: Range<u64>) -> Body<D, C> {
         assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
+        let pieces = self.object.in_pieces() && !range.is_empty();
+        let reading = pieces.then(|| {
+            let size = u64::from(self.object.header.piece_size);
+            let pieces = range.start / size..range.end.div_ceil(size);
+            self.volume.begin_reading(&self.object, pieces.start as u32..pieces.end as u32)
+        });
         Body {
+            reading,
             volume: Rc::clone(&self.volume),
             digest: self.digest,
             object: Arc::clone(&self.object),
@@ -136,6 +157,8 @@ pub struct Body<D: Device, C: Clock> {
     first: Option<Arc<Object>>,
     /// What is still to come.
     range: Range<u64>,
+    /// Holds the pieces of a large object.
+    reading: Option<Reading>,
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
@@ -175,15 +198,71 @@ impl<D: Device, C: Clock> Body<D, C> {
             Some(first) if number == 0 => Some(first),
             _ => self.volume.piece(header.object_id, number as u32).await.map(|(piece, _)| piece),
         };
+        if let Some(reading) = &self.reading {
+            reading.read_on(number as u32 + 1);
+        }
         let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
         let end = (start + len).min(self.range.end);
         Ok(piece.body.slice((self.range.start - start) as usize..(end - start) as usize))
     }
 }
 
+/// A reader of a large object: it holds what it has still to read, until it is dropped.
+pub(crate) struct Reading {
+    shared: Arc<Shared>,
+    id: ReaderId,
+}
+
+impl Reading {
+    /// What lies before piece `at` has been read.
+    fn read_on(&self, at: u32) {
+        self.shared.lock().read_on(self.id, at);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.shared.lock().end_reading(self.id);
+    }
+}
+
 impl<D: Device, C: Clock> Volume<D, C> {
+    /// Somebody is going to read these pieces of `object`.
+    fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> Reading {
+        let object_id = object.header.object_id;
+        let id = self.shared.lock().begin_reading(object_id, pieces.start, self.now());
+        for first in pieces.clone().step_by(HELD_STEP as usize) {
+            let last = first.saturating_add(HELD_STEP).min(pieces.end);
+            self.shared.lock().hold(object_id, first..last);
+        }
+        Reading { shared: Arc::clone(&self.shared), id }
+    }
+
+    /// Somebody may read what there is of a version that is still being written, and all of it
+    /// later.
+    pub(crate) fn begin_following(&self, object_id: u64) -> Reading {
+        let id = self.shared.lock().begin_reading(object_id, 0, self.now());
+        Reading { shared: Arc::clone(&self.shared), id }
+    }
+
     /// Piece `number` of a large object; `None` when it is gone.
     pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+        match self.living_piece(object_id, number).await {
+            None => self.held_piece(object_id, number).await,
+            found => found,
+        }
+    }
+
+    async fn held_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+        let held = self.shared.lock().find_held(object_id, number)?;
+        let (piece, source) = match held {
+            HeldPiece::Object(piece) => (piece, Source::Ram),
+            HeldPiece::Read(plan) => (self.load(plan, Expected::Piece).await?, Source::Disk),
+        };
+        (piece.header.object_id == object_id).then_some((piece, source))
+    }
+
+    async fn living_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
         let digest = self.shared.digester.piece(object_id, number);
         let mut found = self.lookup(digest, Expected::Piece).await;
         if found.is_none() && !self.shared.stalls() && self.shared.lock().knows(&digest) {

@@ -85,7 +85,7 @@ pub use account::Account;
 pub use api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};
 pub use areas::{CACHE_SIZE_MIN, CLUSTER_SIZES};
 pub use content::Content;
-pub use core::ReadCounters;
+pub use core::{HeldStats, ReadCounters};
 pub use cost_meter::ReadCost;
 pub use counters::Counters;
 pub use entry::{Body, Entry};

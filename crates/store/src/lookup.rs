@@ -94,7 +94,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await;
     }
 
-    async fn load(&self, plan: ReadPlan, expected: Expected<'_>) -> Option<Arc<Object>> {
+    /// Carries a plan out.
+    pub(crate) async fn load(&self, plan: ReadPlan, expected: Expected<'_>) -> Option<Arc<Object>> {
         let window = plan.window.map(|id| Window { shared: &self.shared, id });
         let mut pinned = Pinned::new(&self.shared, plan);
         let (bytes, took) = self.read_in_turn(pinned.plan().extent).await?;

@@ -107,6 +107,12 @@ pub struct Options {
     pub flush_interval: Duration,
     /// The longest that an insertion waits for room before it is refused as `Busy`.
     pub stall_bound: Duration,
+    /// Percent of the space that readers of large objects may hold: pieces that they have still to
+    /// read, of versions that were removed or replaced as well, are not written over. 0 to 50; 0:
+    /// what is removed or evicted is gone for them, too.
+    pub held_percent: u8,
+    /// The longest that one reader may hold anything.
+    pub held_time: Duration,
     /// Bytes of the largest object; `None`: a quarter of the device that it would be on.
     pub object_max: Option<u64>,
     /// What is stored at all; see [`crate::policy::Admission`].
@@ -194,7 +200,8 @@ impl fmt::Debug for Options {
         fields!(
             self, f;
             memory, write_policy, read_unit, read_window_max, read_batch, read_batch_timeout,
-            read_batch_split, durability_bound, flush_interval, stall_bound, object_max,
+            read_batch_split, durability_bound, flush_interval, stall_bound, held_percent,
+            held_time, object_max,
             admission, admission_keys, one_timer_age, reference_half_life, aging_mean,
             young_percent, prefer, index, tier_shares, tier_admission, group_share, group_batch,
             group_small, group_slack, policy, fill_percent, packet, write_page, locality, batch,
@@ -216,6 +223,8 @@ impl Default for Options {
             durability_bound: Duration::from_secs(1),
             flush_interval: Duration::from_secs(5),
             stall_bound: Duration::from_secs(5),
+            held_percent: 25,
+            held_time: Duration::from_secs(3600),
             object_max: None,
             admission: AdmissionName::All,
             admission_keys: 1_000_000,

@@ -54,7 +54,27 @@ pub(crate) struct Split {
     pub(crate) further: Vec<Extent>,
 }
 
+impl Location {
+    /// Bytes of all runs.
+    pub(crate) fn bytes(&self) -> u64 {
+        let further = self.split.iter().flat_map(|split| &split.further);
+        self.extent.len + further.map(|extent| extent.len).sum::<u64>()
+    }
+}
+
 impl Space {
+    /// The record that is, or was, placed at `place`, which is pinned, when it is not on the device
+    /// yet.
+    pub(crate) fn waiting(&self, place: Place) -> Option<&Arc<Record>> {
+        match self {
+            Space::Clusters(space) => space.appender.get(place.position),
+            Space::Slots(space) => space
+                .batches()
+                .get(place.position)
+                .filter(|record| record.header.sequence == place.incarnation),
+        }
+    }
+
     /// The record at `position`, when it is not on the device yet.
     pub(crate) fn unwritten(&self, position: u32) -> Option<&Arc<Record>> {
         match self {

@@ -3,7 +3,7 @@
 use device::PoolCounts;
 
 use crate::cluster_table::{ClusterTable, Policy, State};
-use crate::core::ReadCounters;
+use crate::core::{HeldStats, ReadCounters};
 use crate::cost_meter::ReadCost;
 use crate::counters::Counters;
 use crate::doorkeeper::Doorkeeper;
@@ -21,6 +21,8 @@ pub struct Stats {
     pub reads: ReadCounters,
     /// What a read costs on the device, as measured by so many reads.
     pub read_cost: (ReadCost, u64),
+    /// What the readers of large objects hold.
+    pub held: HeldStats,
     /// The device is in use.
     pub online: bool,
     /// Clusters that recovery has read, and how many there are; equal when it is complete.
@@ -123,6 +125,7 @@ impl Stats {
             counters,
             reads: core.reading.counters(),
             read_cost: (core.reading.cost.cost(), core.reading.cost.reads()),
+            held: core.held.stats(),
             online: core.online(),
             recovered: core.scanned,
             recovering: core.recovering.is_some(),

@@ -13,6 +13,7 @@ use crate::api::{Hint, Kind, PartialRead, Refusal};
 use crate::content::Content;
 use crate::core::{Fetched, NewObject};
 use crate::digest::Digest;
+use crate::entry::Reading;
 use crate::key::Key;
 use crate::record::{Header, Record, RecordKind};
 use crate::store::FetchToken;
@@ -123,6 +124,10 @@ impl<D: Device, C: Clock> Writer<D, C> {
             shared: Arc::clone(&self.volume.shared),
             object_id: self.object_id,
             progress: Arc::clone(&self.progress),
+            _reading: self.may_be_large().then(|| {
+                let reading = self.volume.begin_following(self.object_id);
+                Arc::new(reading)
+            }),
         }
     }
 
@@ -180,6 +185,12 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
     }
 
+    /// Whether its body may lie in pieces.
+    fn may_be_large(&self) -> bool {
+        let size = usize::try_from(self.hint.size.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        size > self.volume.shared.piece_size as usize || !self.fits_one_record(size)
+    }
+
     fn fits_one_record(&self, body: usize) -> bool {
         let len = crate::record::record_len(self.key.as_bytes().len(), self.meta.len(), body);
         len <= self.volume.shared.record_max
@@ -235,7 +246,7 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
         }
         self.progress.aborted.store(true, Ordering::Release);
         if self.pieces > 0 {
-            self.volume.shared.lock().forget_pieces(self.object_id, 0..self.pieces);
+            self.volume.shared.lock().discard_pieces(self.object_id, 0..self.pieces);
         }
     }
 }
@@ -246,6 +257,8 @@ pub struct Partial {
     shared: Arc<Shared>,
     object_id: u64,
     progress: Arc<Progress>,
+    /// Holds the pieces, also when the object is removed or replaced as soon as it is stored.
+    _reading: Option<Arc<Reading>>,
 }
 
 impl Partial {

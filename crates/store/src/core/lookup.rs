@@ -104,6 +104,24 @@ pub(crate) enum MetaPlan {
 }
 
 impl ReadPlan {
+    /// The plan for a record at `place`, pinned, to which no index entry leads any more.
+    pub(super) fn of_held(digest: Digest, place: Place, location: Location) -> ReadPlan {
+        let Location { extent, split } = location;
+        ReadPlan {
+            digest,
+            position: place.position,
+            place,
+            record: extent,
+            extent,
+            surroundings: None,
+            window: None,
+            took: None,
+            split,
+            meta: None,
+            keep: false,
+        }
+    }
+
     /// Where in the bytes of the extent the record starts.
     pub(crate) fn start_in_extent(&self) -> usize {
         (self.record.offset - self.extent.offset) as usize

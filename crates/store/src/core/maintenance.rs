@@ -115,6 +115,7 @@ impl Core {
         if !self.online() {
             return Task::Stop;
         }
+        self.end_overdue(now.monotonic);
         if self.superblock.run < self.maintenance.run_wanted {
             return Task::NameRun(self.maintenance.run_wanted);
         }

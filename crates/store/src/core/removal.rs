@@ -58,7 +58,18 @@ impl Core {
 
     /// Pieces of a version that nobody can ask for any more. They are dead like any record that
     /// the index lets go: their bytes count as dead, and what had an equal tag does not come back.
+    /// Who reads the version already holds them ([`super::held`]).
     pub(crate) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
+        if self.held.is_read(object_id) {
+            for number in pieces.clone() {
+                self.hold_dying(object_id, number);
+            }
+        }
+        self.discard_pieces(object_id, pieces);
+    }
+
+    /// The same of a version that never was.
+    pub(crate) fn discard_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
             self.expel(&digest);

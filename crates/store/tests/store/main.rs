@@ -14,6 +14,7 @@ mod damage;
 mod devices;
 mod faults;
 mod fixtures;
+mod held;
 mod history;
 mod memory;
 mod neighbours;
