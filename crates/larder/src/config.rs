@@ -79,6 +79,8 @@ pub struct StoreConfig {
     pub durability_bound: Option<Duration>,
     pub flush_interval: Duration,
     pub stall_bound: Duration,
+    pub held_percent: u8,
+    pub held_time: Duration,
     pub max_object: Option<u64>,
     pub admission: Option<String>,
     pub admission_keys: u64,

@@ -205,6 +205,19 @@ fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_reads_batched", "Reads in them.", reads.batched);
     let help = "Batches that went out because a read had waited for long enough.";
     counter("larder_store_read_batch_timeouts", help, reads.batch_timeouts);
+    let held = &stats.held;
+    let help = "Transfers of large objects, which hold what they have still to send.";
+    out.gauge("larder_store_held_transfers", help, cache, held.readers);
+    let help = "Bytes on the device that they hold.";
+    out.gauge("larder_store_held_bytes", help, cache, held.bytes);
+    let help = "Bytes of removed objects in memory that they hold.";
+    out.gauge("larder_store_held_memory_bytes", help, cache, held.memory_bytes);
+    for (reason, value) in [("share", held.let_down), ("time", held.timed_out)] {
+        let mut labels = cache.to_vec();
+        labels.push(("reason", reason));
+        let help = "Objects (share) and transfers (time) that are held no longer, for that bound.";
+        out.counter("larder_store_held_let_down", help, &labels, value);
+    }
     let (cost, _) = stats.read_cost;
     let help = "Seconds that one read keeps the device busy, apart from its bytes.";
     out.gauge("larder_device_read_cost_seconds", help, cache, cost.per_operation / 1e9);

@@ -430,6 +430,24 @@ const GENERAL: &[Setting] = &[
          before it is served without being stored.",
     ),
     Setting::new(
+        "store.held-percent",
+        Kind::Int(0, 50),
+        &["25"],
+        |c, v| c.store.held_percent = Take::take(v),
+        "Percent of a device that transfers of large objects may hold: what they have still to \
+         send is neither evicted nor written over, also when the object was removed, replaced or \
+         purged meanwhile. Beyond it those are let down that got on least lately: what they miss \
+         comes from the origin, if it has the same representation under a strong validator, or \
+         the transfer is cut.",
+    ),
+    Setting::new(
+        "store.held-time",
+        Kind::Time(ms(1), Duration::from_secs(7 * 24 * 3600)),
+        &["1h"],
+        |c, v| c.store.held_time = Take::take(v),
+        "How long one transfer may hold anything.",
+    ),
+    Setting::new(
         "store.max-object",
         Kind::Size(4 * K, 1 << 50),
         &["auto"],

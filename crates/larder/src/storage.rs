@@ -138,6 +138,8 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
         durability_bound: ours.durability_bound.unwrap_or(preset.durability_bound),
         flush_interval: ours.flush_interval,
         stall_bound: ours.stall_bound,
+        held_percent: ours.held_percent,
+        held_time: ours.held_time,
         object_max: ours.max_object.or(preset.object_max),
         admission: admission(ours.admission.as_deref()).unwrap_or(preset.admission),
         admission_keys: ours.admission_keys,

@@ -218,6 +218,8 @@ pub(crate) struct MultipartBody {
     next_part: usize,
     part: Option<PartBody>,
     left: u64,
+    /// Until the last part is sent.
+    _held: Option<Box<store::Reading>>,
 }
 
 /// What the parts are cut from.
@@ -248,7 +250,13 @@ impl PartBody {
 impl MultipartBody {
     pub fn new(whole: Whole, frame: Multipart) -> MultipartBody {
         let left = frame.total_length();
-        MultipartBody { whole, frame, next_part: 0, part: None, left }
+        let ranges = frame.parts().iter().map(|(_, range)| range.as_range());
+        let all = ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
+        let held = match (&whole, all) {
+            (Whole::Stored(_, answer), Some(all)) => answer.entry.hold(all).map(Box::new),
+            _ => None,
+        };
+        MultipartBody { whole, frame, next_part: 0, part: None, left, _held: held }
     }
 
     /// Bytes still to come.

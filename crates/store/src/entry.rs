@@ -23,13 +23,37 @@ pub struct Entry<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
     digest: Digest,
     object: Arc<Object>,
-    /// The first piece of a large object, verified.
-    first: Option<Arc<Object>>,
+    /// Of an object in pieces.
+    large: Option<Box<Large>>,
     source: Source,
     /// As it was when the object was found.
     outdated: Option<u32>,
-    /// Holds the pieces of a large object.
-    _reading: Option<Reading>,
+}
+
+/// What an entry has besides when its object is in pieces.
+struct Large {
+    /// The first piece, verified.
+    first: Arc<Object>,
+    /// Holds the others.
+    _reading: Reading,
+}
+
+impl Large {
+    /// `None` when a piece of `object` is not there.
+    async fn open<D: Device, C: Clock>(
+        volume: &Volume<D, C>,
+        object: &Object,
+    ) -> Option<(Large, Source)> {
+        let id = object.header.object_id;
+        let reader = {
+            let mut core = volume.shared.lock();
+            let complete = core.has_pieces(object);
+            complete.then(|| core.begin_reading(id, 0, volume.now()))?
+        };
+        let _reading = Reading::new(&volume.shared, reader);
+        let (first, source) = volume.piece(id, 0).await?;
+        Some((Large { first, _reading }, source))
+    }
 }
 
 impl<D: Device, C: Clock> Entry<D, C> {
@@ -43,27 +67,15 @@ impl<D: Device, C: Clock> Entry<D, C> {
     ) -> Option<Self> {
         let outdated = object.outdated_since();
         if !object.in_pieces() {
-            let (first, _reading) = (None, None);
-            return Some(Entry { volume, digest, object, first, source, outdated, _reading });
+            return Some(Entry { volume, digest, object, large: None, source, outdated });
         }
-        let reading = {
-            let mut core = volume.shared.lock();
-            let id = object.header.object_id;
-            let complete = core.has_pieces(&object);
-            complete.then(|| core.begin_reading(id, 0, volume.now()))
-        };
-        let reading = reading.map(|id| Reading { shared: Arc::clone(&volume.shared), id });
-        let first = match &reading {
-            Some(_) => volume.piece(object.header.object_id, 0).await,
-            None => None,
-        };
-        let Some((first, from)) = first else {
+        let Some((large, from)) = Box::pin(Large::open(&volume, &object)).await else {
             volume.forget_incomplete(&digest, &object);
             return None;
         };
         let source = if from == Source::Disk { from } else { source };
-        let first = Some(first);
-        Some(Entry { volume, digest, object, first, source, outdated, _reading: reading })
+        let large = Some(Box::new(large));
+        Some(Entry { volume, digest, object, large, source, outdated })
     }
 
     /// The entry for an object in memory whose body is in its record.
@@ -73,8 +85,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
         object: Arc<Object>,
     ) -> Self {
         let outdated = object.outdated_since();
-        let (first, source, _reading) = (None, Source::Ram, None);
-        Entry { volume, digest, object, first, source, outdated, _reading }
+        Entry { volume, digest, object, large: None, source: Source::Ram, outdated }
     }
 
     pub(crate) fn object(&self) -> &Arc<Object> {
@@ -123,6 +134,19 @@ impl<D: Device, C: Clock> Entry<D, C> {
         Some(&self.object.attachment)
     }
 
+    /// Sees to it that all of `range`, which must lie within `0..len()`, can be read for as long as
+    /// the returned value lives. [`Entry::body`] does so itself; this is for who reads several
+    /// ranges one after another. `None` when there is nothing to see to.
+    pub fn hold(&self, range: Range<u64>) -> Option<Reading> {
+        assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
+        if !self.object.in_pieces() || range.is_empty() {
+            return None;
+        }
+        let size = u64::from(self.object.header.piece_size);
+        let pieces = (range.start / size) as u32..range.end.div_ceil(size) as u32;
+        Some(self.volume.begin_reading(&self.object, pieces))
+    }
+
     /// The whole body as one slice, when it is in one record: the fast path.
     pub fn whole(&self) -> Option<Bytes> {
         (!self.object.in_pieces()).then(|| self.object.body.bytes())
@@ -130,21 +154,11 @@ impl<D: Device, C: Clock> Entry<D, C> {
 
     /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
     pub fn body(&self, range: Range<u64>) -> Body<D, C> {
-        assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
-        let pieces = self.object.in_pieces() && !range.is_empty();
-        let reading = pieces.then(|| {
-            let size = u64::from(self.object.header.piece_size);
-            let pieces = range.start / size..range.end.div_ceil(size);
-            self.volume.begin_reading(&self.object, pieces.start as u32..pieces.end as u32)
-        });
-        Body {
-            reading,
-            volume: Rc::clone(&self.volume),
-            digest: self.digest,
-            object: Arc::clone(&self.object),
-            first: self.first.clone(),
-            range,
-        }
+        let first = self.large.as_ref().map(|large| Arc::clone(&large.first));
+        let reading = self.hold(range.clone());
+        let pieces = reading.map(|reading| Box::new(Pieces { first, reading }));
+        let (volume, object) = (Rc::clone(&self.volume), Arc::clone(&self.object));
+        Body { volume, digest: self.digest, object, pieces, range }
     }
 }
 
@@ -153,12 +167,18 @@ pub struct Body<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
     digest: Digest,
     object: Arc<Object>,
-    /// The first piece, until it is sent.
-    first: Option<Arc<Object>>,
+    /// Of an object in pieces.
+    pieces: Option<Box<Pieces>>,
     /// What is still to come.
     range: Range<u64>,
-    /// Holds the pieces of a large object.
-    reading: Option<Reading>,
+}
+
+/// What a body has besides when its object is in pieces.
+struct Pieces {
+    /// The first piece, until it is sent.
+    first: Option<Arc<Object>>,
+    /// Holds them.
+    reading: Reading,
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
@@ -194,12 +214,13 @@ impl<D: Device, C: Clock> Body<D, C> {
         let number = self.range.start / size;
         let start = number * size;
         let len = size.min(header.object_len - start);
-        let piece = match self.first.take() {
+        let first = self.pieces.as_mut().and_then(|pieces| pieces.first.take());
+        let piece = match first {
             Some(first) if number == 0 => Some(first),
             _ => self.volume.piece(header.object_id, number as u32).await.map(|(piece, _)| piece),
         };
-        if let Some(reading) = &self.reading {
-            reading.read_on(number as u32 + 1);
+        if let Some(pieces) = &self.pieces {
+            pieces.reading.read_on(number as u32 + 1);
         }
         let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
         let end = (start + len).min(self.range.end);
@@ -208,12 +229,21 @@ impl<D: Device, C: Clock> Body<D, C> {
 }
 
 /// A reader of a large object: it holds what it has still to read, until it is dropped.
-pub(crate) struct Reading {
+pub struct Reading {
     shared: Arc<Shared>,
     id: ReaderId,
 }
 
 impl Reading {
+    fn new(shared: &Arc<Shared>, id: ReaderId) -> Reading {
+        Reading { shared: Arc::clone(shared), id }
+    }
+
+    /// The body is read, and not only at hand.
+    pub(crate) fn reads_body(&self) {
+        self.shared.lock().reads_body(self.id);
+    }
+
     /// What lies before piece `at` has been read.
     fn read_on(&self, at: u32) {
         self.shared.lock().read_on(self.id, at);
@@ -230,27 +260,49 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Somebody is going to read these pieces of `object`.
     fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> Reading {
         let object_id = object.header.object_id;
-        let id = self.shared.lock().begin_reading(object_id, pieces.start, self.now());
+        let id = {
+            let mut core = self.shared.lock();
+            let id = core.begin_reading(object_id, pieces.start, self.now());
+            core.reads_body(id);
+            id
+        };
         for first in pieces.clone().step_by(HELD_STEP as usize) {
             let last = first.saturating_add(HELD_STEP).min(pieces.end);
             self.shared.lock().hold(object_id, first..last);
         }
-        Reading { shared: Arc::clone(&self.shared), id }
+        Reading::new(&self.shared, id)
     }
 
     /// Somebody may read what there is of a version that is still being written, and all of it
     /// later.
     pub(crate) fn begin_following(&self, object_id: u64) -> Reading {
         let id = self.shared.lock().begin_reading(object_id, 0, self.now());
-        Reading { shared: Arc::clone(&self.shared), id }
+        Reading::new(&self.shared, id)
     }
 
     /// Piece `number` of a large object; `None` when it is gone.
     pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
-        match self.living_piece(object_id, number).await {
-            None => self.held_piece(object_id, number).await,
+        let digest = self.shared.digester.piece(object_id, number);
+        let found = self.lookup(digest, Expected::Piece).await;
+        match found.filter(|(piece, _)| piece.header.object_id == object_id) {
+            // Seldom: it would make the future of every lookup larger.
+            None => Box::pin(self.missing_piece(object_id, number)).await,
             found => found,
         }
+    }
+
+    /// A piece that was not found, or could not be read.
+    async fn missing_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+        let digest = self.shared.digester.piece(object_id, number);
+        if !self.shared.stalls() && self.shared.lock().knows(&digest) {
+            // The device failed: an error that passes does not cost the object.
+            let found = self.lookup(digest, Expected::Piece).await;
+            let found = found.filter(|(piece, _)| piece.header.object_id == object_id);
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.held_piece(object_id, number).await
     }
 
     async fn held_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
@@ -260,16 +312,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
             HeldPiece::Read(plan) => (self.load(plan, Expected::Piece).await?, Source::Disk),
         };
         (piece.header.object_id == object_id).then_some((piece, source))
-    }
-
-    async fn living_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
-        let digest = self.shared.digester.piece(object_id, number);
-        let mut found = self.lookup(digest, Expected::Piece).await;
-        if found.is_none() && !self.shared.stalls() && self.shared.lock().knows(&digest) {
-            // The device failed: an error that passes does not cost the object.
-            found = self.lookup(digest, Expected::Piece).await;
-        }
-        found.filter(|(piece, _)| piece.header.object_id == object_id)
     }
 
     /// A version lost a piece: it goes, unless the device just takes too long.

@@ -88,7 +88,7 @@ pub use content::Content;
 pub use core::{HeldStats, ReadCounters};
 pub use cost_meter::ReadCost;
 pub use counters::Counters;
-pub use entry::{Body, Entry};
+pub use entry::{Body, Entry, Reading};
 pub use event::Event;
 pub use index::{IndexKind, IndexOptions};
 pub use inspect::{

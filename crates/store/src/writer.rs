@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use device::{Clock, Device};
@@ -41,6 +41,10 @@ pub struct Writer<D: Device, C: Clock> {
 
 /// What readers of a running insertion share with its writer.
 struct Progress {
+    object_id: u64,
+    /// Holds the pieces for readers, also when the object is removed or replaced as soon as it is
+    /// stored.
+    reading: OnceLock<Reading>,
     /// Bytes of the body that lie in pieces.
     placed: AtomicU64,
     aborted: AtomicBool,
@@ -72,6 +76,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
             core.sequence
         };
         let progress = Progress {
+            object_id,
+            reading: OnceLock::new(),
             placed: AtomicU64::new(0),
             aborted: AtomicBool::new(false),
             committed: AtomicBool::new(false),
@@ -120,15 +126,11 @@ impl<D: Device, C: Clock> Writer<D, C> {
 
     /// The part written so far, for readers that lag behind the window in memory.
     pub fn partial(&self) -> Partial {
-        Partial {
-            shared: Arc::clone(&self.volume.shared),
-            object_id: self.object_id,
-            progress: Arc::clone(&self.progress),
-            _reading: self.may_be_large().then(|| {
-                let reading = self.volume.begin_following(self.object_id);
-                Arc::new(reading)
-            }),
+        if self.may_be_large() {
+            self.progress.reading.get_or_init(|| self.volume.begin_following(self.object_id));
         }
+        let (shared, progress) = (&self.volume.shared, &self.progress);
+        Partial { shared: Arc::clone(shared), progress: Arc::clone(progress) }
     }
 
     /// Makes the object visible, in place of what was there under its key.
@@ -255,10 +257,7 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
 #[derive(Clone)]
 pub struct Partial {
     shared: Arc<Shared>,
-    object_id: u64,
     progress: Arc<Progress>,
-    /// Holds the pieces, also when the object is removed or replaced as soon as it is stored.
-    _reading: Option<Arc<Reading>>,
 }
 
 impl Partial {
@@ -277,8 +276,11 @@ impl Partial {
         if offset >= self.progress.placed.load(Ordering::Acquire) {
             return PartialRead::NotYet;
         }
+        if let Some(reading) = self.progress.reading.get() {
+            reading.reads_body();
+        }
         let size = u64::from(volume.shared.piece_size);
-        let piece = volume.piece(self.object_id, (offset / size) as u32).await;
+        let piece = volume.piece(self.progress.object_id, (offset / size) as u32).await;
         let within = (offset % size) as usize;
         match piece {
             Some((piece, _)) if piece.body.len() > within => {

@@ -29,3 +29,4 @@ mod restart;
 mod rules;
 mod sharing;
 mod soak;
+mod transfers;

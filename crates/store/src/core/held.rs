@@ -7,9 +7,9 @@
 //! noted down here first, and who reads already finds them by that until its last byte.
 //!
 //! It promises: nobody but a reader that had begun before reads what is dead; all readers together
-//! hold no more than a share of the device ([`Options::held_percent`]), beyond which those of the
-//! version that has been read for longest are let down; and none holds anything for longer than a
-//! time ([`Options::held_time`]). Who is let down finds what is still alive, like everybody.
+//! hold no more than a share of the device ([`Options::held_percent`]), beyond which those are let
+//! down that got on least lately; and none holds anything for longer than a time
+//! ([`Options::held_time`]). Who is let down finds what is still alive, like everybody.
 //!
 //! [`Options::held_percent`]: crate::Options::held_percent
 //! [`Options::held_time`]: crate::Options::held_time
@@ -46,14 +46,20 @@ enum Piece {
 /// A version of an object that is being read.
 #[derive(Default)]
 struct Version {
-    /// Among those that hold something on the device.
-    holder: Option<u64>,
+    /// Its place among those that hold something on the device.
+    rank: Option<Rank>,
+    /// Somebody reads its body, and does not only have it at hand.
+    is_read: bool,
     /// How many readers are to read on from a piece of this number.
     readers: BTreeMap<u32, u32>,
     pieces: BTreeMap<u32, Piece>,
     /// It held too much: nothing more of it is held.
     let_down: bool,
 }
+
+/// The lowest is let down first: versions that nobody reads the body of, then those in which
+/// nobody got on for longest.
+type Rank = (bool, u64);
 
 struct Reader {
     object_id: u64,
@@ -69,9 +75,9 @@ pub(crate) struct Held {
     /// The oldest first.
     readers: BTreeMap<ReaderId, Reader>,
     last: ReaderId,
-    /// Versions that hold something on the device, in the order in which they began to.
-    holders: BTreeMap<u64, u64>,
-    last_holder: u64,
+    /// Versions that hold something on the device.
+    holders: BTreeMap<Rank, u64>,
+    last_rank: u64,
     /// How many pieces are held in a cluster: all of it is pinned.
     clusters: BTreeMap<ClusterId, u32>,
     /// Bytes of the device that are pinned, and of memory; what they may be.
@@ -116,7 +122,7 @@ impl Held {
             readers: BTreeMap::new(),
             last: 0,
             holders: BTreeMap::new(),
-            last_holder: 0,
+            last_rank: 0,
             clusters: BTreeMap::new(),
             placed: 0,
             placed_max,
@@ -139,7 +145,7 @@ impl Held {
     }
 
     /// Whether somebody reads the version and it may hold more.
-    pub(super) fn is_read(&self, object_id: u64) -> bool {
+    pub(super) fn may_hold(&self, object_id: u64) -> bool {
         self.versions.get(&object_id).is_some_and(|version| !version.let_down)
     }
 
@@ -148,9 +154,12 @@ impl Held {
         version.is_some_and(|version| version.pieces.contains_key(&number))
     }
 
-    /// The version that has held something on the device for longest.
-    fn oldest(&self) -> Option<u64> {
-        self.holders.first_key_value().map(|(_, object_id)| *object_id)
+    /// The version to let down so that `object_id` may hold more; `None` when that is the lowest.
+    fn lower_than(&self, object_id: u64) -> Option<u64> {
+        let (rank, lowest) = self.holders.first_key_value()?;
+        let version = self.versions.get(&object_id)?;
+        let own = version.rank.unwrap_or((version.is_read, self.last_rank + 1));
+        (*rank < own).then_some(*lowest)
     }
 
     /// Bytes that are pinned besides, when a piece is held at this place.
@@ -185,12 +194,29 @@ impl Held {
     }
 
     /// `object_id` holds something on the device from now on.
-    fn note_holder(&mut self, object_id: u64) {
+    fn enter_ranks(&mut self, object_id: u64) {
+        if self.versions.get(&object_id).is_some_and(|version| version.rank.is_none()) {
+            self.rank_highest(object_id);
+        }
+    }
+
+    fn rank_highest(&mut self, object_id: u64) {
         let Some(version) = self.versions.get_mut(&object_id) else { return };
-        if version.holder.is_none() {
-            self.last_holder += 1;
-            version.holder = Some(self.last_holder);
-            self.holders.insert(self.last_holder, object_id);
+        if let Some(rank) = version.rank {
+            self.holders.remove(&rank);
+        }
+        self.last_rank += 1;
+        let rank = (version.is_read, self.last_rank);
+        version.rank = Some(rank);
+        self.holders.insert(rank, object_id);
+    }
+
+    /// Somebody reads the body of `object_id`, or gets on with it.
+    fn got_on(&mut self, object_id: u64) {
+        let Some(version) = self.versions.get_mut(&object_id) else { return };
+        version.is_read = true;
+        if version.rank.is_some() {
+            self.rank_highest(object_id);
         }
     }
 
@@ -209,8 +235,8 @@ impl Held {
         }
         let Some(first) = version.readers.keys().next().copied() else {
             let Some(version) = self.versions.remove(&object_id) else { return Vec::new() };
-            if let Some(holder) = version.holder {
-                self.holders.remove(&holder);
+            if let Some(rank) = version.rank {
+                self.holders.remove(&rank);
             }
             return version.pieces.into_values().collect();
         };
@@ -239,7 +265,15 @@ impl Core {
         let from = std::mem::replace(&mut reader.at, at);
         let object_id = reader.object_id;
         let done = self.held.moved(object_id, from, Some(at));
+        self.held.got_on(object_id);
         self.release_held(done);
+    }
+
+    /// The reader reads the body, and does not only have it at hand.
+    pub(crate) fn reads_body(&mut self, id: ReaderId) {
+        if let Some(reader) = self.held.readers.get(&id) {
+            self.held.got_on(reader.object_id);
+        }
     }
 
     /// The reader has ended.
@@ -300,7 +334,7 @@ impl Core {
     /// False when the version may hold no more.
     fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
         let Some(place) = self.place_at(slot.position) else { return true };
-        if !self.held.is_read(object_id) {
+        if !self.held.may_hold(object_id) {
             return false;
         }
         if self.held.has(object_id, number) {
@@ -309,12 +343,12 @@ impl Core {
         let location = self.space.locate(&self.areas, slot);
         let cluster = self.cluster_held(place);
         while self.held.placed + self.held.cost(cluster, &location) > self.held.placed_max {
-            match self.held.oldest() {
-                Some(oldest) if oldest != object_id => self.let_down(oldest),
-                _ => return false,
+            match self.held.lower_than(object_id) {
+                Some(lower) => self.let_down(lower),
+                None => return false,
             }
         }
-        self.held.note_holder(object_id);
+        self.held.enter_ranks(object_id);
         self.held.add(cluster, &location);
         self.space.pin(&self.areas, place.position);
         if let Some(version) = self.held.versions.get_mut(&object_id) {
@@ -333,8 +367,8 @@ impl Core {
     fn let_down(&mut self, object_id: u64) {
         let Some(version) = self.held.versions.get_mut(&object_id) else { return };
         version.let_down = true;
-        if let Some(holder) = version.holder.take() {
-            self.held.holders.remove(&holder);
+        if let Some(rank) = version.rank.take() {
+            self.held.holders.remove(&rank);
         }
         self.held.let_down += 1;
         let pieces = std::mem::take(&mut version.pieces);

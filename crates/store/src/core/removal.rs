@@ -60,7 +60,7 @@ impl Core {
     /// the index lets go: their bytes count as dead, and what had an equal tag does not come back.
     /// Who reads the version already holds them ([`super::held`]).
     pub(crate) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
-        if self.held.is_read(object_id) {
+        if self.held.may_hold(object_id) {
             for number in pieces.clone() {
                 self.hold_dying(object_id, number);
             }

@@ -203,7 +203,7 @@ fn read_removed(options: Options, len: u64, between: impl FnOnce(&mut Rig)) -> (
 }
 
 #[test]
-fn those_who_hold_more_than_their_share_are_let_down_the_oldest_first() {
+fn who_got_on_least_lately_is_let_down_when_all_hold_more_than_their_share() {
     for layout in LAYOUTS {
         use_layout(layout, 0);
         let (read, rig) =
