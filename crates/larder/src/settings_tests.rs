@@ -75,6 +75,6 @@ fn every_flag_of_the_manual_is_a_setting() {
 
 #[test]
 fn every_eviction_policy_can_be_chosen() {
-    let Kind::OneOf(words) = POLICY else { panic!("{POLICY:?}") };
+    let Kind::OneOf(words) = storing::POLICY else { panic!("{:?}", storing::POLICY) };
     assert_eq!(words, store::policy::PolicyName::ALL.map(|name| name.as_str()));
 }
