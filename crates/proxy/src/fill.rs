@@ -11,7 +11,6 @@
 //! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
 //! fill broke gets an error, never a clean end. Nobody holds the lock over an await.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -23,6 +22,7 @@ use store::{FetchToken, Key, Partial};
 
 use crate::outcome::{Denied, Error};
 use crate::upstream::Failure;
+use crate::window::Window;
 use crate::windows::Windows;
 
 /// The state of one fill, shared by its task and its readers.
@@ -37,10 +37,9 @@ pub(crate) struct Fill {
 #[derive(Default)]
 struct State {
     stage: Stage,
-    /// Where the window begins in the body, and its pieces.
-    base: u64,
-    window: VecDeque<Bytes>,
-    window_bytes: u64,
+    window: Window,
+    /// Bytes of the window as they are counted with all others.
+    counted: u64,
     end: Option<End>,
     /// What lagging readers read from; `None` when the fill is not stored.
     partial: Option<Partial>,
@@ -198,7 +197,7 @@ impl Fill {
     /// the begin of the body is no longer to be had.
     pub fn join(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.lock();
-        if state.base > 0 && (state.refused || state.partial.is_none()) {
+        if state.window.begin() > 0 && (state.refused || state.partial.is_none()) {
             return None;
         }
         state.interested += 1;
@@ -236,7 +235,7 @@ impl Fill {
     /// Whether a client needs what only the store has.
     pub fn lags(&self) -> bool {
         let state = self.lock();
-        state.partial.is_some() && state.slowest().is_some_and(|at| at < state.base)
+        state.partial.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
     }
 
     /// Whether the store has, or is to have, what passes.
@@ -260,9 +259,8 @@ impl Fill {
             return;
         }
         let mut state = self.lock();
-        state.window_bytes += piece.len() as u64;
-        self.windows.add(piece.len() as u64);
-        state.window.push_back(piece);
+        state.window.push(piece);
+        state.count(&self.windows);
         state.wake_readers();
     }
 
@@ -271,14 +269,14 @@ impl Fill {
     pub fn trim(&self, keep: u64, readable: u64) {
         let mut state = self.lock();
         let slowest = state.slowest();
-        while let Some(first) = state.window.front().map(|piece| piece.len() as u64) {
-            let end = state.base + first;
+        while let Some(end) = state.window.first_end() {
             let needed = slowest.is_some_and(|at| at < end);
-            if end > readable || (needed && state.window_bytes <= keep) {
-                return;
+            if end > readable || (needed && state.window.occupied() <= keep) {
+                break;
             }
-            state.drop_first(&self.windows);
+            state.window.drop_first();
         }
+        state.count(&self.windows);
     }
 
     /// The store takes no more: ready when no reader lags so far that it needs what the store has.
@@ -286,7 +284,7 @@ impl Fill {
     pub fn poll_unstored(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         state.refused = true;
-        if state.slowest().is_none_or(|at| at >= state.base) {
+        if state.slowest().is_none_or(|at| at >= state.window.begin()) {
             state.partial = None;
             return Poll::Ready(());
         }
@@ -308,13 +306,11 @@ impl Fill {
     pub fn poll_room(&self, cx: &mut Context<'_>, keep: u64) -> Poll<()> {
         let mut state = self.lock();
         let slowest = state.slowest().unwrap_or(u64::MAX);
-        while let Some(first) = state.window.front().map(|piece| piece.len() as u64) {
-            if state.base + first > slowest {
-                break;
-            }
-            state.drop_first(&self.windows);
+        while state.window.first_end().is_some_and(|end| end <= slowest) {
+            state.window.drop_first();
         }
-        if state.window_bytes <= keep || state.interested == 0 {
+        state.count(&self.windows);
+        if state.window.occupied() <= keep || state.interested == 0 {
             return Poll::Ready(());
         }
         state.filler = Some(cx.waker().clone());
@@ -338,7 +334,7 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.windows.subtract(self.lock().window_bytes);
+        self.windows.subtract(self.lock().counted);
     }
 }
 
@@ -348,12 +344,11 @@ impl State {
         self.readers.iter().flatten().map(|place| place.at).min()
     }
 
-    fn drop_first(&mut self, windows: &Windows) {
-        if let Some(first) = self.window.pop_front() {
-            windows.subtract(first.len() as u64);
-            self.base += first.len() as u64;
-            self.window_bytes -= first.len() as u64;
-        }
+    /// Counts what the window occupies now.
+    fn count(&mut self, windows: &Windows) {
+        let before = std::mem::replace(&mut self.counted, self.window.occupied());
+        windows.add(self.counted);
+        windows.subtract(before);
     }
 
     fn wait(&mut self, id: usize, cx: &mut Context<'_>) {
@@ -374,21 +369,6 @@ impl State {
         if let Some(waker) = self.filler.take() {
             waker.wake();
         }
-    }
-
-    /// The bytes at `at` that are in the window, at most up to `limit`.
-    fn in_window(&self, at: u64, limit: u64) -> Option<Bytes> {
-        let mut start = self.base;
-        for piece in &self.window {
-            let end = start + piece.len() as u64;
-            if at < end {
-                let from = (at - start) as usize;
-                let to = (limit.min(end) - start) as usize;
-                return Some(piece.slice(from..to));
-            }
-            start = end;
-        }
-        None
     }
 }
 
@@ -428,7 +408,7 @@ impl Reader {
     /// How many bytes of the body are there already.
     pub fn produced(&self) -> u64 {
         let state = self.fill.lock();
-        state.base + state.window_bytes
+        state.window.end()
     }
 
     /// Limits what is read to `range` of the body (which may end before).
@@ -448,13 +428,13 @@ impl Reader {
         if self.at >= self.limit {
             return Poll::Ready(Next::End(None));
         }
-        if self.at < state.base {
+        if self.at < state.window.begin() {
             return Poll::Ready(match &state.partial {
                 Some(partial) => Next::Lagging(partial.clone(), state.before + self.at),
                 None => Next::Broken(Error::Store),
             });
         }
-        if let Some(bytes) = state.in_window(self.at, self.limit) {
+        if let Some(bytes) = state.window.read(self.at, self.limit) {
             drop(state);
             self.advance(bytes.len() as u64);
             return Poll::Ready(Next::Bytes(bytes));

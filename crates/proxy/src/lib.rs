@@ -81,6 +81,7 @@ pub mod upstream;
 mod variants;
 mod visit;
 pub mod welcome;
+mod window;
 mod windows;
 mod worker;
 

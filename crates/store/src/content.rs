@@ -14,6 +14,8 @@ use bytes::{Bytes, BytesMut};
 use crate::record::CHUNK;
 use crate::secret::Secret;
 
+/// Chunks of fewer bytes are joined.
+const SMALL: usize = 4096;
 /// Bytes that follow from one number.
 const WORD: u64 = 8;
 
@@ -94,6 +96,27 @@ impl Content {
         if let Content::Bytes(bytes) = self {
             out[..bytes.len()].copy_from_slice(bytes);
         }
+    }
+
+    /// Puts a chunk behind `chunks`. Small ones are joined: a body may come byte by byte.
+    pub(crate) fn push(self, chunks: &mut VecDeque<Content>) {
+        let small = match self {
+            Content::Bytes(bytes) if bytes.len() < SMALL => bytes,
+            other => return chunks.push_back(other),
+        };
+        if let Some(Content::Bytes(last)) = chunks.back_mut().filter(|last| last.len() < SMALL) {
+            match std::mem::take(last).try_into_mut() {
+                Ok(mut joined) => {
+                    joined.extend_from_slice(&small);
+                    *last = joined.freeze();
+                    return;
+                }
+                Err(shared) => *last = shared,
+            }
+        }
+        let mut own = BytesMut::with_capacity(2 * SMALL);
+        own.extend_from_slice(&small);
+        chunks.push_back(Content::Bytes(own.freeze()));
     }
 
     /// Takes the first `len` bytes of `chunks` as one run, which is a copy: a chunk may be a small
@@ -184,6 +207,22 @@ mod tests {
         assert_eq!(Content::take(&mut chunks, 400), whole.slice(0..400));
         assert_eq!(Content::take(&mut chunks, 600), whole.slice(400..1_000));
         assert!(chunks.is_empty());
+    }
+
+    #[test]
+    fn small_chunks_are_joined_and_large_ones_left_alone() {
+        let body: Bytes = (0..100_000).map(|at| (at % 251) as u8).collect();
+        for step in [1, 7, 4_095, 4_096, 50_000] {
+            let mut chunks = VecDeque::new();
+            let kept: Vec<Bytes> = (0..body.len())
+                .step_by(step)
+                .map(|at| body.slice(at..body.len().min(at + step)))
+                .inspect(|chunk| Content::from(chunk.clone()).push(&mut chunks))
+                .collect();
+            assert!(chunks.len() <= 1 + body.len() / 4_096, "{} chunks of {step}", chunks.len());
+            assert_eq!(kept.concat(), body, "what others hold is as it was");
+            assert_eq!(Content::take(&mut chunks, body.len()), Content::Bytes(body.clone()));
+        }
     }
 
     #[test]

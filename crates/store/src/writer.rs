@@ -114,7 +114,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
         self.collected_len += chunk.len();
         if !chunk.is_empty() {
-            self.collected.push_back(chunk);
+            chunk.push(&mut self.collected);
         }
         let size = self.volume.shared.piece_size as usize;
         while self.collected_len > size {
