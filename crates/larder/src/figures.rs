@@ -236,6 +236,7 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
         ("unwritten", stats.unwritten_bytes),
         ("read_buffers", stats.buffers.kept_bytes),
         ("read_ahead", stats.read_ahead_bytes),
+        ("passing", stats.passing_bytes),
     ];
     for (part, bytes) in parts {
         let labels = [("cache", path), ("part", part)];

@@ -15,6 +15,7 @@ mod lookup;
 mod maintenance;
 mod memory;
 mod neighbours;
+mod passing;
 mod prefetch;
 mod purging;
 mod reading;
@@ -59,6 +60,7 @@ pub(crate) use held::{HELD_STEP, HeldPiece, ReaderId};
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
+use passing::Passing;
 pub(crate) use prefetch::{Beside, Neighbour, ahead_verified, neighbours, verified};
 pub use reading::ReadCounters;
 pub(crate) use reading::{Reading, Took, WindowId};
@@ -124,6 +126,8 @@ pub(crate) struct Core {
     pub(crate) gathering: Option<Gathering>,
     /// What the readers of large objects hold.
     pub(crate) held: Held,
+    /// Pieces that are being sent.
+    pub(crate) passing: Passing,
     /// The purges in force.
     pub(crate) purges: Purges,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
@@ -236,6 +240,7 @@ impl Core {
         );
         let mut core = Core {
             held,
+            passing: Passing::default(),
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
             doorkeeper,

@@ -224,7 +224,26 @@ impl<D: Device, C: Clock> Body<D, C> {
         }
         let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
         let end = (start + len).min(self.range.end);
-        Ok(piece.body.slice((self.range.start - start) as usize..(end - start) as usize))
+        let range = (self.range.start - start) as usize..(end - start) as usize;
+        Ok(shared_body(piece).slice(range))
+    }
+}
+
+/// The body of a piece; the piece lives for as long as anybody has bytes of it, so that who asks
+/// for it meanwhile gets the same.
+fn shared_body(piece: Arc<Object>) -> Content {
+    struct Body(Arc<Object>);
+    impl AsRef<[u8]> for Body {
+        fn as_ref(&self) -> &[u8] {
+            match &self.0.body {
+                Content::Bytes(bytes) => bytes,
+                Content::Elided { .. } => &[],
+            }
+        }
+    }
+    match &piece.body {
+        Content::Bytes(_) => Content::Bytes(Bytes::from_owner(Body(piece))),
+        Content::Elided { .. } => piece.body.clone(),
     }
 }
 

@@ -403,13 +403,16 @@ impl Core {
             Piece::InMemory(object) => return Some(HeldPiece::Object(Arc::clone(object))),
             Piece::Placed { place, location } => (*place, location.clone()),
         };
+        let digest = self.digester.piece(object_id, number);
+        if let Some(piece) = self.passing.get(&digest) {
+            return Some(HeldPiece::Object(piece));
+        }
         if let Some(record) = self.space.waiting(place) {
             let object = Object::from_record(record, Some(place));
             return Some(HeldPiece::Object(Arc::new(object)));
         }
         self.space.pin(&self.areas, place.position);
         self.reading.counters.exact += 1;
-        let digest = self.digester.piece(object_id, number);
         Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
     }
 }

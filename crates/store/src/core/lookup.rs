@@ -180,6 +180,10 @@ impl Core {
             }
             Some(_) => Finding::Nothing,
             None => {
+                if let Some(piece) = self.passing_piece(&digest, expected) {
+                    self.space.touch(&self.areas, slot, now);
+                    return Finding::Object(piece, Source::Ram);
+                }
                 if let Some((ahead, bytes)) = self.ahead(&digest, slot) {
                     self.space.touch(&self.areas, slot, now);
                     return Finding::Ahead(ahead, bytes);
@@ -195,6 +199,14 @@ impl Core {
                 let plan = self.plan_read(digest, slot, expected, now);
                 plan.map_or(Finding::Nothing, Finding::Read)
             }
+        }
+    }
+
+    /// The piece that is looked for, when it is on its way to somebody else.
+    fn passing_piece(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
+        match expected {
+            Expected::Piece => self.passing.get(digest).filter(|piece| expected.is(piece)),
+            Expected::Key(_) => None,
         }
     }
 
@@ -234,7 +246,12 @@ impl Core {
                 (record, None)
             }
         };
-        let window = surroundings.map(|_| self.reading.begin_window(record, extent));
+        let window = match (surroundings, expected) {
+            (Some(_), _) => Some(self.reading.begin_window(record, extent)),
+            // Who wants the same piece waits for it.
+            (None, Expected::Piece) if split.is_none() => Some(self.reading.begin_read(extent)),
+            (None, _) => None,
+        };
         let position = slot.position;
         let keep = self.enters_memory(&digest, record.len as usize);
         let plan = ReadPlan {
@@ -407,6 +424,9 @@ impl Core {
             let meta = plan.meta.as_ref().map(MetaPlan::position);
             self.keep(plan.digest, object, meta, None);
             self.shrink_tier(now);
+        }
+        if object.header.kind == RecordKind::Piece && self.tier.peek(&plan.digest).is_none() {
+            self.passing.put(plan.digest, object);
         }
         true
     }

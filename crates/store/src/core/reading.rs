@@ -41,10 +41,10 @@ pub(crate) struct Took {
     pub(crate) bytes: u64,
 }
 
-/// The number of a read that takes neighbours along.
+/// The number of a read that others may wait for.
 pub(crate) type WindowId = u64;
 
-/// A read under way that takes neighbours along.
+/// A read under way that others may wait for: it takes neighbours along, or is of a piece.
 struct UnderWay {
     id: WindowId,
     len: u64,
@@ -101,6 +101,11 @@ impl Reading {
     /// A read for `record` of all of `extent` begins.
     pub(crate) fn begin_window(&mut self, record: Extent, extent: Extent) -> WindowId {
         self.window.read(record, extent);
+        self.begin_read(extent)
+    }
+
+    /// A read of just a record begins that others may want as well.
+    pub(crate) fn begin_read(&mut self, extent: Extent) -> WindowId {
         self.next_id += 1;
         let under_way = UnderWay { id: self.next_id, len: extent.len, waiters: Vec::new() };
         if let Some(before) = self.under_way.insert(extent.offset, under_way) {

@@ -1,6 +1,8 @@
 //! What the interface promises, one sentence each.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -158,6 +160,48 @@ pub fn an_object_larger_than_memory_is_stored_and_read_by_range() {
     }
     let read = rig.probe.memory.counts().bytes_read - before;
     assert!(read < 4 * MIB, "{read} bytes read for five ranges of 1,000");
+}
+
+/// The values of futures that run side by side.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures.map(Box::pin).collect();
+    let mut values: Vec<_> = futures.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, value) in futures.iter_mut().zip(&mut values) {
+            if value.is_none()
+                && let Poll::Ready(ready) = future.as_mut().poll(context)
+            {
+                *value = Some(ready);
+            }
+        }
+        if values.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    values.into_iter().flatten().collect()
+}
+
+#[test]
+pub fn those_who_read_a_large_object_at_once_share_its_pieces() {
+    let mut rig = Rig::open(formatted(128 * MIB, 256 << 10), product());
+    let state = rig.insert(1, 20 * MIB).unwrap();
+    let mut rig = rig.reopen();
+    let entry = rig.entry(1).unwrap();
+    let before = rig.probe.memory.counts().bytes_read;
+    let mut bodies: Vec<_> = (0..30).map(|_| entry.body(0..state.len)).collect();
+    let mut at = 0;
+    while at < state.len {
+        // One waits for its piece, and the others for it.
+        let bytes = rig.run(all(bodies.iter_mut().map(|body| body.next())));
+        let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.unwrap().unwrap()).collect();
+        assert!(bytes.iter().all(|other| other.as_ptr() == bytes[0].as_ptr()), "at {at}");
+        assert_eq!(bytes[0], state.body()[at as usize..][..bytes[0].len()]);
+        assert!(rig.store.stats()[0].passing_bytes < 2 * MIB as usize);
+        at += bytes[0].len() as u64;
+    }
+    let read = rig.probe.memory.counts().bytes_read - before;
+    assert!(read < 24 * MIB, "{read} bytes read by 30 readers of 20 MiB");
+    drop(bodies);
+    assert_eq!(rig.store.stats()[0].passing_bytes, 0);
 }
 
 #[test]
