@@ -64,6 +64,12 @@ fn align_up(bytes: u64) -> u64 {
     bytes.div_ceil(AREA_ALIGN) * AREA_ALIGN
 }
 
+/// Bytes of a checkpoint for purges, and for what is removed while a recovery is under way, at most:
+/// a cache of 64 GiB has so many.
+const ROOM_MAX: u64 = 64 << 20;
+/// Digests of the latter at most, which are in memory.
+const REMOVED_MAX: u64 = 65_536;
+
 /// Sizes of the metadata areas of a cache of `len` bytes.
 struct MetadataSizes {
     journal: u64,
@@ -78,8 +84,8 @@ impl MetadataSizes {
         let table = ClusterTable::max_encoded_len(clusters as u32, dead as usize);
         // A slot space has two bits per slot, of 512 bytes at least, and what dies between flushes.
         let table = table.max(2 * (len / 512 / 8) as usize + clusters as usize * 64);
-        // Room for what is removed while a recovery is under way.
-        let removed = (len / 1024).clamp(64 * 1024, 4 << 20);
+        // Room for purges in force, and for what is removed while a recovery is under way.
+        let removed = (len / 1024).clamp(64 * 1024, ROOM_MAX);
         MetadataSizes {
             journal: (len / 1024).clamp(256 * 1024, 64 * 1024 * 1024) / BLOCK * BLOCK,
             checkpoint: align_up(table as u64 + removed),
@@ -176,7 +182,7 @@ impl Areas {
     /// Digests removed while a recovery is under way that a checkpoint has room for. A little is
     /// left for those that come until the recovery has ended.
     pub(crate) fn removed_max(&self) -> u64 {
-        self.spare() / 8 * 3 / Checkpoint::REMOVED_LEN
+        (self.spare() / 8 * 3 / Checkpoint::REMOVED_LEN).min(REMOVED_MAX)
     }
 
     /// Purges in force that a checkpoint has room for.
@@ -371,7 +377,7 @@ mod tests {
         // A length that no device has, of checkpoint A.
         bytes[24..32].copy_from_slice(&(u64::MAX / 2 + 1).to_le_bytes());
         let huge = Areas::decode(&mut Decoder(&bytes)).expect("aligned");
-        assert!(huge.removed_max() > 1 << 50 && huge.purges_max() > 1 << 50);
+        assert!(huge.removed_max() == REMOVED_MAX && huge.purges_max() > 1 << 50);
         bytes[72] = 3;
         assert_eq!(Areas::decode(&mut Decoder(&bytes)), None);
     }

@@ -10,8 +10,9 @@ use device::{Clock, Device, Extent, Nanos};
 
 use crate::appender::WriteJob;
 use crate::areas::{Areas, SUPERBLOCKS};
-use crate::core::{EvictPlan, SUMMARY_READ, Task};
+use crate::core::{EvictPlan, LabelsPlan, SUMMARY_READ, Task};
 use crate::join::yield_now;
+use crate::record::{Found, Place, RecordKind};
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
@@ -53,6 +54,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     let entries = entries.unwrap_or_default();
                     self.shared.lock().learnt(cluster, incarnation, &entries);
                 }
+                Task::ReadLabels(plan) => self.read_labels(&plan).await,
                 Task::Again => yield_now().await,
                 Task::Checkpoint => self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,
@@ -201,6 +203,43 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Decoded::Needs(needed) => len = needed as u64,
             }
         }
+    }
+
+    /// Reads the labels of what lives in a cluster. One that cannot be read, or holds something
+    /// that is damaged, is given up: nobody can say what it may show tomorrow.
+    async fn read_labels(&self, plan: &LabelsPlan) {
+        let labels = match self.read_stubbornly(plan.evict.extent).await {
+            Some(bytes) => self.labels_in(plan, &bytes),
+            None => None,
+        };
+        self.shared.lock().labels_read(plan, labels.as_deref());
+        yield_now().await;
+    }
+
+    fn labels_in(&self, plan: &LabelsPlan, bytes: &[u8]) -> Option<Vec<u64>> {
+        let (cluster, incarnation) = (plan.evict.cluster, plan.evict.incarnation);
+        let secret = &self.shared.secret;
+        let Decoded::Whole(entries) = summary::decode(secret, cluster, incarnation, bytes) else {
+            return None;
+        };
+        let areas = self.areas();
+        let labels = self.shared.options.labels.as_deref()?;
+        let mut all = Vec::new();
+        for entry in entries {
+            if entry.kind == RecordKind::Piece || plan.dead.contains(&entry.granule) {
+                continue;
+            }
+            let place = Place { position: areas.position(cluster, entry.granule), incarnation };
+            let at = u64::from(entry.granule) * u64::from(areas.granule);
+            let record = bytes.get(usize::try_from(at).ok()?..)?;
+            let found = Found::decode(secret, place, record)?;
+            let (key, meta) = (&record[found.key.clone()], &record[found.meta.clone()]);
+            let digester = &self.shared.digester;
+            labels.labels(key, meta, &mut |l| all.push(digester.label(l.kind, l.name)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
     }
 
     /// Writes a checkpoint and forgets the journal before it.

@@ -33,6 +33,7 @@ mod writer;
 
 // The shell.
 mod background;
+mod bearers;
 mod join;
 mod lookup;
 mod reader;

@@ -174,9 +174,10 @@ pub struct Options {
     pub evict_max: u32,
     /// How long opening may wait for recovery before it goes on beside service.
     pub recovery_wait: Duration,
-    /// Purges of labels and prefixes that are in force at a time; beyond it the oldest quarter of
-    /// them becomes one purge of everything that is as old. At least 1, and no more than a
-    /// checkpoint of the device has room for (some 1,000 at 64 MiB, 65,536 from 4 GiB on).
+    /// Purges of labels and prefixes that are in force at a time, those of labels that nothing bears
+    /// apart; beyond it the oldest quarter of them becomes one purge of everything that is as old.
+    /// At least 1, and no more than a checkpoint of the device has room for (some 1,000 at 64 MiB,
+    /// 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
     pub purges: u32,
     /// Reads the labels off objects; `None`: they have none.
     pub labels: Option<Arc<dyn Labels>>,
@@ -248,7 +249,7 @@ impl Default for Options {
             batch: 4 << 20,
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
-            purges: 65_536,
+            purges: 262_144,
             labels: None,
             on_event: Arc::new(|_| {}),
         }

@@ -12,6 +12,9 @@ impl Core {
     /// Puts an object into memory, in place of what is there under its digest.
     pub(super) fn admit(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let stamp = resident.object.header.stamp;
+        if self.lives_in_memory(&digest, &resident) {
+            self.note_resident(&resident.object);
+        }
         self.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
         self.bury(inserted);
