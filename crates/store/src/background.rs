@@ -9,7 +9,7 @@ use std::task::Poll;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::appender::WriteJob;
-use crate::areas::{Areas, SUPERBLOCKS};
+use crate::areas::Areas;
 use crate::core::{EvictPlan, LabelsPlan, SUMMARY_READ, Task};
 use crate::join::yield_now;
 use crate::record::{Found, Place, RecordKind};
@@ -276,7 +276,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Writes the superblocks with a higher run: devices that are away have missed it.
     async fn name_run(&self, run: u64) {
         let superblock = Superblock { run, ..self.shared.lock().superblock.clone() };
-        if self.write_superblocks(&superblock, SUPERBLOCKS).await.is_none() {
+        if self.write_superblocks(&superblock, superblock.places()).await.is_none() {
             self.condemn("the superblocks cannot be written").await;
             return;
         }
@@ -298,7 +298,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn condemn(&self, reason: &str) {
         let superblock = self.shared.lock().condemned_superblock();
         let bytes = superblock.encode();
-        for offset in crate::areas::SUPERBLOCKS {
+        for offset in superblock.places() {
             self.write(offset, &bytes).await;
         }
         self.flush().await;

@@ -224,7 +224,7 @@ fn probes(words: usize, label: u64) -> impl Iterator<Item = (usize, u64)> {
     let bits = words as u64 * 64;
     (0..PROBES).map(move |number| {
         let spread = u64::from(first.wrapping_add(number.wrapping_mul(step)));
-        let bit = spread * bits >> 32;
+        let bit = (spread * bits) >> 32;
         ((bit / 64) as usize, 1 << (bit % 64))
     })
 }

@@ -280,6 +280,9 @@ pub struct FormatOptions {
     pub buddy_threshold: u32,
     /// Free runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
     pub stream_runs: u32,
+    /// The second superblock lies at the end of the device; otherwise near the first, as up to
+    /// format version 3: for simulations that were counted with it there.
+    pub superblock_far: bool,
 }
 
 /// The default of [`Options::memory`].
@@ -306,6 +309,7 @@ impl Default for FormatOptions {
             slot_size: 512,
             buddy_threshold: 128 << 10,
             stream_runs: 64,
+            superblock_far: true,
         }
     }
 }

@@ -361,7 +361,7 @@ fn purges_of_what_nothing_bears_cost_nobody_anything() {
             let mode = if from % 2_000 == 0 { Mode::Hard } else { Mode::Soft };
             purge_words(&mut rig, &strangers(from..from + 1_000), mode);
         }
-        let stats = rig.store.stats()[0].clone();
+        let stats = rig.store.stats()[0];
         assert!(stats.purges <= 4 && stats.counters.purges_merged == 0, "{}", stats.purges);
         assert!(stats.counters.purges_unborne > 19_900);
         for (number, name) in names.iter().enumerate() {
