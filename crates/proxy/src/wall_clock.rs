@@ -2,8 +2,8 @@
 //! older or younger at once. Whoever runs the proxy is told of it, once for each.
 //!
 //! A clock that was set shows in the distance between wall time and the time since the machine was
-//! started, which nobody sets. It changes slowly when time servers correct the rate; it jumps when the
-//! clock is set, or the machine was asleep.
+//! started, which nobody sets. It changes slowly when time servers correct the rate; it jumps when
+//! the clock is set, or the machine was asleep.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

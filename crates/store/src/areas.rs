@@ -75,8 +75,8 @@ fn align_up(bytes: u64) -> u64 {
     bytes.div_ceil(AREA_ALIGN) * AREA_ALIGN
 }
 
-/// Bytes of a checkpoint for purges, and for what is removed while a recovery is under way, at most:
-/// a cache of 64 GiB has so many.
+/// Bytes of a checkpoint for purges, and for what is removed while a recovery is under way, at
+/// most: a cache of 64 GiB has so many.
 const ROOM_MAX: u64 = 64 << 20;
 /// Digests of the latter at most, which are in memory.
 const REMOVED_MAX: u64 = 65_536;
