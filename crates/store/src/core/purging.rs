@@ -130,7 +130,8 @@ impl Core {
 
     /// Keeps the table within its bound.
     fn limit_purges(&mut self) {
-        if self.purges.len() > self.purges.max() / READ_FROM && self.recovering.is_none() {
+        let many = self.purges.len() > self.purges.max() / READ_FROM;
+        if many && self.options.labels.is_some() && self.recovering.is_none() {
             self.bearers.read_unknown();
         }
         if !self.purges.is_too_long() {
