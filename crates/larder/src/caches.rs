@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use device::{CacheFile, Contents, FileKind, OpenOptions};
-use store::{Entropy, FormatOptions, Inspector, OpenError, SUPERBLOCK_EXTENTS};
+use device::{CacheFile, Contents, Extent, FileKind, OpenOptions};
+use store::{Entropy, FormatOptions, Inspector, METADATA_EXTENT, OpenError, superblock_extents};
 
 use crate::config::Config;
 use crate::executor::on_device;
@@ -230,11 +230,11 @@ pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Stri
 /// Whether a cache of ours is there; `None`: yes.
 pub fn judge(file: &CacheFile) -> Option<OpenError> {
     let mut unreadable = false;
-    let [first, second] = SUPERBLOCK_EXTENTS.map(|extent| {
+    let mut read = |extent: Extent| {
         let mut bytes = vec![0; extent.len as usize];
         match file.read_at(extent.offset, &mut bytes) {
             Ok(()) => bytes,
-            // Too short for a copy: there is none.
+            // Too short for it: it is not there.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Vec::new(),
             Err(error) => {
                 log::error!("{}: reading a superblock: {error}", file.path().display());
@@ -242,10 +242,17 @@ pub fn judge(file: &CacheFile) -> Option<OpenError> {
                 Vec::new()
             }
         }
-    });
-    match store::judge_superblocks(&first, &second) {
+    };
+    let len = file.geometry().len;
+    let copies = superblock_extents(len).map(&mut read);
+    let judgement = store::judge_superblocks(len, copies.each_ref().map(Vec::as_slice));
+    // Its superblocks were written over, the rest may be whole.
+    let was_ours = matches!(judgement, Some(OpenError::NotOurs))
+        && store::is_metadata_of_ours(&read(METADATA_EXTENT));
+    match judgement {
         // What could not be read may be ours: it is neither used nor overwritten.
         Some(OpenError::NotOurs) if unreadable => Some(OpenError::Unreadable),
+        Some(OpenError::NotOurs) if was_ours => Some(OpenError::BothDamaged),
         judgement => judgement,
     }
 }

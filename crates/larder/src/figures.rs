@@ -99,6 +99,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_removals", help, counters.removals);
     let help = "Purges of tags, hosts, prefixes and everything.";
     counter("larder_store_purges", help, counters.purges);
+    let help = "Those of them that were of names that nothing stored bore.";
+    counter("larder_store_purges_unborne", help, counters.purges_unborne);
     let help = "Times that the oldest of them became one purge of everything as old.";
     counter("larder_store_purges_merged", help, counters.purges_merged);
     let help = "Objects asked for that one of them had purged.";

@@ -80,6 +80,7 @@ pub mod tunnel;
 pub mod upstream;
 mod variants;
 mod visit;
+mod wall_clock;
 pub mod welcome;
 mod window;
 mod windows;

@@ -101,10 +101,12 @@ pub enum Event {
     NeighbourLeft,
     /// Something that was validated so was asked for, for the first time since, while it was fresh.
     NeighbourUsed,
+    /// The wall clock was set, or the machine was asleep.
+    ClockSet,
 }
 
 impl Event {
-    const COUNT: usize = Event::NeighbourUsed as usize + 1;
+    const COUNT: usize = Event::ClockSet as usize + 1;
 }
 
 /// Upper bounds of the latency histograms in microseconds.
@@ -383,6 +385,8 @@ impl Metrics {
     }
 
     fn upstream(&self, out: &mut Samples) {
+        let help = "Times that the wall clock was seen to be set by more than two seconds.";
+        out.counter("larder_clock_steps", help, &[], self.total(Event::ClockSet));
         let help = "Connections opened to upstreams.";
         let opened = self.total(Event::UpstreamConnected);
         out.counter("larder_upstream_connections_opened", help, &[], opened);

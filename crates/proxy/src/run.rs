@@ -27,6 +27,7 @@ use crate::release;
 use crate::upstream::checks;
 use crate::upstream::figures::ServerFigures;
 use crate::variants::Variants;
+use crate::wall_clock::WallClock;
 use crate::windows::{WindowFigures, Windows};
 use crate::worker::{Shared, Worker};
 
@@ -92,6 +93,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         room: Arc::new(Semaphore::new(options.client.connections.max(1))),
         short_of_descriptors: AtomicBool::new(false),
         crowded: AtomicBool::new(false),
+        wall_clock: WallClock::new(),
         loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
         via: Via::new(&options.pseudonym),
         pseudonym: options.pseudonym.clone(),

@@ -23,11 +23,13 @@ use crate::fills::Fills;
 use crate::headers::Via;
 use crate::http2;
 use crate::labels::ObjectLabels;
+use crate::metrics::Event;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::release::Needs;
 use crate::upstream::Upstream;
 use crate::variants::Variants;
+use crate::wall_clock::{self, WallClock};
 use crate::windows::Windows;
 
 /// Time that a connection on which nothing has come yet is given from when the drain begins, or
@@ -42,6 +44,7 @@ pub(crate) struct Shared {
     pub room: Arc<Semaphore>,
     /// All permits are taken, and it was said.
     pub crowded: AtomicBool,
+    pub wall_clock: WallClock,
     /// Descriptors have run out, and it was said.
     pub short_of_descriptors: AtomicBool,
     /// Open connections of each worker.
@@ -201,6 +204,10 @@ impl Worker {
         loop {
             tokio::select! {
                 now = tick.tick() => {
+                    if let Some(step) = self.shared.wall_clock.step() {
+                        log::warn!("{}", wall_clock::warning(step));
+                        self.observer.count(Event::ClockSet, 1);
+                    }
                     let context = self.context();
                     self.sweep_once(now.into_std(), &context.options.client);
                     self.upstream.prune(&context.options.upstream);

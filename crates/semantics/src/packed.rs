@@ -83,7 +83,13 @@ pub struct Packed {
     stale_while_revalidate: Seconds,
     stale_if_error: Seconds,
     last_modified: Time,
+    /// It is at least so old, whatever the clock says: in memory only.
+    age_at_least: Seconds,
 }
+
+/// What was received so much later than now was received before the clock was set back. Less is
+/// rounding, and clocks that are read one after another.
+const CLOCK_SLACK: Seconds = Seconds::new(2);
 
 impl Packed {
     /// Length of the encoded form in bytes.
@@ -116,6 +122,7 @@ impl Packed {
             stale_while_revalidate: window(directives.stale_while_revalidate),
             stale_if_error: window(directives.stale_if_error),
             last_modified: modified.unwrap_or_default(),
+            age_at_least: Seconds::ZERO,
         }
     }
 
@@ -134,8 +141,17 @@ impl Packed {
         self.received
     }
 
-    /// The age at `now`: `current_age` of RFC 9111 (4.2.3).
+    /// The age at `now`: `current_age` of RFC 9111 (4.2.3). When the clock was set back behind the
+    /// time at which it was received, nobody knows how long it has been here: it is as old as can
+    /// be, stale and past every window for stale answers.
     pub fn age(&self, now: Time) -> Seconds {
+        if self.received.since(now) > CLOCK_SLACK {
+            return Seconds::MAX;
+        }
+        self.age_by_clock(now).max(self.age_at_least)
+    }
+
+    fn age_by_clock(&self, now: Time) -> Seconds {
         self.initial_age.plus(now.since(self.received))
     }
 
@@ -182,9 +198,11 @@ impl Packed {
     }
 
     /// The same facts, with a lifetime that ends at `at`, if it does not end before. It was not in
-    /// the origin's mind: what the origin allows with stale answers goes for this one.
+    /// the origin's mind: what the origin allows with stale answers goes for this one. That time
+    /// has come, also when the clock was set back behind it.
     pub fn outdated(mut self, at: Time) -> Packed {
-        self.lifetime = self.lifetime.min(self.age(at));
+        self.age_at_least = self.age_by_clock(at);
+        self.lifetime = self.lifetime.min(self.age_at_least);
         self
     }
 
@@ -245,6 +263,7 @@ impl Packed {
             stale_while_revalidate: seconds_at(24)?,
             stale_if_error: seconds_at(28)?,
             last_modified: Time::from_unix(u64_at(32)),
+            age_at_least: Seconds::ZERO,
         })
     }
 }
@@ -323,7 +342,8 @@ mod tests {
         assert!(facts.is_fresh(later(49)));
         assert!(!facts.is_fresh(later(50)));
         assert_eq!(facts.ttl(later(60)), -10);
-        assert_eq!(facts.age(Time::from_unix(0)).get(), 10, "a clock that went back");
+        let back = facts.age(Time::from_unix(0));
+        assert_eq!(back, Seconds::MAX, "a clock that went back");
         assert_eq!(facts.age(Time::from_unix(u64::MAX)), Seconds::MAX);
     }
 

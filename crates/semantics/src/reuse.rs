@@ -141,8 +141,8 @@ pub fn is_worth_validating(
     now: Time,
     settings: &Settings,
 ) -> bool {
-    let age = stored.age(now);
-    let lifetime = outdated.map_or(*stored, |at| stored.outdated(at)).lifetime();
+    let present = outdated.map_or(*stored, |at| stored.outdated(at));
+    let (age, lifetime) = (present.age(now), present.lifetime());
     stored.status() == StatusCode::OK
         && stored.has_validator()
         && !stored.is(Flag::NoCache)
@@ -332,7 +332,38 @@ mod tests {
         assert!(worth(&[minute, tag], 70, keep) && !worth(&[minute, tag], 71, keep));
         let settings = Settings::default();
         let purged = |at| is_worth_validating(&packed(&[minute, tag]), at, later(0), &settings);
-        assert!(purged(Some(later(0))) && !purged(Some(later(1))) && !purged(None));
+        assert!(purged(Some(later(0))) && !purged(None));
+        assert!(purged(Some(later(1))), "a purge is past, whatever the clock says");
+    }
+
+    #[test]
+    fn behind_a_clock_that_was_set_back_nothing_is_fresh() {
+        let control = "Cache-Control: max-age=60, stale-while-revalidate=600, stale-if-error=600";
+        let stored = packed(&[control, "ETag: \"a\""]);
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let before = |seconds| Time::from_unix(later(0).unix() - seconds);
+        let at = |stored: &Packed, now| decide(stored, &facts, now, &Settings::default());
+        for seconds in [0, 1, 2] {
+            assert!(matches!(at(&stored, before(seconds)), Reuse::Fresh { .. }), "{seconds}");
+        }
+        for seconds in [3, 3_600, later(0).unix()] {
+            let Reuse::Validate { cause, conditional, fallback, .. } = at(&stored, before(seconds))
+            else {
+                panic!("{seconds} s before it came")
+            };
+            assert_eq!((cause, conditional, fallback), (Cause::Expired, true, Fallback::default()));
+            assert!(!stored.is_fresh(before(seconds)) && stored.ttl(before(seconds)) < 0);
+        }
+        // What has no end of its lifetime, too.
+        let ever = packed(&["Cache-Control: max-age=99999999999"]);
+        assert!(matches!(at(&ever, before(3_600)), Reuse::Validate { .. }));
+        // A soft purge is past: the clock may be set back behind it, not behind the answer.
+        let purged = stored.outdated(later(30));
+        for seconds in [0, 10, 29, 30, 40] {
+            let decided = at(&purged, later(seconds));
+            assert!(matches!(decided, Reuse::Stale { .. }), "{decided:?} after {seconds} s");
+        }
+        assert!(matches!(at(&stored.outdated(before(30)), later(1)), Reuse::Stale { .. }));
     }
 
     #[test]

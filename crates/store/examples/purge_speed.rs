@@ -32,6 +32,8 @@ const PURGES: usize = 300;
 /// Objects whose hits from memory are timed, and how often each is hit.
 const HOT: usize = 2_000;
 const ROUNDS: usize = 50;
+/// Tags that nobody bears.
+const UNBORNE: usize = 1_000_000;
 /// Different tags of each of the three kinds.
 const TAGS: usize = 100_000;
 
@@ -132,6 +134,29 @@ async fn beside_load(store: &Engine, objects: usize) {
     println!("{:44} {:5}", "  insertions meanwhile", load.await.unwrap());
 }
 
+/// Purges of names that nobody bears: many at a time, then one after another.
+async fn unborne(store: &Engine) {
+    let (mut times, found) = (Vec::new(), store.stats()[0].counters.purged_objects);
+    for from in (0..UNBORNE).step_by(500) {
+        let names: Vec<String> = (from..from + 500).map(|n| format!("nobody-{n}")).collect();
+        let targets: Vec<Target<'_>> = names.iter().map(|name| tag(name)).collect();
+        let begun = Instant::now();
+        store.purge_all(&targets, Mode::Hard).await.unwrap();
+        times.push(begun.elapsed());
+    }
+    tell("500 tags that nobody bears, of a million", times);
+    purges(store, "one of them, then", |n| format!("nobody-again-{n}"), false).await;
+    purges(store, "tags, then", |n| format!("c{n}"), false).await;
+    let stats = &store.stats()[0];
+    println!(
+        "{} purges in force, {} took no entry, merged {} times, {} objects found purged",
+        stats.purges,
+        stats.counters.purges_unborne,
+        stats.counters.purges_merged,
+        stats.counters.purged_objects - found
+    );
+}
+
 async fn run(path: &str, objects: usize, arm: &Arm) {
     let size = objects as u64 * 768 + (512 << 20);
     let records = objects * 10 / 9 + 1_000_000;
@@ -164,8 +189,9 @@ async fn run(path: &str, objects: usize, arm: &Arm) {
     let prefix = |n: usize| format!("site{}.example/path/object-{n}", n % 1000);
     purges(&store, "prefixes, idle", prefix, true).await;
     beside_load(&store, objects).await;
-    // Their names are nobody's, so that everything is held against all of them in vain.
-    let full: Vec<String> = (0..70_000).map(|number| format!("nobody {number}")).collect();
+    unborne(&store).await;
+    // Somebody's names, so that everything is held against all of them.
+    let full: Vec<String> = (0..70_000).map(|number| format!("a{number}")).collect();
     for names in full.chunks(500) {
         let targets: Vec<Target<'_>> = names.iter().map(|name| tag(name)).collect();
         store.purge_all(&targets, Mode::Hard).await.unwrap();
@@ -179,7 +205,7 @@ async fn run(path: &str, objects: usize, arm: &Arm) {
     let number = std::cell::Cell::new(0);
     let anew = hits(&store, last, async || {
         number.set(number.get() + 1);
-        let name = format!("nobody again {}", number.get());
+        let name = format!("b{}", number.get());
         store.purge_all(&[tag(&name)], Mode::Hard).await.unwrap();
     });
     let anew = anew.await;

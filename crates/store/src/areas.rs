@@ -12,9 +12,20 @@ use crate::purges::Purges;
 use crate::wire::{Decoder, Encoder};
 
 /// Offsets of the two superblock copies.
-pub(crate) const SUPERBLOCKS: [u64; 2] = [0, 512 * 1024];
+pub(crate) const SUPERBLOCK: u64 = 0;
+/// Offset of the second one up to format version 3, and where its proper place is not there.
+pub(crate) const SUPERBLOCK_NEAR: u64 = 512 * 1024;
+/// The proper place of the second one is so far from the end of the device, at least: behind it
+/// others keep copies of their own tables.
+const SUPERBLOCK_TAIL: u64 = 64 * 1024;
+
+/// Offset of the second superblock of a cache on a device of `len` bytes: as far from the first as
+/// can be, so that nothing that is written over the begin of the device takes both.
+pub(crate) fn superblock_far(len: u64) -> u64 {
+    len.saturating_sub(SUPERBLOCK_TAIL) / SUPERBLOCK_TAIL * SUPERBLOCK_TAIL
+}
 /// The first byte that is not reserved for superblocks.
-const FIRST_AREA: u64 = 1024 * 1024;
+pub(crate) const FIRST_AREA: u64 = 1024 * 1024;
 /// Every area starts and ends on a multiple of this.
 const AREA_ALIGN: u64 = 4096;
 /// Where clusters and slots begin is a multiple of this, so that pages of a host's file system, of
@@ -64,6 +75,12 @@ fn align_up(bytes: u64) -> u64 {
     bytes.div_ceil(AREA_ALIGN) * AREA_ALIGN
 }
 
+/// Bytes of a checkpoint for purges, and for what is removed while a recovery is under way, at
+/// most: a cache of 64 GiB has so many.
+const ROOM_MAX: u64 = 64 << 20;
+/// Digests of the latter at most, which are in memory.
+const REMOVED_MAX: u64 = 65_536;
+
 /// Sizes of the metadata areas of a cache of `len` bytes.
 struct MetadataSizes {
     journal: u64,
@@ -78,8 +95,8 @@ impl MetadataSizes {
         let table = ClusterTable::max_encoded_len(clusters as u32, dead as usize);
         // A slot space has two bits per slot, of 512 bytes at least, and what dies between flushes.
         let table = table.max(2 * (len / 512 / 8) as usize + clusters as usize * 64);
-        // Room for what is removed while a recovery is under way.
-        let removed = (len / 1024).clamp(64 * 1024, 4 << 20);
+        // Room for purges in force, and for what is removed while a recovery is under way.
+        let removed = (len / 1024).clamp(64 * 1024, ROOM_MAX);
         MetadataSizes {
             journal: (len / 1024).clamp(256 * 1024, 64 * 1024 * 1024) / BLOCK * BLOCK,
             checkpoint: align_up(table as u64 + removed),
@@ -96,10 +113,22 @@ impl MetadataSizes {
 pub(crate) const DEAD_PER_CLUSTER: u64 = 16;
 
 impl Areas {
-    /// Divides a new device of `len` bytes; `None` when it is too small.
-    /// `slot_size` is the granule at least, for a layout with slots.
+    /// As [`Areas::within`], in all of it.
+    #[cfg(test)]
     pub(crate) fn new(
         len: u64,
+        cluster_size: u32,
+        index_bytes: u64,
+        slot_size: Option<u32>,
+    ) -> Option<Areas> {
+        Areas::within(len, len, cluster_size, index_bytes, slot_size)
+    }
+
+    /// Divides the first `room` bytes of a new device of `len` bytes; `None` when it is too small.
+    /// `slot_size` is the granule at least, for a layout with slots.
+    pub(crate) fn within(
+        len: u64,
+        room: u64,
         cluster_size: u32,
         index_bytes: u64,
         slot_size: Option<u32>,
@@ -112,7 +141,7 @@ impl Areas {
         let mut areas = Areas::metadata(FIRST_AREA, &sizes, cluster_size);
         areas.granule = granule_for(len).max(slot_size.unwrap_or(0));
         let clusters_at = areas.index_dump.end().next_multiple_of(CLUSTERS_ALIGN);
-        let clusters = len.checked_sub(clusters_at)? / u64::from(cluster_size);
+        let clusters = room.checked_sub(clusters_at)? / u64::from(cluster_size);
         areas.clusters_at = clusters_at;
         areas.clusters = u32::try_from(clusters).ok()?;
         (clusters >= 16 && areas.plausible()).then_some(areas)
@@ -176,7 +205,7 @@ impl Areas {
     /// Digests removed while a recovery is under way that a checkpoint has room for. A little is
     /// left for those that come until the recovery has ended.
     pub(crate) fn removed_max(&self) -> u64 {
-        self.spare() / 8 * 3 / Checkpoint::REMOVED_LEN
+        (self.spare() / 8 * 3 / Checkpoint::REMOVED_LEN).min(REMOVED_MAX)
     }
 
     /// Purges in force that a checkpoint has room for.
@@ -239,7 +268,7 @@ impl Areas {
         areas.plausible().then_some(areas)
     }
 
-    /// Whether a decoded division could have been made by [`Areas::new`] or [`Areas::grown`].
+    /// Whether a decoded division could have been made by [`Areas::within`] or [`Areas::grown`].
     fn plausible(&self) -> bool {
         let aligned = |extent: Extent| {
             extent.offset.is_multiple_of(AREA_ALIGN)
@@ -371,7 +400,7 @@ mod tests {
         // A length that no device has, of checkpoint A.
         bytes[24..32].copy_from_slice(&(u64::MAX / 2 + 1).to_le_bytes());
         let huge = Areas::decode(&mut Decoder(&bytes)).expect("aligned");
-        assert!(huge.removed_max() > 1 << 50 && huge.purges_max() > 1 << 50);
+        assert!(huge.removed_max() == REMOVED_MAX && huge.purges_max() > 1 << 50);
         bytes[72] = 3;
         assert_eq!(Areas::decode(&mut Decoder(&bytes)), None);
     }

@@ -9,9 +9,10 @@ use std::task::Poll;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::appender::WriteJob;
-use crate::areas::{Areas, SUPERBLOCKS};
-use crate::core::{EvictPlan, SUMMARY_READ, Task};
+use crate::areas::Areas;
+use crate::core::{EvictPlan, LabelsPlan, SUMMARY_READ, Task};
 use crate::join::yield_now;
+use crate::record::{Found, Place, RecordKind};
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
@@ -53,6 +54,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     let entries = entries.unwrap_or_default();
                     self.shared.lock().learnt(cluster, incarnation, &entries);
                 }
+                Task::ReadLabels(plan) => self.read_labels(&plan).await,
                 Task::Again => yield_now().await,
                 Task::Checkpoint => self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,
@@ -203,6 +205,43 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
+    /// Reads the labels of what lives in a cluster. One that cannot be read, or holds something
+    /// that is damaged, is given up: nobody can say what it may show tomorrow.
+    async fn read_labels(&self, plan: &LabelsPlan) {
+        let labels = match self.read_stubbornly(plan.evict.extent).await {
+            Some(bytes) => self.labels_in(plan, &bytes),
+            None => None,
+        };
+        self.shared.lock().labels_read(plan, labels.as_deref());
+        yield_now().await;
+    }
+
+    fn labels_in(&self, plan: &LabelsPlan, bytes: &[u8]) -> Option<Vec<u64>> {
+        let (cluster, incarnation) = (plan.evict.cluster, plan.evict.incarnation);
+        let secret = &self.shared.secret;
+        let Decoded::Whole(entries) = summary::decode(secret, cluster, incarnation, bytes) else {
+            return None;
+        };
+        let areas = self.areas();
+        let labels = self.shared.options.labels.as_deref()?;
+        let mut all = Vec::new();
+        for entry in entries {
+            if entry.kind == RecordKind::Piece || plan.dead.contains(&entry.granule) {
+                continue;
+            }
+            let place = Place { position: areas.position(cluster, entry.granule), incarnation };
+            let at = u64::from(entry.granule) * u64::from(areas.granule);
+            let record = bytes.get(usize::try_from(at).ok()?..)?;
+            let found = Found::decode(secret, place, record)?;
+            let (key, meta) = (&record[found.key.clone()], &record[found.meta.clone()]);
+            let digester = &self.shared.digester;
+            labels.labels(key, meta, &mut |l| all.push(digester.label(l.kind, l.name)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
+    }
+
     /// Writes a checkpoint and forgets the journal before it.
     pub(crate) async fn checkpoint(&self) {
         if !self.shared.lock().space.has_clusters() {
@@ -237,7 +276,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Writes the superblocks with a higher run: devices that are away have missed it.
     async fn name_run(&self, run: u64) {
         let superblock = Superblock { run, ..self.shared.lock().superblock.clone() };
-        if self.write_superblocks(&superblock, SUPERBLOCKS).await.is_none() {
+        if self.write_superblocks(&superblock, superblock.places()).await.is_none() {
             self.condemn("the superblocks cannot be written").await;
             return;
         }
@@ -259,7 +298,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn condemn(&self, reason: &str) {
         let superblock = self.shared.lock().condemned_superblock();
         let bytes = superblock.encode();
-        for offset in crate::areas::SUPERBLOCKS {
+        for offset in superblock.places() {
             self.write(offset, &bytes).await;
         }
         self.flush().await;

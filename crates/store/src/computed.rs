@@ -13,14 +13,13 @@ use std::ops::Range;
 use ::device::{Device, Extent};
 use bytes::Bytes;
 
-use crate::areas::{Areas, SUPERBLOCKS};
+use crate::areas::Areas;
 use crate::checkpoint::Checkpoint;
 use crate::core::cluster_policy;
 use crate::digest::Digester;
 use crate::key::{Key, Locality};
-use crate::open::{FormatError, SUPERBLOCK_EXTENTS, choose_superblock, write_raw};
+use crate::open::{FormatError, read_superblocks, write_raw};
 use crate::options::Options;
-use crate::reader::Reader;
 use crate::record::{HEADER_LEN, Header, Place, Record, RecordKind};
 use crate::recovery::SpaceTables;
 use crate::secret::Secret;
@@ -54,12 +53,9 @@ impl ComputedClusters {
         device: &D,
         objects: u64,
     ) -> Result<ComputedClusters, FormatError> {
-        let reader = Reader { device };
-        let copies =
-            [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
-        let chosen = choose_superblock([copies[0].as_deref(), copies[1].as_deref()]);
         let unusable = |error: &dyn std::fmt::Display| FormatError::Unwritable(error.to_string());
-        let (mut superblock, _) = chosen.map_err(|error| unusable(&error))?;
+        let chosen = read_superblocks(device).await;
+        let mut superblock = chosen.map_err(|error| unusable(&error))?.superblock;
         let areas = superblock.areas.clone();
         let computed = ComputedClusters {
             digester: Digester::new(&superblock.secret.digest_key()),
@@ -89,7 +85,7 @@ impl ComputedClusters {
         let at = areas.checkpoints[full.slot()].offset;
         write_raw(device, at, &full.encode(&computed.secret)).await?;
         superblock.generation = 2;
-        for offset in SUPERBLOCKS {
+        for offset in superblock.places() {
             write_raw(device, offset, &superblock.encode()).await?;
         }
         Ok(computed)

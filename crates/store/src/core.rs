@@ -8,6 +8,7 @@
 //! that was given up, and the journal says so. Hence what is not found today is not found after a
 //! restart either.
 
+mod bearing;
 mod gathering;
 mod held;
 mod insertion;
@@ -32,6 +33,7 @@ use device::Nanos;
 
 use crate::appender::Appender;
 use crate::areas::{Areas, DEAD_PER_CLUSTER};
+use crate::bearers::Bearers;
 use crate::cluster_table::{ClusterId, ClusterTable, Policy};
 use crate::counters::Counters;
 use crate::digest::{Digest, Digester};
@@ -53,6 +55,7 @@ use crate::volume::PIECE_MAX;
 use waiting::Waiters;
 pub(crate) use waiting::{WaiterId, Wanted};
 
+pub(crate) use bearing::LabelsPlan;
 use gathering::Gathering;
 use held::Held;
 pub use held::HeldStats;
@@ -130,6 +133,10 @@ pub(crate) struct Core {
     pub(crate) passing: Passing,
     /// The purges in force.
     pub(crate) purges: Purges,
+    /// Purges of what nothing bore when they were made: for fetches that had begun before.
+    passing: Purges,
+    /// Which labels may be borne.
+    bearers: Bearers,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
     /// the object, position of the metadata.
     relabelled: Vec<(Digest, u32)>,
@@ -227,7 +234,16 @@ impl Core {
         let by_second_use = parts.options.tier_admission == TierAdmission::SecondUse;
         let doorkeeper = by_second_use.then(|| Doorkeeper::new(parts.memory));
         let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
+        let clusters = parts.space.has_clusters().then_some(parts.superblock.areas.clusters);
+        let named = parts.options.labels.is_some();
+        // As many as the index was made for, who may have been told otherwise.
+        let mean_object = parts.superblock.mean_object;
+        let entries = parts.options.index.entries_for(parts.superblock.areas.end(), mean_object);
+        let most = expected.max(entries);
+        let bearers = if named { Bearers::bytes_for(most, parts.memory) } else { 0 };
+        let purges = if named { purging::table_bytes(parts.memory) } else { 0 };
         let tables = tables + admission.memory_bytes() + remembered;
+        let tables = tables + usize::try_from(bearers + purges).unwrap_or(usize::MAX);
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
@@ -238,6 +254,8 @@ impl Core {
             memory.tier / HELD_IN_MEMORY,
             parts.options.held_time.as_nanos() as Nanos,
         );
+        // Sequence numbers of different openings never meet: 2^40 each.
+        let sequence = parts.superblock.generation << 40;
         let mut core = Core {
             held,
             passing: Passing::default(),
@@ -252,8 +270,7 @@ impl Core {
             gathering: Gathering::new(&parts.options, &parts.space, memory.unwritten_max),
             counters: Counters::default(),
             health: Health::Online,
-            // Sequence numbers of different openings never meet: 2^40 each.
-            sequence: parts.superblock.generation << 40,
+            sequence,
             maintenance: maintenance::State::default(),
             reading: Reading::new(&parts.options, memory.tier, memory.ahead),
             scanned: (0, 0),
@@ -272,9 +289,12 @@ impl Core {
             recovering: parts.recovering,
             checkpoint: parts.checkpoint,
             purges: parts.purges,
+            passing: Purges::new(purging::PASSING),
+            bearers: Bearers::new(bearers, clusters.unwrap_or(0), sequence),
             relabelled: Vec::new(),
         };
-        core.fit_purges();
+        core.recount_unknown();
+        core.fit_purges(parts.memory);
         core
     }
 

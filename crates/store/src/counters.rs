@@ -30,6 +30,8 @@ pub struct Counters {
     pub removals: u64,
     /// Purges of labels, prefixes and everything.
     pub purges: u64,
+    /// Those of them that were of labels that nothing bore, and took no room.
+    pub purges_unborne: u64,
     /// Times that the oldest of them became one purge of everything as old, for want of room.
     pub purges_merged: u64,
     /// Objects that were asked for and found to be purged by one of them.

@@ -14,13 +14,13 @@ use crate::core::cluster_policy;
 use crate::digest::Digester;
 use crate::layout::LayoutKind;
 use crate::layout_name::LayoutName;
-use crate::open::{OpenError, SUPERBLOCK_EXTENTS, choose_superblock};
+use crate::open::{Chosen, OpenError, read_superblocks};
 use crate::options::Options;
 use crate::reader::Reader;
 use crate::record::{Found, Place, RecordKind};
 use crate::recovery::{SpaceTables, Tables, restore_tables, walk};
 use crate::summary::{self, Decoded, Entry};
-use crate::superblock::{Condition, Superblock};
+use crate::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 
 /// What the superblocks say.
 #[derive(Clone, Debug)]
@@ -142,11 +142,7 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// It is no cache of ours, of another version, or both copies are damaged.
     pub async fn open(device: &'a D) -> Result<Inspector<'a, D>, OpenError> {
         let reader = Reader { device };
-        let first = reader.read(SUPERBLOCK_EXTENTS[0]).await;
-        let second = reader.read(SUPERBLOCK_EXTENTS[1]).await;
-        let (superblock, _) = choose_superblock([first.as_deref(), second.as_deref()])?;
-        let copies =
-            [first, second].map(|copy| copy.is_some_and(|copy| Superblock::decode(&copy).is_ok()));
+        let Chosen { superblock, whole: copies, .. } = read_superblocks(device).await?;
         Ok(Inspector { reader, superblock, copies })
     }
 
@@ -159,9 +155,11 @@ impl<'a, D: Device> Inspector<'a, D> {
             offset: areas.clusters_at,
             len: u64::from(areas.clusters) * u64::from(areas.cluster_size),
         };
+        let [first, second] = self.superblock.places();
+        let superblock = |offset| Extent { offset, len: SUPERBLOCK_LEN as u64 };
         let mut named = vec![
-            ("superblock A", SUPERBLOCK_EXTENTS[0]),
-            ("superblock B", SUPERBLOCK_EXTENTS[1]),
+            ("superblock A", superblock(first)),
+            ("superblock B", superblock(second)),
             ("journal", areas.journal),
             ("checkpoint A", areas.checkpoints[0]),
             ("checkpoint B", areas.checkpoints[1]),

@@ -18,6 +18,11 @@ use crate::wire::{Decoder, Encoder};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
 const HEADER_LEN: usize = 40;
+
+/// Whether a block looks like one of a journal, whosever.
+pub(crate) fn is_block(block: &[u8]) -> bool {
+    block.starts_with(&MAGIC.to_le_bytes())
+}
 /// Blocks that one write may hold.
 const BLOCKS_PER_WRITE: u64 = 16;
 /// So many facts of slots fill a write: nobody gains by more of them waiting in memory.

@@ -33,6 +33,7 @@ mod writer;
 
 // The shell.
 mod background;
+mod bearers;
 mod join;
 mod lookup;
 mod reader;
@@ -98,7 +99,10 @@ pub use key::{Key, Locality};
 pub use labels::{Label, Labels, Mode, Target};
 pub use layout_name::LayoutName;
 pub use neighbours::Neighbour;
-pub use open::{Entropy, FormatError, OpenError, SUPERBLOCK_EXTENTS, format, judge_superblocks};
+pub use open::{
+    Entropy, FormatError, METADATA_EXTENT, OpenError, format, is_metadata_of_ours,
+    judge_superblocks, superblock_extents,
+};
 pub use options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
     TierShares, WritePolicy,

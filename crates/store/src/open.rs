@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use device::{Clock, Device, Extent, IoBuf};
 
-use crate::areas::{Areas, BLOCK, SUPERBLOCKS};
+use crate::areas::{Areas, BLOCK, SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far};
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::ClusterTable;
 use crate::core::{Core, Parts, Recovering, Wanted, cluster_policy};
@@ -66,7 +66,11 @@ impl fmt::Display for OpenError {
                 "the cache has format version {found}, this program knows {}",
                 crate::superblock::FORMAT_VERSION
             ),
-            OpenError::BothDamaged => write!(f, "both superblock copies are damaged"),
+            OpenError::BothDamaged => write!(
+                f,
+                "both superblock copies are damaged, at the begin of it and near its end (or at \
+                 512 KiB, in caches of format version 3)"
+            ),
             OpenError::Unreadable => write!(f, "the superblocks cannot be read"),
             OpenError::IndexTooLarge { index, memory } => write!(
                 f,
@@ -128,7 +132,9 @@ pub async fn format<D: Device>(
     let mean_object = options.mean_object_for(len);
     let dump = dump_bytes(options.index, len, mean_object, options.layout != LayoutName::Cluster);
     let slot_size = (options.layout != LayoutName::Cluster).then_some(options.slot_size);
-    let areas = Areas::new(len, cluster_size, dump, slot_size).ok_or(too_small)?;
+    let second = if options.superblock_far { superblock_far(len) } else { SUPERBLOCK_NEAR };
+    let room = if options.superblock_far { second } else { len };
+    let areas = Areas::within(len, room, cluster_size, dump, slot_size).ok_or(too_small)?;
     let layout = options.slot_layout(areas.slots());
     let (uuid, secret) = split(&entropy);
     let superblock = Superblock {
@@ -141,6 +147,7 @@ pub async fn format<D: Device>(
         areas,
         run: 0,
         layout,
+        second,
     };
     let areas = &superblock.areas;
     let policy = cluster_policy(&Options::default(), areas.clusters);
@@ -151,7 +158,11 @@ pub async fn format<D: Device>(
     let at = areas.checkpoints[empty.slot()].offset;
     write_raw(device, at, &bytes).await?;
     device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))?;
-    for offset in SUPERBLOCKS {
+    if second != SUPERBLOCK_NEAR {
+        // That of another cache, which was here before, would be taken for ours.
+        write_raw(device, SUPERBLOCK_NEAR, &[0; SUPERBLOCK_LEN]).await?;
+    }
+    for offset in superblock.places() {
         write_raw(device, offset, &superblock.encode()).await?;
     }
     device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))
@@ -175,16 +186,44 @@ fn split(entropy: &Entropy) -> ([u8; 16], Secret) {
     (uuid, Secret::new(seed))
 }
 
-/// The better of two superblock copies, as read; `bool`: the other one is bad or older.
-pub(crate) fn choose_superblock(
-    copies: [Option<&[u8]>; 2],
-) -> Result<(Superblock, bool), OpenError> {
+/// What the superblocks of a device say.
+pub(crate) struct Chosen {
+    pub(crate) superblock: Superblock,
+    /// Whether the first copy is whole, and the second.
+    pub(crate) whole: [bool; 2],
+    /// A copy is bad that must have been there.
+    pub(crate) one_bad: bool,
+}
+
+/// Where copies of a superblock may be on a device of `len` bytes: the first, the second of old
+/// caches, the second of others.
+pub fn superblock_extents(len: u64) -> [Extent; 3] {
+    [SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far(len)]
+        .map(|offset| Extent { offset, len: SUPERBLOCK_LEN as u64 })
+}
+
+/// The best of the copies of a superblock, as read from their places on a device of `len` bytes.
+///
+/// A second copy counts where it says that it is. Behind a whole first one it counts when it has
+/// the same secret: in an old cache the body of an object may lie in the third place, or what is
+/// left of another cache. Without a first one the old place comes before the new one, which is
+/// within the clusters of caches of that time.
+pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<Chosen, OpenError> {
     let decoded = copies.map(|copy| copy.map(Superblock::decode));
-    let whole: Vec<&Superblock> =
-        decoded.iter().flatten().filter_map(|copy| copy.as_ref().ok()).collect();
+    let places = superblock_extents(len).map(|extent| extent.offset);
+    let found = decoded.iter().zip(places).enumerate().filter_map(|(number, (copy, place))| {
+        let superblock = copy.as_ref()?.as_ref().ok()?;
+        (number == 0 || superblock.second == place).then_some((number, superblock))
+    });
+    let found: Vec<(usize, &Superblock)> = found.collect();
+    let ours = |superblock: &Superblock| {
+        found.first().is_some_and(|(_, first)| first.secret.seed() == superblock.secret.seed())
+    };
+    let whole: Vec<&(usize, &Superblock)> =
+        found.iter().filter(|(_, superblock)| ours(superblock)).collect();
     // Of two copies of one generation that differ, a crash or a failed write came between them:
     // the one that promises less counts.
-    let newest = whole.iter().max_by_key(|superblock| {
+    let newest = whole.iter().max_by_key(|(_, superblock)| {
         let doubt = match superblock.condition {
             Condition::Clean => 0,
             Condition::InUse => 1,
@@ -192,8 +231,16 @@ pub(crate) fn choose_superblock(
         };
         (superblock.generation, doubt)
     });
-    if let Some(newest) = newest {
-        return Ok(((*newest).clone(), whole.len() < 2));
+    if let Some((_, newest)) = newest {
+        let first = whole.iter().any(|(number, _)| *number == 0);
+        let second = whole.iter().any(|(number, _)| *number > 0);
+        // It is elsewhere where the device has grown or shrunk since.
+        let findable = places.contains(&newest.second);
+        return Ok(Chosen {
+            superblock: (*newest).clone(),
+            whole: [first, second],
+            one_bad: !first || (findable && !second),
+        });
     }
     if decoded.iter().all(Option::is_none) {
         return Err(OpenError::Unreadable);
@@ -207,30 +254,39 @@ pub(crate) fn choose_superblock(
     match version {
         Some(found) => Err(OpenError::Version { found }),
         None if errors.contains(&SuperblockError::Damaged) => Err(OpenError::BothDamaged),
-        // One unreadable copy and one without our magic: it may be ours, so it is left alone.
-        None if errors.len() < 2 => Err(OpenError::BothDamaged),
+        // An unreadable copy and others without our magic: it may be ours, so it is left alone.
+        None if errors.len() < copies.len() => Err(OpenError::BothDamaged),
         None => Err(OpenError::NotOurs),
     }
 }
 
-/// Whether two superblock copies, as read from the device, belong to a cache of ours that can be
-/// opened; `None`: yes.
-pub fn judge_superblocks(first: &[u8], second: &[u8]) -> Option<OpenError> {
-    choose_superblock([Some(first), Some(second)]).err()
+/// Whether the copies of a superblock, as read from [`superblock_extents`] of a device of `len`
+/// bytes, belong to a cache of ours that can be opened; `None`: yes.
+pub fn judge_superblocks(len: u64, copies: [&[u8]; 3]) -> Option<OpenError> {
+    choose_superblock(len, copies.map(Some)).err()
 }
 
-/// Offsets and length of the superblock copies in bytes.
-pub const SUPERBLOCK_EXTENTS: [Extent; 2] = [
-    Extent { offset: SUPERBLOCKS[0], len: SUPERBLOCK_LEN as u64 },
-    Extent { offset: SUPERBLOCKS[1], len: SUPERBLOCK_LEN as u64 },
-];
+/// Whether `bytes`, the first ones of the metadata of a cache if it is one, are of one of ours: its
+/// superblocks may be gone.
+pub fn is_metadata_of_ours(bytes: &[u8]) -> bool {
+    bytes.chunks_exact(BLOCK as usize).any(crate::journal::is_block)
+}
+
+/// Where those bytes are.
+pub const METADATA_EXTENT: Extent = Extent { offset: crate::areas::FIRST_AREA, len: 256 * 1024 };
+
+/// Reads the superblocks of `device`.
+pub(crate) async fn read_superblocks<D: Device>(device: &D) -> Result<Chosen, OpenError> {
+    let reader = Reader { device };
+    let len = device.geometry().len;
+    let [first, near, far] = superblock_extents(len);
+    let copies = [reader.read(first).await, reader.read(near).await, reader.read(far).await];
+    choose_superblock(len, copies.each_ref().map(Option::as_deref))
+}
 
 /// The last run of a store that the cache on `device` was a part of.
 pub(crate) async fn last_run<D: Device>(device: &D) -> Result<u64, OpenError> {
-    let reader = Reader { device };
-    let first = reader.read(SUPERBLOCK_EXTENTS[0]).await;
-    let second = reader.read(SUPERBLOCK_EXTENTS[1]).await;
-    Ok(choose_superblock([first.as_deref(), second.as_deref()])?.0.run)
+    Ok(read_superblocks(device).await?.superblock.run)
 }
 
 /// Which device of a store is opened, and with what.
@@ -251,17 +307,22 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     share: Share,
 ) -> Result<Volume<D, C>, OpenError> {
     let Share { number, memory, newest_run } = share;
-    let reader = Reader { device: &*device };
-    let copies =
-        [reader.read(SUPERBLOCK_EXTENTS[0]).await, reader.read(SUPERBLOCK_EXTENTS[1]).await];
-    let (superblock, one_bad) = choose_superblock([copies[0].as_deref(), copies[1].as_deref()])?;
+    let Chosen { mut superblock, whole, one_bad } = read_superblocks(&*device).await?;
     if one_bad {
         (options.on_event)(Event::SuperblockRestored { device: number });
     }
-    let second_first = copies[0].as_deref().is_some_and(|copy| Superblock::decode(copy).is_ok());
+    let second_first = whole[0];
     let len = device.geometry().len;
     let dump = dump_bytes(options.index, len, superblock.mean_object, superblock.layout.is_some());
-    let grown = superblock.areas.grown(len, dump);
+    let far = superblock_far(len);
+    let grown = superblock.areas.grown(far, dump);
+    let near = superblock.second == SUPERBLOCK_NEAR;
+    if grown.is_some() || far >= superblock.areas.end() && !near {
+        superblock.second = far;
+    } else if superblock.second + SUPERBLOCK_LEN as u64 > len {
+        superblock.second = SUPERBLOCK_NEAR;
+    }
+    let leaves_near = near && superblock.second != SUPERBLOCK_NEAR;
     let size = grown.as_ref().unwrap_or(&superblock.areas).end();
     let index = options.index.bytes(size, superblock.mean_object);
     if index > memory / 2 {
@@ -278,6 +339,7 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
         grown,
         size,
         second_first,
+        leaves_near,
     };
     opening.run().await
 }
@@ -292,7 +354,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.checkpoint().await;
         }
         let superblock = self.shared.lock().superblock.clone();
-        let [first, second] = SUPERBLOCKS;
+        let [first, second] = superblock.places();
         let order = if second_first { [second, first] } else { [first, second] };
         let written = self.write_superblocks(&superblock, order).await;
         let online = self.shared.lock().online();
@@ -311,6 +373,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.flush().await?;
         }
         Some(())
+    }
+
+    /// Erases a copy that is none any more: what it says gets old.
+    async fn erase_superblock(&self, offset: u64) {
+        if self.write(offset, &[0; SUPERBLOCK_LEN]).await.is_some() {
+            self.flush().await;
+        }
     }
 
     /// Ends the volume in order (C13): everything is written, the index dumped, the superblock
@@ -337,7 +406,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if dumped {
             superblock.condition = Condition::Clean;
         }
-        self.write_superblocks(&superblock, SUPERBLOCKS).await.is_some() && dumped
+        self.write_superblocks(&superblock, superblock.places()).await.is_some() && dumped
     }
 
     async fn final_checkpoint(&self) -> bool {
@@ -434,6 +503,8 @@ struct Opening<D: Device, C: Clock> {
     size: u64,
     /// The first superblock copy is whole: the second, which may be bad, is written before it.
     second_first: bool,
+    /// The second copy had the old place, and leaves it.
+    leaves_near: bool,
 }
 
 /// What was found on the device.
@@ -494,6 +565,9 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let shared = Arc::new(Shared::new(core, self.number));
         let volume = Volume::new(shared, self.device, self.clock, scan);
         volume.start(!believed, self.second_first).await?;
+        if self.leaves_near {
+            volume.erase_superblock(SUPERBLOCK_NEAR).await;
+        }
         Ok(volume)
     }
 
@@ -653,7 +727,11 @@ mod tests {
                 for newer in [0, 1] {
                     let a = Superblock { condition: one, generation: 3, ..sample() }.encode();
                     let b = Superblock { condition: other, generation: 3 + newer, ..sample() };
-                    let (chosen, bad) = choose_superblock([Some(&a), Some(&b.encode())]).unwrap();
+                    let copies = [Some(&a[..]), None, Some(&b.encode()[..])];
+                    let copies = copies.map(|copy| copy.map(<[u8]>::to_vec));
+                    let chosen =
+                        choose_superblock(64 << 20, copies.each_ref().map(Option::as_deref));
+                    let Chosen { superblock: chosen, one_bad: bad, .. } = chosen.unwrap();
                     let expected = if newer > 0 { second } else { first.max(second) };
                     assert_eq!(chosen.condition, conditions[expected]);
                     assert!(!bad);

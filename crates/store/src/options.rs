@@ -174,9 +174,10 @@ pub struct Options {
     pub evict_max: u32,
     /// How long opening may wait for recovery before it goes on beside service.
     pub recovery_wait: Duration,
-    /// Purges of labels and prefixes that are in force at a time; beyond it the oldest quarter of
-    /// them becomes one purge of everything that is as old. At least 1, and no more than a
-    /// checkpoint of the device has room for (some 1,000 at 64 MiB, 65,536 from 4 GiB on).
+    /// Purges of labels and prefixes that are in force at a time, without those of labels that
+    /// nothing bears; beyond it the oldest quarter of them becomes one purge of everything that is as old.
+    /// At least 1, and no more than a checkpoint of the device has room for (some 1,000 at 64 MiB,
+    /// 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
     pub purges: u32,
     /// Reads the labels off objects; `None`: they have none.
     pub labels: Option<Arc<dyn Labels>>,
@@ -248,7 +249,7 @@ impl Default for Options {
             batch: 4 << 20,
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
-            purges: 65_536,
+            purges: 262_144,
             labels: None,
             on_event: Arc::new(|_| {}),
         }
@@ -279,6 +280,9 @@ pub struct FormatOptions {
     pub buddy_threshold: u32,
     /// Free runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
     pub stream_runs: u32,
+    /// The second superblock lies at the end of the device; otherwise near the first, as up to
+    /// format version 3: for simulations that were counted with it there.
+    pub superblock_far: bool,
 }
 
 /// The default of [`Options::memory`].
@@ -305,6 +309,7 @@ impl Default for FormatOptions {
             slot_size: 512,
             buddy_threshold: 128 << 10,
             stream_runs: 64,
+            superblock_far: true,
         }
     }
 }

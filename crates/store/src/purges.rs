@@ -48,6 +48,11 @@ impl Scope {
         Scope { code: PREFIX + len, digest: digester.prefix(prefix) }
     }
 
+    /// The digest of a label; `None`: it is of something else.
+    pub(crate) fn label(self) -> Option<u64> {
+        (self.code == LABEL).then_some(self.digest)
+    }
+
     fn prefix_len(self) -> Option<u32> {
         self.code.checked_sub(PREFIX)
     }
@@ -162,6 +167,8 @@ pub(crate) struct Purges {
 impl Purges {
     /// Bytes of an entry in a checkpoint.
     pub(crate) const ENTRY_LEN: usize = 40;
+    /// Bytes of an entry in memory.
+    pub(crate) const ENTRY_BYTES: usize = 72;
 
     /// An empty table for up to `max` entries, of which there is always one.
     pub(crate) fn new(max: usize) -> Purges {
@@ -185,7 +192,7 @@ impl Purges {
     }
 
     /// Takes a purge in, as it is made or as the journal tells it. The table may be too long
-    /// afterwards: see [`Purges::excess`].
+    /// afterwards: see [`Purges::is_too_long`].
     pub(crate) fn take_in(&mut self, purge: &Purge) {
         self.newest = self.newest.max(purge.sequence);
         if purge.scope == EVERYTHING && purge.mode == Mode::Hard {
@@ -230,15 +237,44 @@ impl Purges {
         self.floor = floor;
     }
 
-    /// When there are too many entries: the purge of everything that takes the place of the oldest
-    /// quarter, to be taken in and noted down.
-    pub(crate) fn excess(&self) -> Option<Purge> {
-        if self.entries.len() <= self.max {
+    /// Drops the entries for labels that nothing bears, and returns them: as hard purges, for those
+    /// who began before.
+    pub(crate) fn take_unborne(&mut self, may_bear: impl Fn(u64) -> bool) -> Vec<Purge> {
+        let gone = self
+            .entries
+            .extract_if(.., |scope, _| scope.label().is_some_and(|label| !may_bear(label)));
+        let purge = |(scope, stamp): (Scope, Stamp)| {
+            let (sequence, boundary) = (stamp.newest(), stamp.boundary);
+            Purge { scope, mode: Mode::Hard, sequence, boundary, at: 0 }
+        };
+        gone.map(purge).collect()
+    }
+
+    /// Whether there are more entries than there may be.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.entries.len() > self.max
+    }
+
+    /// How many entries there may be.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// The purge of everything that takes the place of the oldest quarter, to be taken in and noted
+    /// down; `None` when that makes the table no shorter.
+    pub(crate) fn merged(&self) -> Option<Purge> {
+        if self.entries.len() < 2 {
             return None;
         }
         let mut ages: Vec<(u64, u64)> =
             self.entries.values().map(|stamp| (stamp.newest(), stamp.boundary)).collect();
-        let last = (self.entries.len() - self.max).max(self.max / 4).min(ages.len() - 1);
+        let last = self
+            .entries
+            .len()
+            .saturating_sub(self.max)
+            .max(self.max / 4)
+            .max(1)
+            .min(ages.len() - 1);
         let (_, &mut (sequence, boundary), _) = ages.select_nth_unstable(last);
         Some(Purge { scope: EVERYTHING, mode: Mode::Hard, sequence, boundary, at: 0 })
     }

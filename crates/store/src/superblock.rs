@@ -1,11 +1,11 @@
-//! The superblock: what a cache is, in two copies at fixed places (C3).
+//! The superblock: what a cache is, in two copies at either end of the device (C3).
 //!
 //! It names the format, the cache's identity and secret, the division of the device, and whether
 //! the cache was stopped in order. A copy is rewritten only while the other one is whole.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::areas::Areas;
+use crate::areas::{Areas, BLOCK, SUPERBLOCK, SUPERBLOCK_NEAR};
 use crate::layout::LayoutKind;
 use crate::secret::{SECRET_LEN, Secret};
 use crate::wire::{Decoder, Encoder};
@@ -13,9 +13,10 @@ use crate::wire::{Decoder, Encoder};
 /// The first eight bytes of every cache.
 pub const MAGIC: [u8; 8] = *b"LARDER\r\n";
 /// The version of the format that this code reads and writes.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 /// The oldest version that this code reads. It knew one layout, whose code is zero; the second
-/// knew purges of keys alone, whose count in a checkpoint is zero.
+/// knew purges of keys alone, whose count in a checkpoint is zero; the third had its second copy
+/// where the fourth says so with a zero.
 const FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_LEN: usize = 4096;
@@ -65,6 +66,8 @@ pub(crate) struct Superblock {
     pub(crate) run: u64,
     /// The layout, when it is one of slots; `None`: `cluster`.
     pub(crate) layout: Option<LayoutKind>,
+    /// Offset of the second copy.
+    pub(crate) second: u64,
 }
 
 /// Why a copy is not a superblock.
@@ -88,6 +91,7 @@ impl Superblock {
         self.areas.encode(&mut out);
         Encoder(&mut fields).u64(self.run);
         encode_layout(self.layout, &mut fields);
+        Encoder(&mut fields).u64(self.second);
         fields.resize(SUPERBLOCK_LEN - 20, 0);
         let mut bytes = Vec::with_capacity(SUPERBLOCK_LEN);
         let mut out = Encoder(&mut bytes);
@@ -125,6 +129,10 @@ impl Superblock {
         let areas = Areas::decode(&mut from)?;
         let run = from.u64()?;
         let layout = decode_layout(&mut from, &areas)?;
+        let second = match from.u64()? {
+            0 => SUPERBLOCK_NEAR,
+            second => Some(second).filter(|second| second.is_multiple_of(BLOCK))?,
+        };
         Some(Superblock {
             uuid,
             secret,
@@ -135,7 +143,13 @@ impl Superblock {
             areas,
             run,
             layout,
+            second,
         })
+    }
+
+    /// Offsets of both copies.
+    pub(crate) fn places(&self) -> [u64; 2] {
+        [SUPERBLOCK, self.second]
     }
 
     /// Whether a store of several devices ran without this one, when `newest` is the last run of
@@ -175,6 +189,7 @@ fn decode_layout(from: &mut Decoder<'_>, areas: &Areas) -> Option<Option<LayoutK
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::areas::superblock_far;
 
     pub(crate) fn sample() -> Superblock {
         Superblock {
@@ -187,6 +202,7 @@ pub(crate) mod tests {
             areas: Areas::new(64 << 20, 64 * 1024, 1 << 16, None).expect("room"),
             run: 2,
             layout: None,
+            second: superblock_far(64 << 20),
         }
     }
 
@@ -199,6 +215,7 @@ pub(crate) mod tests {
         assert_eq!(back.condition, Condition::Clean);
         assert_eq!(back.areas, sample().areas);
         assert_eq!(back.secret.seed(), &[9; 32]);
+        assert_eq!(back.places(), [0, (64 << 20) - (64 << 10)]);
         assert!(back.missed_run(3) && !back.missed_run(2));
     }
 

@@ -77,7 +77,7 @@ impl Shared {
             object_max: core.options.object_max.unwrap_or(weight / 4),
             weight,
             errors_in_a_row: AtomicU32::new(0),
-            newest_purge: AtomicU64::new(core.purges.newest()),
+            newest_purge: AtomicU64::new(core.newest_purge()),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
             core: Mutex::new(core),
@@ -278,7 +278,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let now = self.now();
         let mut core = self.shared.lock();
         let moment = core.purge(targets, mode, now);
-        self.shared.newest_purge.store(core.purges.newest(), Ordering::Release);
+        self.shared.newest_purge.store(core.newest_purge(), Ordering::Release);
         moment
     }
 

@@ -158,6 +158,7 @@ async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
         cluster_size: Some(CLUSTER),
         stream_runs: arm.stream_runs,
         buddy_threshold: BUDDY_THRESHOLD,
+        superblock_far: false,
         ..FormatOptions::default()
     };
     let formats: Vec<FormatOptions> = match arm.layout {

@@ -48,10 +48,11 @@ const PASS_TAGS: Setting = Setting::new(
 const ENTRIES: Setting = Setting::new(
     "purge.entries",
     Kind::Int(1, MANY),
-    &["65536"],
+    &["262144"],
     |c, v| c.purge.entries = Take::take(v),
     "Purges by tag, host, prefix and of everything that are remembered, until no object is left \
-     that is older; at most as many as a checkpoint of the cache has room for (65,536 from 4 GiB \
-     on, 1,000 at 64 MiB). When there are more, the oldest quarter of them becomes one purge of \
-     everything that is as old.",
+     that is older; at most as many as a checkpoint of the cache has room for (16,000 for each \
+     GiB) and a thirty-second of the memory (116,000 for 256 MiB). Tags and hosts that nothing \
+     stored bears take no room. When there are more, the oldest quarter of them becomes one purge \
+     of everything that is as old.",
 );

@@ -13,7 +13,7 @@ use crate::skip::skipped;
 
 /// Where the two copies of the superblock begin. The magic at their heads stays when they are
 /// spoiled: without it the file would be somebody else's.
-const SUPERBLOCKS: [u64; 2] = [0, 512 << 10];
+const SUPERBLOCKS: [u64; 2] = [0, (64 << 20) - (64 << 10)];
 const MAGIC_LEN: u64 = 8;
 
 fn spoil(path: &Path, offset: u64) {
@@ -148,6 +148,43 @@ fn with_both_superblock_copies_damaged_it_serves_and_overwrites_nothing() {
     assert!(running.says("superblock"), "{}", running.said());
     running.stop();
     assert!(before == fs::read(setup.cache()).unwrap(), "it wrote to a cache that it cannot read");
+}
+
+#[test]
+fn what_is_written_over_the_begin_of_it_costs_no_superblock() {
+    let (origin, setup) = (Origin::start(), Setup::forward());
+    let running = setup.start();
+    store(&running, &origin);
+    running.stop();
+    // As a partition table, or another file system that was begun, would.
+    let mut file = OpenOptions::new().write(true).open(setup.cache()).unwrap();
+    file.write_all(&[0; 1 << 20]).unwrap();
+    let running = setup.start();
+    assert!(running.says("superblock"), "{}", running.said());
+    assert_eq!(hits(&running, &origin), 20);
+    running.stop();
+}
+
+#[test]
+fn with_both_superblocks_written_over_it_serves_and_formats_nothing() {
+    let (origin, setup) = (Origin::start(), Setup::forward());
+    let running = setup.start();
+    store(&running, &origin);
+    running.stop();
+    for place in SUPERBLOCKS {
+        let mut file = OpenOptions::new().write(true).open(setup.cache()).unwrap();
+        file.seek(SeekFrom::Start(place)).unwrap();
+        file.write_all(&[0; 4096]).unwrap();
+    }
+    let before = fs::read(setup.cache()).unwrap();
+    let running = setup.start();
+    assert_eq!(hits(&running, &origin), 0);
+    let path = setup.cache().display().to_string();
+    for word in ["NOT IN USE", "both superblock copies", "larder format --force", &path] {
+        assert!(running.says(word), "{word}: {}", running.said());
+    }
+    running.stop();
+    assert!(before == fs::read(setup.cache()).unwrap(), "it wrote to what it cannot read");
 }
 
 #[test]

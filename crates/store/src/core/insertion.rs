@@ -199,6 +199,8 @@ impl Core {
         let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.opened(cluster);
+        self.turn_labels(self.sequence);
+        self.bearers.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.kick();
         Room::Ready
@@ -232,7 +234,7 @@ impl Core {
             joins: false,
         };
         let entry_kind = header.kind;
-        match &mut self.space {
+        let (position, cluster) = match &mut self.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
                 let position = space.appender.append(&self.areas, record, entry, now);
@@ -241,10 +243,12 @@ impl Core {
                 if entry_kind == RecordKind::Meta {
                     space.metas.insert(cluster);
                 }
-                position
+                (position, Some(cluster))
             }
-            Space::Slots(space) => space.add(record, now.monotonic),
-        }
+            Space::Slots(space) => (space.add(record, now.monotonic), None),
+        };
+        self.note_bearer(record, cluster);
+        position
     }
 
     /// What an insertion into the index pushed out is dead: nothing leads to it any more.

@@ -3,6 +3,7 @@
 use device::{Extent, Nanos};
 
 use super::Core;
+use super::bearing::LabelsPlan;
 use super::gathering::Gathering;
 use crate::appender::{Appender, Lost, Requests, WriteJob};
 use crate::checkpoint::Checkpoint;
@@ -53,6 +54,8 @@ pub(crate) struct State {
     pub(crate) starved: bool,
     /// Clusters that are being given up together.
     sweep: Option<Sweep>,
+    /// A checkpoint is to be written now.
+    pub(crate) checkpoint_wanted: bool,
     /// Clusters in which something was asked for, and of which it is not known what lies together.
     unlearned: Vec<ClusterId>,
     /// Clusters to be given up by what their summaries say, pinned.
@@ -88,6 +91,8 @@ pub(crate) enum Task {
     Evict(EvictPlan),
     /// Read the summary of a cluster to know what lies together in it. It is pinned meanwhile.
     Learn { cluster: ClusterId, incarnation: u64, extent: Extent },
+    /// Read a cluster to know the labels of what it holds. It is pinned meanwhile.
+    ReadLabels(LabelsPlan),
     /// Ask again, after others had their turn.
     Again,
     /// Write a checkpoint.
@@ -151,13 +156,19 @@ impl Core {
         if self.space_waits_for_journal() {
             return Task::Sync { durable: true };
         }
+        if self.maintenance.checkpoint_wanted {
+            return Task::Checkpoint;
+        }
         if let Some(learn) = self.next_to_learn() {
             return learn;
         }
         if more {
             return Task::Idle(Some(now.monotonic));
         }
-        self.next_sync(now.monotonic)
+        match self.next_sync(now.monotonic) {
+            Task::Idle(deadline) => self.next_labels().unwrap_or(Task::Idle(deadline)),
+            task => task,
+        }
     }
 
     /// Whether room is wanted and waits for nothing but the journal.
@@ -559,6 +570,7 @@ impl Core {
     /// the most of them go now, so that it fits its slot.
     pub(crate) fn make_checkpoint(&mut self) -> Checkpoint {
         self.checkpoint += 1;
+        self.maintenance.checkpoint_wanted = false;
         self.prune_purges();
         let room = self.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();

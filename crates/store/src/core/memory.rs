@@ -6,12 +6,17 @@ use std::sync::Arc;
 use super::Core;
 use crate::digest::Digest;
 use crate::object::Object;
+use crate::record::RecordKind;
 use crate::tier::Resident;
 
 impl Core {
     /// Puts an object into memory, in place of what is there under its digest.
     pub(super) fn admit(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let stamp = resident.object.header.stamp;
+        let named = resident.object.header.kind != RecordKind::Piece;
+        if named && self.lives_in_memory(&digest, &resident) {
+            self.note_resident(&resident.object);
+        }
         self.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
         self.bury(inserted);

@@ -14,6 +14,24 @@ use crate::record::RecordKind;
 use crate::space::Space;
 use crate::wire::Encoder;
 
+/// Purges of what nothing bears that are remembered for fetches that had begun before. What began
+/// before the oldest quarter of more of them is not kept.
+pub(super) const PASSING: usize = 16_384;
+/// The part of the memory that the table of purges may take.
+const TABLE_SHARE: u64 = 32;
+
+/// Bytes of memory for the table of purges, and for those of what nothing bears.
+pub(super) fn table_bytes(memory: u64) -> u64 {
+    memory / TABLE_SHARE + (PASSING * Purges::ENTRY_BYTES) as u64
+}
+
+/// When the table is full, and less than one in so many of its entries can be dropped, the oldest
+/// are merged.
+const GAIN: usize = 16;
+/// Labels that are unknown are read when the table has more than one in so many of the entries that
+/// it may have: who purges little has nothing read.
+const READ_FROM: usize = 8;
+
 /// Relabelled objects that are remembered before those are looked for that have been written.
 const RELABELLED: usize = 1024;
 
@@ -53,12 +71,37 @@ impl Core {
         let (sequence, boundary) = (self.sequence, self.boundary());
         for target in targets {
             let scope = Scope::of(*target, &self.digester);
-            self.note_purge(Purge { scope, mode, sequence, boundary, at });
+            let purge = Purge { scope, mode, sequence, boundary, at };
+            if scope.label().is_none_or(|label| self.may_bear(label)) {
+                self.note_purge(purge);
+            } else {
+                self.counters.purges_unborne += 1;
+                self.let_pass(Purge { mode: Mode::Hard, ..purge });
+            }
         }
         self.counters.purges += targets.len() as u64;
         self.limit_purges();
         self.kick();
+        // Also when nothing was noted: what died before, and bore the label, must not come back.
         self.journal.now()
+    }
+
+    /// The sequence number of the newest purge, whatever it concerned.
+    pub(crate) fn newest_purge(&self) -> u64 {
+        self.purges.newest().max(self.passing.newest())
+    }
+
+    fn may_bear(&self, label: u64) -> bool {
+        self.options.labels.is_none() || self.bearers.may_bear(label)
+    }
+
+    /// Nothing bears the label that was purged. What is being fetched may.
+    fn let_pass(&mut self, purge: Purge) {
+        self.passing.take_in(&purge);
+        while self.passing.is_too_long() {
+            let Some(merged) = self.passing.merged() else { return };
+            self.passing.take_in(&merged);
+        }
     }
 
     fn note_purge(&mut self, purge: Purge) {
@@ -74,27 +117,49 @@ impl Core {
         }
     }
 
+    /// Drops the purges of labels that nothing bears any more.
+    pub(super) fn forget_unborne(&mut self) {
+        self.recount_unknown();
+        if self.options.labels.is_none() || self.bearers.unknown() > 0 {
+            return;
+        }
+        let bearers = &self.bearers;
+        let unborne = self.purges.take_unborne(|label| bearers.may_bear(label));
+        unborne.into_iter().for_each(|purge| self.let_pass(purge));
+    }
+
     /// Keeps the table within its bound.
     fn limit_purges(&mut self) {
-        if self.purges.excess().is_none() {
+        let many = self.purges.len() > self.purges.max() / READ_FROM;
+        if many && self.options.labels.is_some() && self.recovering.is_none() {
+            self.bearers.read_unknown();
+        }
+        if !self.purges.is_too_long() {
             return;
         }
         self.prune_purges();
-        while let Some(purge) = self.purges.excess() {
+        self.forget_unborne();
+        // What has gone is in the journal: a start must not find more than there may be.
+        self.maintenance.checkpoint_wanted = true;
+        // Were that worth little, it would be worth as little at the next purge.
+        while self.purges.len() > self.purges.max() - self.purges.max() / GAIN {
+            let Some(purge) = self.purges.merged() else { return };
             self.counters.purges_merged += 1;
             self.note_purge(purge);
         }
     }
 
     /// Makes what was found on the device fit the bound of this run.
-    pub(super) fn fit_purges(&mut self) {
-        let room = self.areas.purges_max().min(u64::from(self.options.purges));
+    pub(super) fn fit_purges(&mut self, memory: u64) {
+        let in_memory = memory / TABLE_SHARE / Purges::ENTRY_BYTES as u64;
+        let room = self.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
         self.purges.set_max(usize::try_from(room).unwrap_or(usize::MAX));
         self.limit_purges();
     }
 
     /// Drops the purges that no record is older than.
     pub(super) fn prune_purges(&mut self) {
+        self.recount_unknown();
         if self.purges.len() == 0 || self.recovering.is_some() {
             return;
         }
@@ -135,8 +200,11 @@ impl Core {
 
     /// Whether a purge since `begun` concerns an object with this key and these metadata.
     pub(crate) fn overtaken(&self, begun: u64, key: &[u8], meta: &[u8]) -> bool {
-        self.purges.newest() > begun
-            && self.purges.fate(&self.digester, begun, &self.named(key, meta)) != Fate::Lives
+        let named = self.named(key, meta);
+        let concerned = |purges: &Purges| {
+            purges.newest() > begun && purges.fate(&self.digester, begun, &named) != Fate::Lives
+        };
+        concerned(&self.purges) || concerned(&self.passing)
     }
 
     /// What purges have made of `object`, which it remembers: each is asked about once.

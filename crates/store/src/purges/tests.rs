@@ -88,10 +88,11 @@ fn full_table(seed: u64) {
         let made = purge(target, mode, sequence);
         purges.take_in(&made);
         all.push(made);
-        while let Some(excess) = purges.excess() {
-            assert_eq!(excess.mode, Mode::Hard);
+        while purges.is_too_long() {
+            let whole = purges.merged().unwrap();
+            assert_eq!(whole.mode, Mode::Hard);
             merged += 1;
-            purges.take_in(&excess);
+            purges.take_in(&whole);
         }
         assert!(purges.len() <= 20);
         // As a checkpoint keeps it.

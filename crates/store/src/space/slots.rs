@@ -562,6 +562,12 @@ impl SlotSpace {
         listed.filter(|record| record.kind == RecordKind::Object)
     }
 
+    /// The sequence numbers of all records that may bear labels.
+    pub(crate) fn sequences(&self) -> impl Iterator<Item = u64> {
+        let bear = self.records.iter().filter(|(_, record)| record.kind != RecordKind::Piece);
+        bear.map(|(_, record)| record.sequence)
+    }
+
     /// All records, each with all its runs.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Listed, Vec<Run>)> {
         self.records.iter().map(|(id, listed)| (listed, self.records.runs(id)))

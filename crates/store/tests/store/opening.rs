@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use device::{Device, Extent, Fault, MemoryDevice, Operation};
-use store::{Event, FormatOptions, Inspector, Options, SUPERBLOCK_EXTENTS};
+use store::{Event, FormatOptions, Inspector, OpenError, Options, superblock_extents};
 
 use crate::content::State;
 use crate::probe::Probe;
@@ -91,19 +91,126 @@ fn what_cannot_be_read_while_opening_costs_nothing_that_is_found() {
 fn a_bad_superblock_copy_is_written_before_the_good_one() {
     for bad in [0, 1] {
         let (memory, _) = stopped(formatted(24 * MIB, 32 << 10), &product());
-        memory.poke(SUPERBLOCK_EXTENTS[bad].offset, &[0; 64]);
+        let [first, _, second] = superblock_extents(24 * MIB);
+        let places = [first.offset, second.offset];
+        memory.poke(places[bad], &[0; 64]);
         let probe = Probe::new(memory);
         let order = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&order);
         probe.watch.set_hook(Some(Box::new(move |memory, _| {
             let copies = memory.held().into_iter().map(|held| held.extent.offset);
-            let copies = copies.filter(|at| SUPERBLOCK_EXTENTS.iter().any(|e| e.offset == *at));
-            kept.borrow_mut().extend(copies);
+            kept.borrow_mut().extend(copies.filter(|at| places.contains(at)));
         })));
         let rig = Rig::open_probe(probe, product(), 1_700_000_000).unwrap();
         rig.probe.watch.set_hook(None);
-        assert_eq!(order.borrow()[0], SUPERBLOCK_EXTENTS[bad].offset);
+        assert_eq!(order.borrow()[0], places[bad]);
     }
+}
+
+/// What opening says of the cache on `memory`: the error, and whether a superblock was restored.
+fn opened(memory: &MemoryDevice) -> (Result<Rig, OpenError>, bool) {
+    let restored = Arc::new(AtomicBool::new(false));
+    let said = Arc::clone(&restored);
+    let on_event = move |event: Event| {
+        if matches!(event, Event::SuperblockRestored { .. }) {
+            said.store(true, Ordering::Relaxed);
+        }
+    };
+    let options = Options { on_event: Arc::new(on_event), ..product() };
+    let rig = Rig::open_probe(Probe::new(memory.clone()), options, 1_700_000_000);
+    (rig, restored.load(Ordering::Relaxed))
+}
+
+#[test]
+fn what_destroys_either_end_of_the_device_leaves_a_superblock() {
+    let len = 24 * MIB;
+    let (memory, states) = stopped(formatted(len, 32 << 10), &product());
+    let [_, near, far] = superblock_extents(len);
+    assert!(far.offset > len / 2 && far.end() + (32 << 10) < len, "room for tables of others");
+    assert!(memory.peek(near).iter().all(|byte| *byte == 0));
+    let cases = [(0, 900 << 10), (0, 4096), (len - (128 << 10), 128 << 10)];
+    for (at, bytes) in cases {
+        let memory = memory.crash_process();
+        memory.poke(at, &vec![0xA5; bytes as usize]);
+        let (rig, restored) = opened(&memory);
+        let mut rig = rig.unwrap();
+        assert!(restored, "{at}");
+        all_there(&mut rig, &states);
+        // It was written again: the next start has both.
+        let memory = rig.stop().0.memory;
+        let (rig, restored) = opened(&memory);
+        assert!(!restored, "{at}");
+        all_there(&mut rig.unwrap(), &states);
+    }
+    let both = memory.crash_process();
+    [0, far.offset].iter().for_each(|at| both.poke(at + 20, &[0xA5; 64]));
+    let before = both.peek(Extent { offset: 0, len });
+    assert_eq!(opened(&both).0.err(), Some(OpenError::BothDamaged));
+    assert!(both.peek(Extent { offset: 0, len }) == before, "nothing is written to it");
+}
+
+#[test]
+fn the_second_superblock_moves_with_the_end_of_the_device() {
+    let (memory, states) = stopped(formatted(24 * MIB, 32 << 10), &product());
+    // A little more than before, with room for nothing, and much more.
+    for len in [24 * MIB + (192 << 10), 40 * MIB] {
+        memory.grow(len);
+        let (rig, restored) = opened(&memory);
+        assert!(!restored, "it is no damage");
+        let mut rig = rig.unwrap();
+        all_there(&mut rig, &states);
+        rig.stop();
+        let wreck = memory.crash_process();
+        wreck.poke(0, &[0; 1 << 20]);
+        let (rig, restored) = opened(&wreck);
+        assert!(restored);
+        all_there(&mut rig.unwrap(), &states);
+    }
+}
+
+#[test]
+fn an_old_cache_keeps_its_second_superblock_until_it_grows() {
+    let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
+    let old = FormatOptions { cluster_size: Some(32 << 10), ..old };
+    let memory = MemoryDevice::new(24 * MIB, 512);
+    crate::rig::now_or_never(store::format(&memory, &old, [7; 48], 1_700_000_000)).unwrap();
+    let (memory, states) = stopped(memory, &product());
+    let near = superblock_extents(24 * MIB)[1];
+    // What lies at the end is a body that somebody made look like a superblock of his own.
+    let forged = MemoryDevice::new(24 * MIB, 512);
+    let other = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
+    crate::rig::now_or_never(store::format(&forged, &other, [8; 48], 1_700_000_000)).unwrap();
+    let place = superblock_extents(24 * MIB)[2];
+    memory.poke(place.offset, &forged.peek(place));
+    for spoilt in [None, Some(0), Some(near.offset)] {
+        let memory = memory.crash_process();
+        spoilt.iter().for_each(|at| memory.poke(*at, &[0; 4096]));
+        let (rig, restored) = opened(&memory);
+        assert_eq!(restored, spoilt.is_some());
+        all_there(&mut rig.unwrap(), &states);
+        assert!(memory.peek(near).starts_with(b"LARDER\r\n"), "it stays where it was");
+    }
+    memory.grow(40 * MIB);
+    let mut rig = opened(&memory).0.unwrap();
+    all_there(&mut rig, &states);
+    assert!(memory.peek(near).iter().all(|byte| *byte == 0), "an old copy tells old things");
+    assert!(memory.peek(superblock_extents(40 * MIB)[2]).starts_with(b"LARDER\r\n"));
+    let memory = rig.stop().0.memory;
+    memory.poke(0, &[0; 1 << 20]);
+    all_there(&mut opened(&memory).0.unwrap(), &states);
+}
+
+#[test]
+fn the_superblock_of_a_cache_that_was_here_before_is_not_taken_for_this_ones() {
+    let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
+    let memory = MemoryDevice::new(24 * MIB, 512);
+    let start = 1_700_000_000;
+    crate::rig::now_or_never(store::format(&memory, &old, [9; 48], start)).unwrap();
+    let new = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
+    crate::rig::now_or_never(store::format(&memory, &new, [7; 48], start)).unwrap();
+    let (memory, states) = stopped(memory, &product());
+    memory.poke(0, &[0; 4096]);
+    all_there(&mut opened(&memory).0.unwrap(), &states);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use store::{
 };
 
 use crate::rig::{Rig, formatted, product, ucfs, use_layout};
+use crate::seeds::seeds;
 
 /// Labels of these tests: the words of the metadata; the text is the key.
 pub struct Words;
@@ -311,9 +312,12 @@ fn the_table_is_bounded_and_empties_itself() {
         let options = Options { purges: 16, ..options.clone() };
         let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
         put(&mut rig, "http://a/x", "red");
+        // Something bears all of them.
+        let words: Vec<String> = (0..100).map(|number| format!("word-{number}")).collect();
+        try_put(&mut rig, "http://a/words", &words.join(" "), 100).unwrap();
         purge(&mut rig, word("red"), Mode::Hard);
-        for number in 0..100 {
-            purge(&mut rig, word(&format!("word {number}")), Mode::Hard);
+        for word_ in &words {
+            purge(&mut rig, word(word_), Mode::Hard);
             assert!(rig.store.stats()[0].purges <= 16);
             put(&mut rig, "http://a/new", "green");
         }
@@ -328,4 +332,256 @@ fn the_table_is_bounded_and_empties_itself() {
         assert_eq!(rig.store.stats()[0].purges, 0);
         assert!(!has(&mut rig, "http://a/x"));
     });
+}
+
+fn purge_words(rig: &mut Rig, words: &[String], mode: Mode) {
+    let store = rig.store.clone();
+    let targets: Vec<Target<'_>> = words.iter().map(|name| word(name)).collect();
+    rig.run(async { store.purge_all(&targets, mode).await }).unwrap();
+}
+
+/// Words that nothing bears.
+fn strangers(numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|number| format!("stranger-{number}")).collect()
+}
+
+#[test]
+fn purges_of_what_nothing_bears_cost_nobody_anything() {
+    everywhere(|_, options| {
+        let options = Options { purges: 16, ..options.clone() };
+        let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
+        let names: Vec<String> = (0..40).map(|number| format!("http://a/{number}")).collect();
+        for (number, name) in names.iter().enumerate() {
+            try_put(&mut rig, name, ["red", "blue"][number % 2], 500).unwrap();
+        }
+        rig.settle_durably();
+        purge(&mut rig, word("red"), Mode::Hard);
+        let slow = rig.store.begin_fetch(&key("http://a/slow"));
+        for from in (0..20_000).step_by(1_000) {
+            let mode = if from % 2_000 == 0 { Mode::Hard } else { Mode::Soft };
+            purge_words(&mut rig, &strangers(from..from + 1_000), mode);
+        }
+        let stats = rig.store.stats()[0];
+        assert!(stats.purges <= 4 && stats.counters.purges_merged == 0, "{}", stats.purges);
+        assert!(stats.counters.purges_unborne > 19_900);
+        for (number, name) in names.iter().enumerate() {
+            assert_eq!(has(&mut rig, name), number % 2 == 1, "{name}");
+            assert!(number % 2 == 0 || !is_outdated(&mut rig, name));
+        }
+        // What was fetched meanwhile bears one of them, the first or the last.
+        for stranger in ["stranger-0", "stranger-19999"] {
+            let stored = put_with(&mut rig, &slow, "http://a/slow", stranger, 100);
+            assert_eq!(stored, Err(Refusal::Overtaken), "{stranger}");
+        }
+        // What is fetched from now on may bear any.
+        put(&mut rig, "http://a/slow", "stranger-0 stranger-19999");
+        assert!(has(&mut rig, "http://a/slow"));
+        purge(&mut rig, word("stranger-7"), Mode::Hard);
+        purge(&mut rig, word("stranger-0"), Mode::Hard);
+        assert!(!has(&mut rig, "http://a/slow"), "it bears it now");
+        for mut rig in crashed(&rig, &options) {
+            assert!(!has(&mut rig, "http://a/slow") && !has(&mut rig, "http://a/0"));
+        }
+    });
+}
+
+#[test]
+fn what_was_stored_before_the_start_is_read_when_purges_become_many() {
+    for late in [false, true] {
+        let options = labelled(if late { ucfs() } else { product() });
+        let options = Options { purges: 64, ..options };
+        let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
+        for number in 0..200 {
+            let words = format!("red own-{number}");
+            try_put(&mut rig, &format!("http://a/{number}"), &words, 20_000).unwrap();
+        }
+        rig.settle_durably();
+        let stopped = rig.reopen();
+        let images = [stopped.probe.memory.crash_process(), stopped.probe.memory.crash_power(3)];
+        for memory in images {
+            let mut rig = Rig::open(memory, options.clone());
+            let before = (0..200).filter(|n| has(&mut rig, &format!("http://a/{n}"))).count();
+            purge_words(&mut rig, &strangers(0..12), Mode::Hard);
+            assert_eq!(rig.store.stats()[0].purges, 12, "nothing is known of what was there");
+            rig.pass(Duration::from_secs(60));
+            assert_eq!(rig.store.stats()[0].purges, 0, "it was read, and bears none of them");
+            for from in (0..5_000).step_by(500) {
+                purge_words(&mut rig, &strangers(from..from + 500), Mode::Hard);
+            }
+            let after = (0..200).filter(|n| has(&mut rig, &format!("http://a/{n}"))).count();
+            assert!(before == after && (late || before > 150), "{after} of {before}");
+            // What bears it is known to.
+            let found = (0..200).rfind(|n| has(&mut rig, &format!("http://a/{n}")));
+            if let Some(number) = found {
+                purge(&mut rig, word(&format!("own-{number}")), Mode::Hard);
+                assert!(!has(&mut rig, &format!("http://a/{number}")));
+                let mut again = Rig::open(rig.probe.memory.crash_process(), options.clone());
+                assert!(!has(&mut again, &format!("http://a/{number}")));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lives_in_memory_alone_is_known_however_many_labels_come_and_go() {
+    for late in [false, true] {
+        let options = labelled(if late { ucfs() } else { product() });
+        let mut rig = Rig::open(formatted(8 << 20, 32 << 10), options);
+        let hot: Vec<String> = (0..8).map(|number| format!("http://a/hot-{number}")).collect();
+        for (number, name) in hot.iter().enumerate() {
+            try_put(&mut rig, name, &format!("hot-{number}"), 500).unwrap();
+        }
+        // The clusters of some are given up meanwhile, and all eras used again.
+        let mut stayed = 0;
+        for round in 0..24 {
+            for number in 0..20 {
+                let own = (0..250).map(|n| format!("own-{round}-{number}-{n}"));
+                let words = own.collect::<Vec<_>>().join(" ");
+                try_put(&mut rig, &format!("http://a/{round}-{number}"), &words, 40_000).unwrap();
+                stayed = hot.iter().filter(|name| has(&mut rig, name)).count();
+            }
+        }
+        assert!(!late || stayed == 8, "{stayed} of what was asked for all the time");
+        purge_words(&mut rig, &strangers(0..200), Mode::Hard);
+        assert!(rig.store.stats()[0].counters.purges_unborne > 150);
+        for (number, name) in hot.iter().enumerate() {
+            let found = has(&mut rig, name);
+            purge(&mut rig, word(&format!("hot-{number}")), Mode::Hard);
+            assert!(!has(&mut rig, name), "{name} was found: {found}, late: {late}");
+        }
+    }
+}
+
+/// Objects of which every version bears a word of its own, and others; what was purged never comes
+/// back, whatever is evicted, crashes, overflows or turns out to be borne by nothing.
+struct Model {
+    rig: Rig,
+    options: Options,
+    random: fastrand::Rng,
+    /// By number: the words of each version whose fetch has begun, and whether one was purged.
+    versions: Vec<(Vec<String>, bool)>,
+    /// Fetches under way: token, name and version.
+    fetches: Vec<(store::FetchToken, u32, usize)>,
+    strangers: usize,
+}
+
+impl Model {
+    fn words(&mut self) -> Vec<String> {
+        let version = self.versions.len();
+        let mut words = vec![format!("v{version}")];
+        words.extend((0..self.random.usize(..3)).map(|_| format!("c{}", self.random.u8(..30))));
+        // So many that eras of labels follow each other.
+        words.extend((0..250).map(|number| format!("own-{version}-{number}")));
+        words
+    }
+
+    fn begin(&mut self, name: u32) -> usize {
+        let words = self.words();
+        self.versions.push((words, false));
+        let token = self.rig.store.begin_fetch(&key(&format!("http://a/{name}")));
+        self.fetches.push((token, name, self.versions.len() - 1));
+        self.fetches.len() - 1
+    }
+
+    fn end(&mut self, fetch: usize) {
+        let (token, name, version) = self.fetches.swap_remove(fetch);
+        let words = self.versions[version].0.join(" ");
+        let name = format!("http://a/{name}");
+        if self.random.u8(..4) == 0 {
+            let (store, key) = (self.rig.store.clone(), key(&name));
+            let meta = Bytes::from(words.into_bytes());
+            _ = self.rig.run(async {
+                let Lookup::Hit(entry) = store.lookup(&key).await else { return Ok(()) };
+                store.replace_meta(&token, &key, &entry, meta).await
+            });
+        } else {
+            let len = self.random.usize(100..120_000);
+            _ = put_with(&mut self.rig, &token, &name, &words, len);
+        }
+    }
+
+    fn purge(&mut self) {
+        let some = self.random.usize(..self.versions.len().max(1));
+        let name = match (self.random.u8(..3), self.versions.get(some)) {
+            (0, Some((words, _))) => words[self.random.usize(..words.len())].clone(),
+            (1, Some((words, _))) => words[0].clone(),
+            _ => format!("c{}", self.random.u8(..30)),
+        };
+        purge(&mut self.rig, word(&name), Mode::Hard);
+        for (words, purged) in &mut self.versions {
+            *purged |= words.contains(&name);
+        }
+    }
+
+    fn check(&mut self, name: u32) {
+        let Some((words, ..)) = get(&mut self.rig, &format!("http://a/{name}")) else { return };
+        let version = words.split(' ').next().and_then(|word| word[1..].parse::<usize>().ok());
+        assert!(!self.versions[version.unwrap()].1, "{words} was purged");
+    }
+
+    fn restart(&mut self) {
+        self.fetches.clear();
+        let memory = self.rig.probe.memory.clone();
+        let memory = match self.random.u8(..3) {
+            0 => memory.crash_process(),
+            1 => memory.crash_power(self.random.u64(..)),
+            _ => {
+                let store = self.rig.store.clone();
+                self.rig.run(store.shutdown());
+                memory.crash_process()
+            }
+        };
+        self.rig = Rig::open(memory, self.options.clone());
+    }
+
+    fn step(&mut self) {
+        let name = self.random.u32(..150);
+        match self.random.u8(..64) {
+            0..20 => {
+                let fetch = self.begin(name);
+                self.end(fetch);
+            }
+            20..24 if self.fetches.len() < 8 => _ = self.begin(name),
+            24..28 if !self.fetches.is_empty() => {
+                let fetch = self.random.usize(..self.fetches.len());
+                self.end(fetch);
+            }
+            28..34 => self.purge(),
+            34..38 => {
+                let from = self.strangers;
+                self.strangers += self.random.usize(1..60);
+                purge_words(&mut self.rig, &strangers(from..self.strangers), Mode::Hard);
+            }
+            38..42 => self.rig.pass(Duration::from_millis(self.random.u64(..4_000))),
+            42 if self.random.u8(..3) == 0 => {
+                self.restart();
+                (0..150).for_each(|name| self.check(name));
+            }
+            _ => self.check(name),
+        }
+    }
+}
+
+#[test]
+fn nothing_purged_comes_back_whatever_is_borne_evicted_or_lost() {
+    let mut denied = 0;
+    for (number, (layout, options)) in ways().into_iter().enumerate() {
+        use_layout(layout, 0);
+        for seed in seeds("nothing_purged_comes_back_whatever", 4) {
+            let random = fastrand::Rng::with_seed(seed.wrapping_add(number as u64));
+            let purges = [4, 16, 200][(seed % 3) as usize];
+            let options = Options { purges, ..options.clone() };
+            let memory = formatted(8 << 20, 32 << 10);
+            let rig = Rig::open(memory, options.clone());
+            let (versions, fetches) = (Vec::new(), Vec::new());
+            let mut model = Model { rig, options, random, versions, fetches, strangers: 0 };
+            for _ in 0..700 {
+                model.step();
+            }
+            (0..150).for_each(|name| model.check(name));
+            denied += model.rig.store.stats()[0].counters.purges_unborne;
+        }
+    }
+    use_layout(LayoutName::Cluster, 0);
+    assert!(denied > 100, "{denied}");
 }

@@ -19,7 +19,7 @@ use device::{Clock, Nanos};
 use sim::Handle;
 use sim::ffs::{Ffs, FileDevice};
 use store::{Content, Entry, Hint, Key, Locality, Lookup, Options, Preset, Source, Stats, Store};
-use store::{Refusal, TierShares};
+use store::{FormatOptions, Refusal, TierShares};
 use tokio::sync::{Mutex, Notify};
 
 use super::machine::Machine;
@@ -362,7 +362,8 @@ async fn open(
     preset: &Preset,
     options: &Options,
 ) -> Result<Store<FileDevice, Handle>, SpaceError> {
-    let formatted = store::format(&**device, &preset.format, [7; 48], clock.unix_seconds()).await;
+    let format = FormatOptions { superblock_far: false, ..preset.format };
+    let formatted = store::format(&**device, &format, [7; 48], clock.unix_seconds()).await;
     formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
     let opened = Store::open(vec![Rc::clone(device)], clock.clone(), options.clone()).await;
     opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))
