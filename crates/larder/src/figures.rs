@@ -238,7 +238,7 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
         ("unwritten", stats.unwritten_bytes),
         ("read_buffers", stats.buffers.kept_bytes),
         ("read_ahead", stats.read_ahead_bytes),
-        ("passing", stats.passing_bytes),
+        ("in_transit", stats.transit_bytes),
     ];
     for (part, bytes) in parts {
         let labels = [("cache", path), ("part", part)];

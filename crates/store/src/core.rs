@@ -11,12 +11,12 @@
 mod bearing;
 mod gathering;
 mod held;
+mod in_transit;
 mod insertion;
 mod lookup;
 mod maintenance;
 mod memory;
 mod neighbours;
-mod passing;
 mod prefetch;
 mod purging;
 mod reading;
@@ -60,10 +60,10 @@ use gathering::Gathering;
 use held::Held;
 pub use held::HeldStats;
 pub(crate) use held::{HELD_STEP, HeldPiece, ReaderId};
+use in_transit::InTransit;
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
-use passing::Passing;
 pub(crate) use prefetch::{Beside, Neighbour, ahead_verified, neighbours, verified};
 pub use reading::ReadCounters;
 pub(crate) use reading::{Reading, Took, WindowId};
@@ -130,7 +130,7 @@ pub(crate) struct Core {
     /// What the readers of large objects hold.
     pub(crate) held: Held,
     /// Pieces that are being sent.
-    pub(crate) passing: Passing,
+    pub(crate) in_transit: InTransit,
     /// The purges in force.
     pub(crate) purges: Purges,
     /// Purges of what nothing bore when they were made: for fetches that had begun before.
@@ -258,7 +258,7 @@ impl Core {
         let sequence = parts.superblock.generation << 40;
         let mut core = Core {
             held,
-            passing: Passing::default(),
+            in_transit: InTransit::default(),
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
             doorkeeper,

@@ -24,7 +24,7 @@ pub struct Stats {
     /// What the readers of large objects hold.
     pub held: HeldStats,
     /// Bytes of memory of pieces of large objects that are being sent.
-    pub passing_bytes: usize,
+    pub transit_bytes: usize,
     /// The device is in use.
     pub online: bool,
     /// Clusters that recovery has read, and how many there are; equal when it is complete.
@@ -128,7 +128,7 @@ impl Stats {
             reads: core.reading.counters(),
             read_cost: (core.reading.cost.cost(), core.reading.cost.reads()),
             held: core.held.stats(),
-            passing_bytes: core.passing.bytes(),
+            transit_bytes: core.in_transit.bytes(),
             online: core.online(),
             recovered: core.scanned,
             recovering: core.recovering.is_some(),

@@ -404,7 +404,7 @@ impl Core {
             Piece::Placed { place, location } => (*place, location.clone()),
         };
         let digest = self.digester.piece(object_id, number);
-        if let Some(piece) = self.passing.get(&digest) {
+        if let Some(piece) = self.in_transit.get(&digest) {
             return Some(HeldPiece::Object(piece));
         }
         if let Some(record) = self.space.waiting(place) {

@@ -180,7 +180,7 @@ impl Core {
             }
             Some(_) => Finding::Nothing,
             None => {
-                if let Some(piece) = self.passing_piece(&digest, expected) {
+                if let Some(piece) = self.piece_in_transit(&digest, expected) {
                     self.space.touch(&self.areas, slot, now);
                     return Finding::Object(piece, Source::Ram);
                 }
@@ -203,9 +203,9 @@ impl Core {
     }
 
     /// The piece that is looked for, when it is on its way to somebody else.
-    fn passing_piece(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
+    fn piece_in_transit(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
         match expected {
-            Expected::Piece => self.passing.get(digest).filter(|piece| expected.is(piece)),
+            Expected::Piece => self.in_transit.get(digest).filter(|piece| expected.is(piece)),
             Expected::Key(_) => None,
         }
     }
@@ -426,7 +426,7 @@ impl Core {
             self.shrink_tier(now);
         }
         if object.header.kind == RecordKind::Piece && self.tier.peek(&plan.digest).is_none() {
-            self.passing.put(plan.digest, object);
+            self.in_transit.put(plan.digest, object);
         }
         true
     }

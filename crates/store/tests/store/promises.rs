@@ -195,13 +195,13 @@ pub fn those_who_read_a_large_object_at_once_share_its_pieces() {
         let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.unwrap().unwrap()).collect();
         assert!(bytes.iter().all(|other| other.as_ptr() == bytes[0].as_ptr()), "at {at}");
         assert_eq!(bytes[0], state.body()[at as usize..][..bytes[0].len()]);
-        assert!(rig.store.stats()[0].passing_bytes < 2 * MIB as usize);
+        assert!(rig.store.stats()[0].transit_bytes < 2 * MIB as usize);
         at += bytes[0].len() as u64;
     }
     let read = rig.probe.memory.counts().bytes_read - before;
     assert!(read < 24 * MIB, "{read} bytes read by 30 readers of 20 MiB");
     drop(bodies);
-    assert_eq!(rig.store.stats()[0].passing_bytes, 0);
+    assert_eq!(rig.store.stats()[0].transit_bytes, 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Pieces of large objects on their way to clients. What does not enter the memory tier, because it
+//! Pieces of large objects in transit to clients. What does not enter the memory tier, because it
 //! would sweep everything else out, is still in memory for as long as somebody sends it: who asks
 //! for it meanwhile gets the same bytes.
 
@@ -11,7 +11,7 @@ use crate::tier::Weighed;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Passing {
+pub(crate) struct InTransit {
     pieces: BTreeMap<Digest, Weak<Object>>,
     /// When there are so many, those that nobody has any more are looked for.
     sweep_at: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Passing {
 /// There are at least so many before they are looked through.
 const SWEEP_LEAST: usize = 64;
 
-impl Passing {
+impl InTransit {
     /// The piece, if somebody has it.
     pub(crate) fn get(&self, digest: &Digest) -> Option<Arc<Object>> {
         self.pieces.get(digest).and_then(Weak::upgrade)
