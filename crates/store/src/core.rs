@@ -29,8 +29,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
-use device::Nanos;
-
 use crate::appender::Appender;
 use crate::areas::{Areas, DEAD_PER_CLUSTER};
 use crate::bearers::Bearers;
@@ -185,9 +183,6 @@ pub(crate) struct Parts {
     pub(crate) recovering: Option<Recovering>,
 }
 
-/// The part of the memory tier that dead pieces may take besides, for those who read them.
-const HELD_IN_MEMORY: usize = 16;
-
 /// How memory is divided; see `docs/architecture.md`.
 pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
@@ -247,17 +242,10 @@ impl Core {
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
-        let areas = &parts.superblock.areas;
-        let space_bytes = u64::from(areas.clusters) * u64::from(areas.cluster_size);
-        let held = Held::new(
-            space_bytes * u64::from(parts.options.held_percent) / 100,
-            memory.tier / HELD_IN_MEMORY,
-            parts.options.held_time.as_nanos() as Nanos,
-        );
         // Sequence numbers of different openings never meet: 2^40 each.
         let sequence = parts.superblock.generation << 40;
         let mut core = Core {
-            held,
+            held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
             in_transit: InTransit::default(),
             digester: Digester::new(&secret.digest_key()),
             tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),

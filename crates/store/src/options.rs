@@ -175,9 +175,9 @@ pub struct Options {
     /// How long opening may wait for recovery before it goes on beside service.
     pub recovery_wait: Duration,
     /// Purges of labels and prefixes that are in force at a time, without those of labels that
-    /// nothing bears; beyond it the oldest quarter of them becomes one purge of everything that is as old.
-    /// At least 1, and no more than a checkpoint of the device has room for (some 1,000 at 64 MiB,
-    /// 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
+    /// nothing bears; beyond it the oldest quarter of them becomes one purge of everything that is
+    /// as old. At least 1, and no more than a checkpoint of the device has room for (some 1,000 at
+    /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
     pub purges: u32,
     /// Reads the labels off objects; `None`: they have none.
     pub labels: Option<Arc<dyn Labels>>,

@@ -22,15 +22,20 @@ use device::Nanos;
 
 use super::lookup::ReadPlan;
 use super::{Core, Now};
+use crate::areas::Areas;
 use crate::cluster_table::ClusterId;
 use crate::index::Slot;
 use crate::object::Object;
+use crate::options::Options;
 use crate::record::Place;
 use crate::space::Location;
 use crate::tier::Weighed;
 
 /// Pieces that are looked up under one lock.
 pub(crate) const HELD_STEP: u32 = 512;
+
+/// The part of the memory tier that dead pieces may take besides, for those who read them.
+const IN_MEMORY: usize = 16;
 
 /// A reader's number: a later one has a higher.
 pub(crate) type ReaderId = u64;
@@ -115,8 +120,12 @@ pub(crate) enum HeldPiece {
 }
 
 impl Held {
-    /// At most so many bytes of the device and of memory, for each reader at most for `time`.
-    pub(crate) fn new(placed_max: u64, in_memory_max: usize, time: Nanos) -> Held {
+    /// What the options allow on a device with these `areas`, beside a memory tier of `tier` bytes.
+    pub(crate) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
+        let space = u64::from(areas.clusters) * u64::from(areas.cluster_size);
+        let placed_max = space * u64::from(options.held_percent) / 100;
+        let in_memory_max = tier / IN_MEMORY;
+        let time = options.held_time.as_nanos() as Nanos;
         Held {
             versions: BTreeMap::new(),
             readers: BTreeMap::new(),
