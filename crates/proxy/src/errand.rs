@@ -3,12 +3,13 @@
 //! request that began it.
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, Uri, Version};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
 use semantics::forwarded::{self, Hop};
 use semantics::{Settings, hop_by_hop};
 
@@ -24,6 +25,7 @@ use crate::request::{self, Target};
 use crate::request_body::RequestBody;
 use crate::rules::Rule;
 use crate::scheme::Scheme;
+use crate::upgrade::Upgrade;
 use crate::upstream::{Destination, Failure, Origin, Outgoing, Trail, UpstreamBody};
 use crate::worker::Worker;
 
@@ -45,6 +47,8 @@ pub(crate) struct Errand {
     pub trail: Option<Arc<Trail>>,
     /// The operator's rule for the request: it settles what the answer is taken for.
     pub rule: Option<Arc<Rule>>,
+    /// It asks for another protocol.
+    upgrade: Option<Rc<Upgrade>>,
     /// Worth a connection that is open and idle, but no new one.
     pub in_passing: bool,
 }
@@ -100,8 +104,15 @@ impl Errand {
             interim,
             trail: worker.observer.wants_texts().then(Arc::default),
             rule: None,
+            upgrade: None,
             in_passing: false,
         }
+    }
+
+    /// Makes it ask for another protocol.
+    pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
+        upgrade.ask(&mut self.headers);
+        self.upgrade = Some(upgrade);
     }
 
     /// Where a request leads to.
@@ -127,6 +138,17 @@ impl Errand {
         body: Option<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
         let mut response = self.ask(worker, options, body).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // It has no body, and none is to be said of it.
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+            return Ok(response);
+        }
+        if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
+        {
+            // There it would say that the protocol was changed (RFC 8441, 4).
+            let text = format!("{} did not change the protocol.", self.to);
+            return Err(Failure::Failed(Reason::BadAnswer, text));
+        }
         let length = http_body::Body::size_hint(response.body()).exact();
         let status = response.status();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
@@ -218,6 +240,7 @@ impl Errand {
             own_host: self.own_host && several.is_some(),
             trail: self.trail.as_deref(),
             in_passing: self.in_passing,
+            upgrade: self.upgrade.as_deref(),
             hash: several.map_or(0, |group| group.hash(&self.named.0, &self.uri)),
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::{self, HeaderValue};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
@@ -28,6 +28,7 @@ use crate::options::UpstreamLimits;
 use crate::out_body::{OutBody, Progress};
 use crate::outcome::Error as Reason;
 use crate::resolve::Resolver;
+use crate::upgrade::{self, Upgrade};
 
 mod balance;
 mod body;
@@ -45,6 +46,7 @@ mod several;
 mod stream;
 mod tls;
 mod trail;
+mod tunnel;
 
 pub use balance::Balance;
 pub(crate) use body::{BodyError, UpstreamBody};
@@ -54,6 +56,7 @@ pub use group::{Group, GroupOptions, Next, Server};
 pub use origin::{At, Http2, Origin};
 pub use tls::{Identity, Tls, TlsOptions};
 pub(crate) use trail::Trail;
+pub(crate) use tunnel::UpstreamTunnel;
 
 use body::Lease;
 use dial::{Stage, in_time};
@@ -117,6 +120,8 @@ pub(crate) struct Outgoing<'a> {
     pub in_passing: bool,
     /// Of its URL, for whoever balances by that.
     pub hash: u64,
+    /// It asks for another protocol.
+    pub upgrade: Option<&'a Upgrade>,
     /// Where the servers are noted that it goes to.
     pub trail: Option<&'a Trail>,
 }
@@ -198,9 +203,13 @@ impl Upstream {
     ) -> Result<Response<UpstreamBody>, Unanswered> {
         let mut may_pool = true;
         for attempt in 1.. {
-            let had = match outgoing.in_passing {
-                true => self.idle(origin, limits, check, may_pool),
-                false => self.connection(origin, limits, check, may_pool, serving).await,
+            let had = match outgoing.upgrade {
+                _ if outgoing.in_passing => self.idle(origin, limits, check, may_pool),
+                None => self.connection(origin, limits, check, may_pool, serving).await,
+                Some(upgrade) => {
+                    let with = (upgrade, may_pool, serving);
+                    Box::pin(self.connection_for_tunnel(origin, limits, check, with)).await
+                }
             };
             let (connection, fresh) = had.map_err(|failure| {
                 outgoing.note(origin, None);
@@ -309,6 +318,32 @@ impl Upstream {
         made.map(|made| (made, true))
     }
 
+    /// A connection over which another protocol can be asked for: in HTTP/2 where it can be said
+    /// there and the server takes it, else in HTTP/1.1.
+    async fn connection_for_tunnel(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        (upgrade, may_pool, serving): (&Upgrade, bool, Option<&Serving>),
+    ) -> Result<(Connection, bool), Failure> {
+        let in_http2 = upgrade.of_extended_connect().is_some();
+        if in_http2 || !origin.may_be_http2() {
+            let had = self.connection(origin, limits, check, may_pool, serving).await?;
+            match &had.0 {
+                Connection::Http1(_) => return Ok(had),
+                Connection::Http2(shared) => {
+                    let answer = timeout(limits.head_timeout, shared.takes_tunnels()).await;
+                    if answer == Ok(true) {
+                        return Ok(had);
+                    }
+                }
+            }
+        }
+        let origin = Arc::new(origin.over_http1());
+        self.connection(&origin, limits, check, may_pool, serving).await
+    }
+
     async fn connect(
         &self,
         origin: &Arc<Origin>,
@@ -334,6 +369,7 @@ impl Upstream {
         let (sender, connection) =
             self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
         // An error of the connection reaches whoever waits for its answer.
+        let connection = connection.with_upgrades();
         let task = tokio::task::spawn_local(async move { drop(connection.await) }).abort_handle();
         Ok(Connection::Http1(Http1 { sender, address, task }))
     }
@@ -352,6 +388,10 @@ impl Upstream {
         let mut error = match sent {
             None => return Err(Broke::late(origin, limits)),
             Some(Err(error)) => error,
+            Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                let switching = switch(origin, connection, limits, response, outgoing.upgrade);
+                return Box::pin(switching).await;
+            }
             Some(Ok(response)) => {
                 return Ok(response.map(|incoming| {
                     let lease = Lease {
@@ -386,20 +426,85 @@ async fn ask_http2(
     request: Request<OutBody>,
     outgoing: &Outgoing<'_>,
 ) -> Result<Response<UpstreamBody>, Broke> {
+    if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
+        return ask_for_tunnel(origin, connection, limits, request, protocol).await;
+    }
     let sending = connection.send(request, origin.scheme(), outgoing.interim);
     let progress = outgoing.progress.as_deref();
+    let response = answer_in_time(origin, &connection, limits, progress, sending).await?;
+    let (parts, (body, stream)) = response.into_parts();
+    let incoming = http2::Incoming::new(body, &parts.headers);
+    let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Takes the connection of an answer 101 over, when it changes to a protocol that was asked for.
+/// What else it may be is no answer: from here on its connection speaks nobody knows what.
+async fn switch(
+    origin: &Origin,
+    connection: Http1,
+    limits: &UpstreamLimits,
+    mut response: Response<hyper::body::Incoming>,
+    upgrade: Option<&Upgrade>,
+) -> Result<Response<UpstreamBody>, Broke> {
+    let wrong = |why: &str| {
+        let text = format!("{origin} changed the protocol, {why}.");
+        let failure = Failure::Failed(Reason::BadAnswer, text);
+        Broke { unsent: None, untouched: false, dead: false, failure }
+    };
+    let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
+    let Some(chosen) = upgrade.chosen(response.headers()) else {
+        return Err(wrong("and not to one that was asked for"));
+    };
+    let taking = timeout(limits.head_timeout, hyper::upgrade::on(&mut response)).await;
+    let Ok(Ok(upgraded)) = taking else { return Err(wrong("and ended the connection")) };
+    // Its task has ended by itself.
+    drop(connection);
+    response.headers_mut().insert(header::UPGRADE, chosen);
+    Ok(response.map(|_| UpstreamBody::tunnel(UpstreamTunnel::http1(upgraded))))
+}
+
+/// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
+async fn ask_for_tunnel(
+    origin: &Origin,
+    connection: Rc<http2::Http2>,
+    limits: &UpstreamLimits,
+    request: Request<OutBody>,
+    protocol: &str,
+) -> Result<Response<UpstreamBody>, Broke> {
+    let fields = request.headers().clone();
+    let sending = connection.ask_for_tunnel(request, origin.scheme(), protocol);
+    let response = answer_in_time(origin, &connection, limits, None, sending).await?;
+    let (mut parts, (body, stream, sink)) = response.into_parts();
+    let body = match sink {
+        None => {
+            let incoming = http2::Incoming::new(body, &parts.headers);
+            UpstreamBody::http2(incoming, stream, limits.body_timeout)
+        }
+        Some(sink) => {
+            parts.status = StatusCode::SWITCHING_PROTOCOLS;
+            upgrade::from_server(protocol, &fields, &mut parts.headers);
+            UpstreamBody::tunnel(UpstreamTunnel::http2(http2::joined(body, sink), stream))
+        }
+    };
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Waits for the head of an answer in HTTP/2.
+async fn answer_in_time<T>(
+    origin: &Origin,
+    connection: &http2::Http2,
+    limits: &UpstreamLimits,
+    progress: Option<&Progress>,
+    sending: impl Future<Output = Result<T, http2::Broke>>,
+) -> Result<T, Broke> {
     match wait_for_head(limits.head_timeout, progress, sending).await {
         None => {
             // Whether it is this answer that hangs or the connection, nobody knows.
             connection.retire();
             Err(Broke::late(origin, limits))
         }
-        Some(Ok(response)) => {
-            let (parts, (body, stream)) = response.into_parts();
-            let incoming = http2::Incoming::new(body, &parts.headers);
-            let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
-            Ok(Response::from_parts(parts, body))
-        }
+        Some(Ok(response)) => Ok(response),
         Some(Err(http2::Broke { unsent, untouched, dead, error })) => {
             if dead {
                 connection.retire();

@@ -26,6 +26,7 @@ use crate::labels::ObjectLabels;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::release::Needs;
+use crate::tunnel::Places;
 use crate::upstream::Upstream;
 use crate::variants::Variants;
 use crate::windows::Windows;
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub missed: Missed,
     pub labels: Arc<ObjectLabels>,
     pub windows: Arc<Windows>,
+    pub tunnels: Arc<Places>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
     /// Workers that have not let go of the store yet.

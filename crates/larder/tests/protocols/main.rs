@@ -33,3 +33,5 @@ mod sockets;
 mod tls;
 mod upgrade;
 mod upstreams;
+mod websocket;
+mod websocket_origin;

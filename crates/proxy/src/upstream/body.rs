@@ -15,6 +15,7 @@ use tokio::time::{Sleep, sleep};
 use super::group::Serving;
 use super::origin::Origin;
 use super::pool::{Http1, PoolLimits};
+use super::tunnel::UpstreamTunnel;
 use super::{Upstream, http2};
 use crate::out_body::Progress;
 use crate::outcome::Error as Reason;
@@ -32,6 +33,8 @@ pub(super) struct Lease {
 enum Source {
     Http1(Incoming, Option<Lease>),
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
+    /// There is none: the protocol was changed (an answer 101).
+    Tunnel(Option<Box<UpstreamTunnel>>),
 }
 
 /// The body of an upstream's answer. In HTTP/1.1: read to its clean end it gives its connection
@@ -77,13 +80,28 @@ impl UpstreamBody {
         UpstreamBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
     }
 
+    /// Of an answer that changed the protocol: nothing comes, but there is a tunnel to be had.
+    pub(super) fn tunnel(tunnel: UpstreamTunnel) -> UpstreamBody {
+        UpstreamBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
+    }
+
+    /// The tunnel of an answer that changed the protocol.
+    pub fn take_tunnel(&mut self) -> Option<UpstreamTunnel> {
+        match &mut self.source {
+            Source::Tunnel(tunnel) => tunnel.take().map(|tunnel| *tunnel),
+            _ => None,
+        }
+    }
+
     fn of(source: Source, silence: Duration) -> UpstreamBody {
         UpstreamBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
     }
 
     /// The answer is one of a server whose requests are counted until they end.
     pub(super) fn served_by(mut self, serving: Serving) -> UpstreamBody {
-        if !self.is_end_stream() {
+        if let Source::Tunnel(Some(tunnel)) = &mut self.source {
+            tunnel.served_by(serving);
+        } else if !self.is_end_stream() {
             self.serving = Some(serving);
         }
         self
@@ -107,6 +125,7 @@ impl UpstreamBody {
                 }
             }
             Source::Http2(_, stream) => *stream = None,
+            Source::Tunnel(_) => {}
         }
     }
 
@@ -116,6 +135,7 @@ impl UpstreamBody {
         match &mut self.source {
             Source::Http1(_, lease) => *lease = None,
             Source::Http2(_, stream) => *stream = None,
+            Source::Tunnel(_) => {}
         }
     }
 
@@ -128,6 +148,7 @@ impl UpstreamBody {
                 Pin::new(incoming).poll_frame(cx).map_err(BodyError::Broken)
             }
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
+            Source::Tunnel(_) => Poll::Ready(None),
         }
     }
 
@@ -222,6 +243,7 @@ impl Body for UpstreamBody {
         match &self.source {
             Source::Http1(incoming, _) => incoming.is_end_stream(),
             Source::Http2(incoming, _) => incoming.is_end_stream(),
+            Source::Tunnel(_) => true,
         }
     }
 
@@ -231,6 +253,7 @@ impl Body for UpstreamBody {
             Source::Http2(incoming, _) => {
                 incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
+            Source::Tunnel(_) => SizeHint::with_exact(0),
         }
     }
 }

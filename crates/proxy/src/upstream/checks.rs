@@ -150,6 +150,7 @@ async fn ask(
         own_host: check.host.is_none(),
         in_passing: false,
         hash: 0,
+        upgrade: None,
         trail: None,
     };
     let origin = &group.servers()[at].origin;
