@@ -26,7 +26,7 @@ use crate::request_body::RequestBody;
 use crate::rules::Rule;
 use crate::scheme::Scheme;
 use crate::upgrade::Upgrade;
-use crate::upstream::{Destination, Failure, Origin, Outgoing, Trail, UpstreamBody};
+use crate::upstream::{Destination, Failure, Origin, Outgoing, Phase, Trail, UpstreamBody};
 use crate::worker::Worker;
 
 /// A request for an upstream.
@@ -146,19 +146,17 @@ impl Errand {
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
         {
             // There it would say that the protocol was changed (RFC 8441, 4).
-            let text = format!("{} did not change the protocol.", self.to);
-            return Err(Failure::Failed(Reason::BadAnswer, text));
+            return Err(self.bad_answer(worker, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
         let status = response.status();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
-            let text = format!("The answer of {} cannot be passed on: {why}.", self.to);
-            return Err(Failure::Failed(Reason::BadAnswer, text));
+            return Err(self.bad_answer(worker, format!("its answer cannot be passed on: {why}")));
         }
         if let Some(rule) = &self.rule {
             rule.settle(self.uri.path(), response.headers_mut());
             if let Some(max) = rule.answer_max {
-                self.limit(&mut response, length, max)?;
+                self.limit(worker, &mut response, length, max)?;
             }
         }
         Ok(response)
@@ -168,16 +166,24 @@ impl Errand {
     /// will be cut there.
     fn limit(
         &self,
+        worker: &Worker,
         response: &mut Response<UpstreamBody>,
         length: Option<u64>,
         max: u64,
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
-            let text = format!("The answer of {} has more than the {max} bytes allowed.", self.to);
-            return Err(Failure::Failed(Reason::BadAnswer, text));
+            let cause = format!("its answer has more than the {max} bytes that a rule permits");
+            return Err(self.bad_answer(worker, cause));
         }
         response.body_mut().limit(max);
         Ok(())
+    }
+
+    /// An answer that is none to go on with.
+    pub fn bad_answer(&self, worker: &Worker, cause: String) -> Failure {
+        let failure = Failure::Failed(Reason::BadAnswer, cause);
+        worker.upstream.failed(&self.to, Phase::Answer, &failure);
+        failure
     }
 
     /// The client on whose behalf it is.

@@ -21,7 +21,7 @@ use crate::outcome::{Error, Outcome};
 use crate::request_body::RequestBody;
 use crate::serve;
 use crate::upgrade::{self, Upgrade};
-use crate::upstream::{Failure, UpstreamBody, UpstreamTunnel};
+use crate::upstream::{Failure, Phase, UpstreamBody, UpstreamTunnel};
 use crate::visit::Visit;
 
 /// Asks the upstream and hands its answer on.
@@ -89,8 +89,10 @@ fn switch(
     if of_stream {
         let asked = &visit.parts.headers;
         if !upgrade::to_stream(asked, answer.headers_mut()) {
-            let text = "The answer to the WebSocket handshake is not valid.".to_owned();
-            return serve::failed(account, Failure::Failed(Error::BadAnswer, text));
+            let cause = "its answer to the WebSocket handshake is wrong".to_owned();
+            let failure = Failure::Failed(Error::BadAnswer, cause);
+            visit.worker().upstream.failed(&visit.destination(), Phase::Answer, &failure);
+            return serve::failed(account, failure);
         }
         *answer.status_mut() = StatusCode::OK;
     } else if let Some(chosen) = chosen {

@@ -328,8 +328,9 @@ pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody>
         Failure::Denied(denial) => {
             answer::plain(account, status, Outcome::Denied(denial.reason), denial.text)
         }
-        Failure::Failed(reason, text) => {
-            answer::plain(account, status, Outcome::Error(reason), format!("{text}\n"))
+        Failure::Failed(reason, cause) => {
+            let text = account.told(reason, &cause);
+            answer::plain(account, status, Outcome::Error(reason), text)
         }
         Failure::Request(_, text) => {
             let outcome = Outcome::Invalid(Invalid::Body);

@@ -32,9 +32,11 @@ use crate::upgrade::{self, Upgrade};
 
 mod balance;
 mod body;
+mod cause;
 pub(crate) mod checks;
 mod dial;
 mod failure;
+mod failure_log;
 pub(crate) mod figures;
 mod group;
 mod health;
@@ -51,7 +53,8 @@ mod tunnel;
 pub use balance::Balance;
 pub(crate) use body::{BodyError, UpstreamBody};
 pub use checks::HealthCheck;
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, told};
+pub(crate) use failure_log::{FailureLog, Phase};
 pub use group::{Group, GroupOptions, Next, Server};
 pub use origin::{At, Http2, Origin};
 pub use tls::{Identity, Tls, TlsOptions};
@@ -59,7 +62,7 @@ pub(crate) use trail::Trail;
 pub(crate) use tunnel::UpstreamTunnel;
 
 use body::Lease;
-use dial::{Stage, in_time};
+use dial::in_time;
 use group::Serving;
 use pool::{Connection, Http1, Pool, PoolLimits};
 
@@ -100,6 +103,8 @@ pub(crate) struct Upstream {
     resolver: Resolver,
     builder: Builder,
     observer: Arc<dyn Observer>,
+    /// Where failures go; `None`: nowhere.
+    failures: Option<Arc<FailureLog>>,
 }
 
 /// A request, and how to make it again when that is allowed.
@@ -172,7 +177,19 @@ impl Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
         let resolver = Resolver::default();
-        Upstream { pool: Pool::default(), resolver, builder, observer }
+        Upstream { pool: Pool::default(), resolver, builder, observer, failures: None }
+    }
+
+    /// The same; what fails is written to a log.
+    pub fn with_log(self, failures: Arc<FailureLog>) -> Upstream {
+        Upstream { failures: Some(failures), ..self }
+    }
+
+    /// Writes of an attempt that failed. What is a client's own doing is none.
+    pub fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
+        if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
+            failures.note(server, phase, cause);
+        }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -241,13 +258,17 @@ impl Upstream {
                 return Err(Unanswered { failure, untouched: false, counts: false });
             }
             let unsent = broke.unsent.is_some();
-            outgoing.request = broke.unsent;
             let again = attempt < ATTEMPTS
                 && match () {
                     () if unsent => !fresh,
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
+            // A connection that was kept open for too long is no failure while there are others.
+            if !again || fresh || !broke.dead {
+                self.failed(origin, broke.phase(outgoing), &broke.failure);
+            }
+            outgoing.request = broke.unsent;
             if !again {
                 let untouched = unsent || (broke.untouched && outgoing.again.is_some());
                 let counts = fresh || !broke.dead;
@@ -255,8 +276,8 @@ impl Upstream {
             }
             self.observer.count(Event::UpstreamRetried, 1);
         }
-        let text = format!("The request for {origin} cannot be sent once more.");
-        let failure = Failure::Failed(Reason::Internal, text);
+        let cause = "the request cannot be sent once more".to_owned();
+        let failure = Failure::Failed(Reason::Internal, cause);
         Err(Unanswered { failure, untouched: false, counts: false })
     }
 
@@ -271,8 +292,8 @@ impl Upstream {
         let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
         let pooled = || self.pool.take(origin, limits, check, current.as_deref());
         let Some(taken) = may_pool.then(pooled).flatten() else {
-            let text = format!("No connection to {origin} is idle.");
-            return Err(Failure::Failed(Reason::UpstreamBusy, text));
+            let cause = "no connection to it is idle".to_owned();
+            return Err(Failure::Failed(Reason::UpstreamBusy, cause));
         };
         self.observer.count(Event::UpstreamReused, 1);
         Ok((taken, false))
@@ -350,14 +371,27 @@ impl Upstream {
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<Connection, Failure> {
-        let stage = Cell::new(Stage::Resolving);
+        let phase = Cell::new(Phase::Resolve);
+        let made = self.make_connection(origin, limits, check, &phase).await;
+        made.inspect_err(|why| self.failed(origin, phase.get(), why))
+    }
+
+    async fn make_connection(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        phase: &Cell<Phase>,
+    ) -> Result<Connection, Failure> {
         let (stream, address) =
-            in_time(origin, limits, &stage, self.open(origin, limits, check, &stage)).await?;
-        let broken = |e: &dyn fmt::Display| {
-            Failure::Failed(Reason::Connect, format!("The connection to {origin} broke: {e}."))
+            in_time(limits, phase, self.open(origin, limits, check, phase)).await?;
+        let broken = |error: &(dyn std::error::Error + 'static)| {
+            Failure::Failed(Reason::Connect, cause::of(error))
         };
         if origin.http2 == Http2::PriorKnowledge || stream.chose_http2() {
-            let shared = http2::Http2::handshake(stream, address, limits.head_bytes)
+            let to =
+                http2::Peer { origin: origin.clone(), address, failures: self.failures.clone() };
+            let shared = http2::Http2::handshake(stream, to, limits.head_bytes)
                 .await
                 .map_err(|e| broken(&e))?;
             self.pool.share(origin, shared.clone());
@@ -386,10 +420,10 @@ impl Upstream {
         let progress = &outgoing.progress;
         let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
         let mut error = match sent {
-            None => return Err(Broke::late(origin, limits)),
+            None => return Err(Broke::late(limits)),
             Some(Err(error)) => error,
             Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                let switching = switch(origin, connection, limits, response, outgoing.upgrade);
+                let switching = switch(connection, limits, response, outgoing.upgrade);
                 return Box::pin(switching).await;
             }
             Some(Ok(response)) => {
@@ -409,13 +443,16 @@ impl Upstream {
             unsent: error.take_message(),
             untouched: false,
             dead: is_dead(error.error()),
-            failure: no_answer(origin, error.error(), error.error().is_parse()),
+            failure: no_answer(error.error(), error.error().is_parse()),
         })
     }
 
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
+        if let Some(failures) = &self.failures {
+            failures.tick();
+        }
     }
 }
 
@@ -431,7 +468,7 @@ async fn ask_http2(
     }
     let sending = connection.send(request, origin.scheme(), outgoing.interim);
     let progress = outgoing.progress.as_deref();
-    let response = answer_in_time(origin, &connection, limits, progress, sending).await?;
+    let response = answer_in_time(&connection, limits, progress, sending).await?;
     let (parts, (body, stream)) = response.into_parts();
     let incoming = http2::Incoming::new(body, &parts.headers);
     let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
@@ -441,15 +478,14 @@ async fn ask_http2(
 /// Takes the connection of an answer 101 over, when it changes to a protocol that was asked for.
 /// What else it may be is no answer: from here on its connection speaks nobody knows what.
 async fn switch(
-    origin: &Origin,
     connection: Http1,
     limits: &UpstreamLimits,
     mut response: Response<hyper::body::Incoming>,
     upgrade: Option<&Upgrade>,
 ) -> Result<Response<UpstreamBody>, Broke> {
     let wrong = |why: &str| {
-        let text = format!("{origin} changed the protocol, {why}.");
-        let failure = Failure::Failed(Reason::BadAnswer, text);
+        let cause = format!("it changed the protocol, {why}");
+        let failure = Failure::Failed(Reason::BadAnswer, cause);
         Broke { unsent: None, untouched: false, dead: false, failure }
     };
     let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
@@ -474,7 +510,7 @@ async fn ask_for_tunnel(
 ) -> Result<Response<UpstreamBody>, Broke> {
     let fields = request.headers().clone();
     let sending = connection.ask_for_tunnel(request, origin.scheme(), protocol);
-    let response = answer_in_time(origin, &connection, limits, None, sending).await?;
+    let response = answer_in_time(&connection, limits, None, sending).await?;
     let (mut parts, (body, stream, sink)) = response.into_parts();
     let body = match sink {
         None => {
@@ -492,7 +528,6 @@ async fn ask_for_tunnel(
 
 /// Waits for the head of an answer in HTTP/2.
 async fn answer_in_time<T>(
-    origin: &Origin,
     connection: &http2::Http2,
     limits: &UpstreamLimits,
     progress: Option<&Progress>,
@@ -502,14 +537,14 @@ async fn answer_in_time<T>(
         None => {
             // Whether it is this answer that hangs or the connection, nobody knows.
             connection.retire();
-            Err(Broke::late(origin, limits))
+            Err(Broke::late(limits))
         }
         Some(Ok(response)) => Ok(response),
         Some(Err(http2::Broke { unsent, untouched, dead, error })) => {
             if dead {
                 connection.retire();
             }
-            let failure = no_answer(origin, &error, error.is_library());
+            let failure = no_answer(&error, error.is_library());
             Err(Broke { unsent, untouched, dead, failure })
         }
     }
@@ -517,11 +552,21 @@ async fn answer_in_time<T>(
 
 impl Broke {
     /// The answer did not come in time.
-    fn late(origin: &Origin, limits: &UpstreamLimits) -> Broke {
+    fn late(limits: &UpstreamLimits) -> Broke {
         let seconds = limits.head_timeout.as_secs_f32();
-        let text = format!("{origin} was asked but sent no answer within {seconds} s.");
-        let failure = Failure::Failed(Reason::UpstreamTimeout, text);
+        let cause = format!("no answer within {seconds} s");
+        let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
         Broke { unsent: None, untouched: false, dead: false, failure }
+    }
+
+    /// How far it had come.
+    fn phase(&self, outgoing: &Outgoing<'_>) -> Phase {
+        let is_sent = outgoing.progress.as_deref().is_none_or(Progress::ended);
+        match &self.failure {
+            Failure::Failed(Reason::BadAnswer, _) => Phase::Answer,
+            _ if self.unsent.is_some() || !is_sent => Phase::Send,
+            _ => Phase::Head,
+        }
     }
 }
 
@@ -567,16 +612,10 @@ fn is_dead(error: &hyper::Error) -> bool {
 }
 
 /// `is_wrong`: what came is no HTTP.
-fn no_answer<E: std::error::Error + 'static>(
-    origin: &Origin,
-    error: &E,
-    is_wrong: bool,
-) -> Failure {
+fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
+    let cause = cause::of(error);
     if is_wrong {
-        let text = format!("The answer of {origin} is not valid HTTP: {error}.");
-        Failure::Failed(Reason::BadAnswer, text)
-    } else {
-        let text = format!("{origin} closed the connection without an answer: {error}.");
-        Failure::Failed(tls::refusal(error).unwrap_or(Reason::Upstream), text)
+        return Failure::Failed(Reason::BadAnswer, format!("not valid HTTP: {cause}"));
     }
+    Failure::Failed(tls::refusal(error).unwrap_or(Reason::Upstream), cause)
 }

@@ -27,6 +27,7 @@ mod skip;
 mod authority;
 mod caller;
 
+mod failures;
 mod http2;
 mod interim;
 mod sockets;

@@ -342,7 +342,9 @@ fn an_origin_that_changes_to_something_else_is_not_believed() {
         for path in ["/other", "/unsaid"] {
             let (head, mut stream) = scene.ask(path, HANDSHAKE).await.unwrap();
             assert!(head.starts_with("HTTP/1.1 502 "), "{path}: {head}");
-            assert!(rest(&mut stream).await.contains("changed the protocol"));
+            assert!(rest(&mut stream).await.contains("cannot be passed on"));
+            let why = "answer: it changed the protocol, and not to one that was asked for";
+            assert!(scene.larder.says(why), "{}", scene.larder.said());
             assert_eq!(scene.call(path, "websocket").await.status(), 502);
         }
         // In HTTP/2 nobody but us can tell that it did not understand.

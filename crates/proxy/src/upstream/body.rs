@@ -12,11 +12,13 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
+use super::failure_log::Phase;
 use super::group::Serving;
+use super::http2::Peer;
 use super::origin::Origin;
 use super::pool::{Http1, PoolLimits};
 use super::tunnel::UpstreamTunnel;
-use super::{Upstream, http2};
+use super::{Upstream, cause, http2};
 use crate::out_body::Progress;
 use crate::outcome::Error as Reason;
 
@@ -130,11 +132,25 @@ impl UpstreamBody {
     }
 
     /// The body broke off.
-    fn give_up(&mut self) {
+    fn give_up(&mut self, why: &BodyError) {
         self.serving = None;
         match &mut self.source {
-            Source::Http1(_, lease) => *lease = None,
-            Source::Http2(_, stream) => *stream = None,
+            Source::Http1(_, lease) => {
+                if let Some(Lease { upstream, origin, progress, .. }) = lease.take() {
+                    // Where it is the request's body that broke off, the client is to blame.
+                    let client = progress.and_then(|progress| progress.failure());
+                    if let (None, Some(failures)) = (client, &upstream.failures) {
+                        failures.note(&origin, Phase::Body, &why.cause());
+                    }
+                }
+            }
+            Source::Http2(_, stream) => {
+                if let Some(stream) = stream.take()
+                    && let Peer { origin, failures: Some(failures), .. } = &stream.connection.peer
+                {
+                    failures.note(origin, Phase::Body, &why.cause());
+                }
+            }
             Source::Tunnel(_) => {}
         }
     }
@@ -192,6 +208,15 @@ impl fmt::Display for BodyError {
 impl std::error::Error for BodyError {}
 
 impl BodyError {
+    /// What is wrong, in plain words.
+    fn cause(&self) -> String {
+        match self {
+            BodyError::Broken(error) => cause::of(error),
+            BodyError::Reset(error) => cause::of_http2(error),
+            BodyError::Silent | BodyError::TooLong => self.to_string(),
+        }
+    }
+
     /// The reason for the outcome.
     pub fn reason(&self) -> Reason {
         match self {
@@ -215,14 +240,14 @@ impl Body for UpstreamBody {
             Poll::Ready(Some(Ok(frame))) => {
                 this.armed = false;
                 if !this.spend(&frame) {
-                    this.give_up();
+                    this.give_up(&BodyError::TooLong);
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
                 }
                 this.give_back_at_end();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                this.give_up();
+                this.give_up(&error);
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
@@ -231,7 +256,7 @@ impl Body for UpstreamBody {
             }
             Poll::Pending => match this.poll_silence(cx) {
                 Poll::Ready(()) => {
-                    this.give_up();
+                    this.give_up(&BodyError::Silent);
                     Poll::Ready(Some(Err(BodyError::Silent)))
                 }
                 Poll::Pending => Poll::Pending,

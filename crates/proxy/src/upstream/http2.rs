@@ -32,6 +32,8 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{interval, timeout};
 
+use super::failure_log::FailureLog;
+use super::origin::Origin;
 use crate::http2::StreamIo;
 use crate::interim::Interim;
 use crate::out_body::OutBody;
@@ -49,10 +51,18 @@ const PING_WAIT: Duration = Duration::from_secs(10);
 /// See the module.
 pub(super) struct Http2 {
     sender: SendRequest<Bytes>,
-    /// The other end; `None` for a socket in the file system.
-    pub address: Option<IpAddr>,
+    pub peer: Peer,
     state: Rc<State>,
     task: AbortHandle,
+}
+
+/// Who is at the other end.
+pub(super) struct Peer {
+    pub origin: Arc<Origin>,
+    /// `None` for a socket in the file system.
+    pub address: Option<IpAddr>,
+    /// Where its failures go.
+    pub failures: Option<Arc<FailureLog>>,
 }
 
 struct State {
@@ -107,7 +117,7 @@ impl Http2 {
     /// Begins to speak HTTP/2.
     pub async fn handshake<S>(
         stream: S,
-        address: Option<IpAddr>,
+        peer: Peer,
         head_bytes: usize,
     ) -> Result<Rc<Http2>, h2::Error>
     where
@@ -139,7 +149,7 @@ impl Http2 {
             of_task.closed.set(true);
             of_task.is_introduced.notify_waiters();
         });
-        Ok(Rc::new(Http2 { sender, address, state, task: task.abort_handle() }))
+        Ok(Rc::new(Http2 { sender, peer, state, task: task.abort_handle() }))
     }
 
     /// Whether a further request may be sent on it.

@@ -96,7 +96,7 @@ impl Tls {
         let name = self.0.options.name.as_deref().unwrap_or(host);
         // A final dot is no part of the name in TLS (RFC 6066, 3).
         let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
-        ServerName::try_from(bare).map_err(|_| format!("{name} is no name that TLS can ask for"))
+        ServerName::try_from(bare).map_err(|_| "its name is none that TLS can ask for".to_owned())
     }
 }
 
