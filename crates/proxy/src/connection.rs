@@ -262,11 +262,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
                     // The connection has counted these.
                     let counted = early.len() as u64;
                     let observer = &*worker.observer;
-                    let ended = tunnel_through(&mut stream, early, tunnel, cut, observer).await;
-                    if matches!(ended.how, End::Broken(_)) {
-                        // As the upstream's broke off, or nobody is there to care.
-                        stream.reset_at_close();
-                    }
+                    let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
                     observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
                     observer.count(Event::BytesSent, ended.received);
                 }

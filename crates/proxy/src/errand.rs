@@ -141,6 +141,9 @@ impl Errand {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // It has no body, and none is to be said of it.
             response.headers_mut().remove(header::CONTENT_LENGTH);
+            if let Some(rule) = &self.rule {
+                rule.answer.apply(response.headers_mut());
+            }
             return Ok(response);
         }
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()

@@ -33,8 +33,8 @@ const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub(crate) struct Upgrade {
     /// In the client's order.
     protocols: Vec<String>,
-    /// An extended CONNECT can ask for it: there is but one, and what HTTP/1.1 needs for the answer
-    /// is there.
+    /// An extended CONNECT can ask for it: it is a GET, there is but one protocol, and what
+    /// HTTP/1.1 needs for the answer is there.
     fits_stream: bool,
     /// The request came as an extended CONNECT.
     of_stream: bool,
@@ -49,7 +49,7 @@ pub(crate) fn asked(parts: &Parts, has_body: bool) -> Option<Upgrade> {
         return None;
     }
     let protocols = protocols(&parts.headers)?;
-    let fits_stream = fits_stream(&protocols, &parts.headers);
+    let fits_stream = parts.method == Method::GET && fits_stream(&protocols, &parts.headers);
     Some(Upgrade { protocols, fits_stream, of_stream })
 }
 
@@ -172,6 +172,8 @@ pub(crate) fn from_server(protocol: &str, request: &HeaderMap, answer: &mut Head
 /// Makes the fields of a request those of an extended CONNECT.
 pub(crate) fn to_server(fields: &mut HeaderMap) {
     fields.remove(KEY);
+    // No body comes, and what comes is none.
+    fields.remove(header::CONTENT_LENGTH);
 }
 
 /// `Sec-WebSocket-Accept` for a key (RFC 6455, 4.2.2).

@@ -263,6 +263,15 @@ fn other_protocols_pass_and_http_itself_does_not() {
         stream.write_all(b"x").await.unwrap();
         stream.shutdown().await.unwrap();
         assert_eq!(rest(&mut stream).await, "Xend");
+        // Whatever the method is, as long as there is no body.
+        let head =
+            scene.head("/raw", "Connection: upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n");
+        let mut stream = scene.connect().await;
+        stream.write_all((head.replace("GET ", "POST ") + "x").as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert!(read_head(&mut stream).await.unwrap().starts_with("HTTP/1.1 101 "));
+        assert_eq!(rest(&mut stream).await, "Xend");
+        assert!(scene.asked().starts_with("POST /raw HTTP/1.1\r\n"), "{}", scene.asked());
         // The field is ignored, and the connection goes on.
         for fields in [
             "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
@@ -412,6 +421,30 @@ fn a_rule_and_the_access_rules_refuse_them() {
         assert!(read_head(&mut stream).await.unwrap().starts_with("HTTP/1.1 403 "));
     });
     assert!(!scene.origin.heads().iter().any(|head| head.contains("chat HTTP/1.1\r\nhost: b")));
+}
+
+#[test]
+fn rules_hold_for_what_opens_a_tunnel() {
+    let rules = "[[rule]]\npaths = ['/raw']\nrequest-set = ['X-Added: 1']\n\
+        request-remove = ['Cookie']\nanswer-remove = ['Set-Cookie']\nanswer-set = ['X-Told: 2']\n";
+    for speaks in [Speaks::Plain, Speaks::Two] {
+        let scene = Scene::reverse(speaks, rules);
+        run(async {
+            let fields = HANDSHAKE.to_owned() + "Content-Length: 0\r\n";
+            let (head, _stream) = scene.ask("/raw", &fields).await.unwrap();
+            assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+            assert_eq!((field(&head, "x-told"), field(&head, "set-cookie")), {
+                (Some("2".to_owned()), None)
+            });
+            let answer = scene.call("/raw", "websocket").await;
+            assert!(answer.status() == 200 && answer.headers()["x-told"] == "2", "{answer:?}");
+        });
+        let heads = scene.origin.heads();
+        let opening = heads.iter().filter(|head| head.contains(" /raw "));
+        let of = |head: &String| (field(head, "x-added"), field(head, "cookie"));
+        let seen: Vec<_> = opening.map(of).collect();
+        assert_eq!(seen, vec![(Some("1".to_owned()), None); 2], "{heads:?}");
+    }
 }
 
 #[test]
