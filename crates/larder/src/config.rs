@@ -161,6 +161,9 @@ pub struct Client {
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
     pub rate_min: u64,
+    pub tunnels: usize,
+    pub tunnel_idle: Duration,
+    pub tunnel_time: Option<Duration>,
 }
 
 /// Who looks names up.

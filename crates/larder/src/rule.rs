@@ -48,6 +48,7 @@ pub struct RequestRule {
     pub answer_remove: Vec<String>,
     pub store_max: Option<u64>,
     pub answer_max: Option<u64>,
+    pub refuse_upgrades: bool,
 }
 
 /// What is wrong with a rule: the key, and a sentence.
@@ -73,6 +74,7 @@ impl RequestRule {
             answer: edits("answer-set", &self.answer_set, &self.answer_remove)?,
             store_max: self.store_max,
             answer_max: self.answer_max,
+            refuse_upgrades: self.refuse_upgrades,
             ..rules::Rule::new(name, self.settings(base)?)
         })
     }
@@ -429,5 +431,14 @@ pub const RULE: &[Field<RequestRule>] = &[
          they are.",
     )
     .word("none")
+    .live(),
+    RuleField::new(
+        "refuse-upgrades",
+        Kind::Bool,
+        &["false"],
+        |r, v| r.refuse_upgrades = Take::take(v),
+        "Answer requests that ask for another protocol (Upgrade, WebSocket) with 403; otherwise \
+         they are passed on. With `paths` it holds for the path as sent and as a server reads it.",
+    )
     .live(),
 ];

@@ -76,6 +76,7 @@ mod neighbours;
 mod purging;
 mod storing;
 mod tables;
+mod tunnels;
 mod upstream;
 
 pub use crate::rule::RULE;
@@ -524,6 +525,9 @@ const CACHING: &[Setting] = &[
          byte in each `stall-timeout`.",
     )
     .live(),
+    tunnels::MOST,
+    tunnels::IDLE,
+    tunnels::TIME,
 ];
 
 /// How objects are fetched for the cache.

@@ -11,7 +11,8 @@ use proxy::certificate::Certificate;
 use proxy::http2::Http2Options;
 use proxy::keyring::{Keyring, TlsOptions};
 use proxy::options::{
-    ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, UpstreamLimits,
+    ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, TunnelLimits,
+    UpstreamLimits,
 };
 use proxy::resolve::{DnsLookup, Lookup, SystemLookup};
 use proxy::rules::Rules;
@@ -44,6 +45,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         rules: rules(config, &semantics)?,
         client: client(config, around.descriptors),
         http2: http2(config),
+        tunnels: tunnels(config),
         keyring: keyring(config)?.map(Arc::new),
         upstream: upstream(config)?,
         fill: fill(config),
@@ -187,6 +189,11 @@ fn client(config: &Config, descriptors: u64) -> ClientLimits {
         rate_min: client.rate_min,
         drain: config.drain,
     }
+}
+
+fn tunnels(config: &Config) -> TunnelLimits {
+    let client = &config.client;
+    TunnelLimits { max: client.tunnels, idle: client.tunnel_idle, longest: client.tunnel_time }
 }
 
 fn http2(config: &Config) -> Http2Options {

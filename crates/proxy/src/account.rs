@@ -17,7 +17,7 @@ use crate::metrics::Event;
 use crate::outcome::{Error, Outcome};
 use crate::release::Needs;
 use crate::scheme::Scheme;
-use crate::upstream::Trail;
+use crate::upstream::{self, Trail};
 use crate::welcome::{Link, TlsFacts};
 use crate::worker::Worker;
 
@@ -170,6 +170,11 @@ impl Account {
     /// Our name in `Cache-Status`.
     pub fn pseudonym(&self) -> &str {
         self.worker.shared.pseudonym.as_str()
+    }
+
+    /// What the client is told of a server that gave no answer.
+    pub fn told(&self, why: Error, cause: &str) -> String {
+        upstream::told(&self.worker.context().options.front, why, cause)
     }
 
     /// The upstream that is asked, and where its servers will be noted.

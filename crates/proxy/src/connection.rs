@@ -3,9 +3,9 @@
 //! is `welcome`.
 //!
 //! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
-//! head that does not end in time gets its 408 here; a CONNECT leaves HTTP here.
+//! head that does not end in time gets its 408 here; a tunnel (CONNECT, Upgrade) leaves HTTP here.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
@@ -23,7 +23,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::account::{Account, Observer};
@@ -33,12 +32,14 @@ use crate::framing_watch::Trust;
 use crate::http2;
 use crate::interim;
 use crate::metrics::Event;
-use crate::options::ClientLimits;
+use crate::options::{ClientLimits, Options};
 use crate::request_body::RequestBody;
 use crate::serve;
 use crate::socket::Socket;
 use crate::stream::Stream;
-use crate::tunnel::{self, End};
+use crate::tunnel::{self, End, Lifetime, Place};
+use crate::upgrade;
+use crate::upstream::UpstreamTunnel;
 use crate::welcome::{Link, Manners, Protocol, Ready, welcome};
 use crate::worker::Worker;
 
@@ -56,9 +57,11 @@ pub(crate) struct Connection {
     pub state: Rc<ConnState>,
     pub client: SocketAddr,
     pub link: Rc<Link>,
-    /// Set by the service when it answers a CONNECT: what to join the client with when the answer
+    /// Set by the service when it opens a tunnel: what to join the client with when the answer
     /// is on its way.
     pub tunnel: RefCell<Option<Tunnel>>,
+    /// The place among the tunnels of a request that asks for one.
+    pub place: Cell<Option<Place>>,
     /// In HTTP/2 each request has a `Connection` of its own, with the way back on its stream.
     pub reply: Option<RefCell<SendResponse<Bytes>>>,
 }
@@ -73,8 +76,24 @@ impl Connection {
             client: *client,
             link: link.clone(),
             tunnel: RefCell::new(None),
+            place: Cell::default(),
             reply: Some(RefCell::new(reply)),
         })
+    }
+
+    /// Takes a place for a tunnel; false when `max` of them are open or about to be.
+    pub fn enter_tunnels(&self, max: usize) -> bool {
+        let place = self.worker.shared.tunnels.take(max);
+        let has_place = place.is_some();
+        self.place.set(place);
+        has_place
+    }
+
+    /// Opens a tunnel behind the answer that is about to be given.
+    pub fn open_tunnel(&self, upstream: UpstreamTunnel, account: Account, options: &Options) {
+        let lifetime = options.tunnels.lifetime();
+        let place = self.place.take();
+        *self.tunnel.borrow_mut() = Some(Tunnel { upstream, account, lifetime, _place: place });
     }
 
     /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for
@@ -105,9 +124,10 @@ impl Connection {
 
 /// A tunnel about to open.
 pub(crate) struct Tunnel {
-    pub upstream: TcpStream,
+    pub upstream: UpstreamTunnel,
     pub account: Account,
-    pub idle: Duration,
+    pub lifetime: Lifetime,
+    _place: Option<Place>,
 }
 
 /// hyper's server with our limits.
@@ -140,6 +160,7 @@ pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, ma
         client,
         link: Rc::new(link),
         tunnel: RefCell::new(None),
+        place: Cell::default(),
         reply: None,
     });
     match protocol {
@@ -175,12 +196,15 @@ async fn answer(
 ) -> Response<AnswerBody> {
     let state = &connection.state;
     let number = state.next_request();
-    let is_connect = request.method() == Method::CONNECT;
+    let wants_tunnel =
+        request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
     let mut answer = serve::answer(connection, request, state.trust(number)).await;
     state.request_is_read();
-    // What came behind a CONNECT was meant for a tunnel, and is none of our requests.
-    let refused_tunnel = is_connect && connection.tunnel.borrow().is_none();
-    if refused_tunnel || state.is_last_answer() || state.trust(number) != Trust::Good {
+    if connection.tunnel.borrow().is_some() {
+        return answer;
+    }
+    // What came behind the head was meant for the tunnel, and is none of our requests.
+    if wants_tunnel || state.is_last_answer() || state.trust(number) != Trust::Good {
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     answer
@@ -288,16 +312,16 @@ pub(crate) async fn tunnel_through<T>(
     cut: impl Future<Output = T>,
     observer: &dyn Observer,
 ) -> tunnel::Ended {
-    let Tunnel { upstream, mut account, idle } = tunnel;
+    let Tunnel { upstream, mut account, lifetime, _place } = tunnel;
     let cut = async {
         cut.await;
     };
     observer.count(Event::TunnelOpened, 1);
-    let ended = tunnel::join(client, early, upstream, idle, cut).await;
+    let ended = tunnel::join(client, early, upstream, lifetime, cut).await;
     observer.count(Event::TunnelClosed, 1);
     account.sent(ended.received);
     match &ended.how {
-        End::Closed | End::Idle => account.ended(),
+        End::Closed | End::Idle | End::Expired => account.ended(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
         End::Broken(error) => log::debug!("a tunnel broke: {error}"),
     }

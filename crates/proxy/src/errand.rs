@@ -3,12 +3,13 @@
 //! request that began it.
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, Uri, Version};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
 use semantics::forwarded::{self, Hop};
 use semantics::{Settings, hop_by_hop};
 
@@ -24,7 +25,8 @@ use crate::request::{self, Target};
 use crate::request_body::RequestBody;
 use crate::rules::Rule;
 use crate::scheme::Scheme;
-use crate::upstream::{Destination, Failure, Origin, Outgoing, Trail, UpstreamBody};
+use crate::upgrade::Upgrade;
+use crate::upstream::{Destination, Failure, Origin, Outgoing, Phase, Trail, UpstreamBody};
 use crate::worker::Worker;
 
 /// A request for an upstream.
@@ -45,6 +47,8 @@ pub(crate) struct Errand {
     pub trail: Option<Arc<Trail>>,
     /// The operator's rule for the request: it settles what the answer is taken for.
     pub rule: Option<Arc<Rule>>,
+    /// It asks for another protocol.
+    upgrade: Option<Rc<Upgrade>>,
     /// Worth a connection that is open and idle, but no new one.
     pub in_passing: bool,
 }
@@ -100,8 +104,15 @@ impl Errand {
             interim,
             trail: worker.observer.wants_texts().then(Arc::default),
             rule: None,
+            upgrade: None,
             in_passing: false,
         }
+    }
+
+    /// Makes it ask for another protocol.
+    pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
+        upgrade.ask(&mut self.headers);
+        self.upgrade = Some(upgrade);
     }
 
     /// Where a request leads to.
@@ -127,16 +138,28 @@ impl Errand {
         body: Option<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
         let mut response = self.ask(worker, options, body).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // It has no body, and none is to be said of it.
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+            if let Some(rule) = &self.rule {
+                rule.answer.apply(response.headers_mut());
+            }
+            return Ok(response);
+        }
+        if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
+        {
+            // There it would say that the protocol was changed (RFC 8441, 4).
+            return Err(self.bad_answer(worker, "it did not change the protocol".to_owned()));
+        }
         let length = http_body::Body::size_hint(response.body()).exact();
         let status = response.status();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
-            let text = format!("The answer of {} cannot be passed on: {why}.", self.to);
-            return Err(Failure::Failed(Reason::BadAnswer, text));
+            return Err(self.bad_answer(worker, format!("its answer cannot be passed on: {why}")));
         }
         if let Some(rule) = &self.rule {
             rule.settle(self.uri.path(), response.headers_mut());
             if let Some(max) = rule.answer_max {
-                self.limit(&mut response, length, max)?;
+                self.limit(worker, &mut response, length, max)?;
             }
         }
         Ok(response)
@@ -146,16 +169,24 @@ impl Errand {
     /// will be cut there.
     fn limit(
         &self,
+        worker: &Worker,
         response: &mut Response<UpstreamBody>,
         length: Option<u64>,
         max: u64,
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
-            let text = format!("The answer of {} has more than the {max} bytes allowed.", self.to);
-            return Err(Failure::Failed(Reason::BadAnswer, text));
+            let cause = format!("its answer has more than the {max} bytes that a rule permits");
+            return Err(self.bad_answer(worker, cause));
         }
         response.body_mut().limit(max);
         Ok(())
+    }
+
+    /// An answer that is none to go on with.
+    pub fn bad_answer(&self, worker: &Worker, cause: String) -> Failure {
+        let failure = Failure::Failed(Reason::BadAnswer, cause);
+        worker.upstream.failed(&self.to, Phase::Answer, &failure);
+        failure
     }
 
     /// The client on whose behalf it is.
@@ -218,6 +249,7 @@ impl Errand {
             own_host: self.own_host && several.is_some(),
             trail: self.trail.as_deref(),
             in_passing: self.in_passing,
+            upgrade: self.upgrade.as_deref(),
             hash: several.map_or(0, |group| group.hash(&self.named.0, &self.uri)),
         }
     }

@@ -30,6 +30,7 @@ use crate::request::{self, Target};
 use crate::rules::Rule;
 use crate::scheme::Scheme;
 use crate::serve;
+use crate::upgrade;
 use crate::upstream::Failure;
 use crate::visit;
 use crate::worker::Worker;
@@ -191,6 +192,8 @@ impl Case<'_> {
     fn past_the_cache(&self, has_key: bool, has_store: bool) -> Option<&'static str> {
         if self.facts.class != MethodClass::Cacheable {
             Some("method")
+        } else if upgrade::asked(self.parts, false).is_some() {
+            Some("upgrade")
         } else if self.rule.as_ref().is_some_and(|rule| rule.bypass) {
             Some("rule")
         } else if validators::is_for_origin(&self.parts.headers) {

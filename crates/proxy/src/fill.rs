@@ -86,6 +86,7 @@ pub(crate) struct PartStage {
 pub(crate) struct Failed {
     pub status: StatusCode,
     pub reason: Error,
+    /// Why, in words that go behind the server's name; of a denial what the client is told.
     pub text: String,
     /// An access rule kept the client that began the fill away: others ask for themselves.
     pub denied: Option<Denied>,

@@ -211,9 +211,9 @@ impl Filler {
                 self.answer_condition(response, ending);
             }
             Ok(response) => {
-                let (origin, status) = (&self.errand.to, response.status().as_u16());
-                let text = format!("{origin} answered {status}, which nobody asked for.");
-                self.fail(Failure::Failed(Error::BadAnswer, text), ending);
+                let status = response.status().as_u16();
+                let cause = format!("it answered {status}, which nobody asked for");
+                self.fail(self.errand.bad_answer(&self.worker, cause), ending);
             }
             Err(failure) => self.fail(failure, ending),
         }

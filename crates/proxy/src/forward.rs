@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use http::header::{self, HeaderValue};
 use http::{Response, StatusCode, Version};
 use http_body::Body as _;
 use semantics::hop_by_hop;
@@ -15,10 +16,12 @@ use crate::cache_status::CacheStatus;
 use crate::connection::Connection;
 use crate::errand;
 use crate::interim::Interim;
-use crate::outcome::Error;
+use crate::metrics::Event;
+use crate::outcome::{Error, Outcome};
 use crate::request_body::RequestBody;
 use crate::serve;
-use crate::upstream::{Failure, UpstreamBody};
+use crate::upgrade::{self, Upgrade};
+use crate::upstream::{Failure, Phase, UpstreamBody, UpstreamTunnel};
 use crate::visit::Visit;
 
 /// Asks the upstream and hands its answer on.
@@ -46,12 +49,7 @@ pub(crate) async fn ask(
     let asking = errand.run(visit.worker(), visit.options(), body);
     // The connection's own future has no room for it: most requests never come here.
     let asking = Box::pin(asking);
-    let response = relay(visit.connection, errand.interim.as_deref(), asking).await?;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let text = format!("{} changed the protocol, which nobody asked for.", errand.to);
-        return Err(Failure::Failed(Error::BadAnswer, text));
-    }
-    Ok(response)
+    relay(visit.connection, errand.interim.as_deref(), asking).await
 }
 
 /// Hands an upstream's answer on.
@@ -61,6 +59,10 @@ pub(crate) fn hand_on(
     mut response: Response<UpstreamBody>,
     status: CacheStatus,
 ) -> Response<AnswerBody> {
+    if let Some(upstream) = response.body_mut().take_tunnel() {
+        return switch(visit, account, response.map(drop), upstream);
+    }
+    visit.connection.place.take();
     let version = response.version();
     let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
     errand::clean_answer(visit.worker(), response.headers_mut(), version, trailers);
@@ -71,6 +73,42 @@ pub(crate) fn hand_on(
     head.version = Version::HTTP_11;
     head.extensions.clear();
     Response::from_parts(head, AnswerBody::new(Source::Upstream(body), account))
+}
+
+/// Hands on an answer that changed the protocol: the bytes flow once it has been written.
+fn switch(
+    visit: &Visit<'_>,
+    mut account: Account,
+    mut answer: Response<()>,
+    upstream: UpstreamTunnel,
+) -> Response<AnswerBody> {
+    let chosen = answer.headers().get(header::UPGRADE).cloned();
+    let version = answer.version();
+    errand::clean_answer(visit.worker(), answer.headers_mut(), version, false);
+    let of_stream = visit.upgrade.as_deref().is_some_and(Upgrade::of_stream);
+    if of_stream {
+        let asked = &visit.parts.headers;
+        if !upgrade::to_stream(asked, answer.headers_mut()) {
+            let cause = "its answer to the WebSocket handshake is wrong".to_owned();
+            let failure = Failure::Failed(Error::BadAnswer, cause);
+            visit.worker().upstream.failed(&visit.destination(), Phase::Answer, &failure);
+            return serve::failed(account, failure);
+        }
+        *answer.status_mut() = StatusCode::OK;
+    } else if let Some(chosen) = chosen {
+        let connection = HeaderValue::from_static("upgrade");
+        answer.headers_mut().insert(header::CONNECTION, connection);
+        answer.headers_mut().insert(header::UPGRADE, chosen);
+    }
+    let status = CacheStatus::new(Outcome::Tunnel);
+    status.append_to(account.pseudonym(), answer.headers_mut());
+    account.answered(answer.status(), status.outcome, answer.headers());
+    visit.worker().observer.count(Event::Upgraded, 1);
+    visit.connection.open_tunnel(upstream, account, visit.options());
+    let (mut head, ()) = answer.into_parts();
+    head.version = Version::HTTP_11;
+    head.extensions.clear();
+    Response::from_parts(head, AnswerBody::of_tunnel())
 }
 
 /// Waits for `work` while 1xx answers go to the client, and until they have gone.

@@ -23,6 +23,7 @@ use crate::options::ClientLimits;
 
 pub(crate) use body::StreamBody;
 pub(crate) use server::serve;
+pub(crate) use tunnel::StreamIo;
 pub(crate) use upload::Upload;
 
 /// How HTTP/2 is spoken to clients.
@@ -76,7 +77,8 @@ pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder 
         .max_send_buffer_size(options.send_buffer)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(options.early_resets)
-        .max_local_error_reset_streams(Some(options.error_resets));
+        .max_local_error_reset_streams(Some(options.error_resets))
+        .enable_connect_protocol();
     builder
 }
 

@@ -77,6 +77,7 @@ mod socket;
 mod sparse;
 mod stream;
 pub mod tunnel;
+mod upgrade;
 pub mod upstream;
 mod variants;
 mod visit;

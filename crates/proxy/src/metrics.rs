@@ -79,6 +79,8 @@ pub enum Event {
     TunnelOpened,
     /// A tunnel ended.
     TunnelClosed,
+    /// A client's connection, or a stream of it, changed its protocol: a tunnel follows.
+    Upgraded,
     /// A request for something that is not stored (systems C12).
     CacheMiss,
     /// What is stored was in memory, and may be served.
@@ -326,7 +328,12 @@ impl Metrics {
         out.counter("larder_proxy_protocol_refused", help, &[], refused);
         let [opened, closed] = [Event::TunnelOpened, Event::TunnelClosed].map(|e| self.total(e));
         let open = opened.saturating_sub(closed);
-        out.gauge("larder_tunnels", "Open CONNECT tunnels.", &[], open);
+        let help = "Open tunnels, of CONNECT and of connections that changed their protocol.";
+        out.gauge("larder_tunnels", help, &[], open);
+        let help = "Tunnels that were opened.";
+        out.counter("larder_tunnels_opened", help, &[], opened);
+        let help = "Requests whose answer changed the protocol (Upgrade, WebSocket).";
+        out.counter("larder_upgrades", help, &[], self.total(Event::Upgraded));
     }
 
     fn fills(&self, out: &mut Samples) {

@@ -9,6 +9,7 @@ use crate::http2::Http2Options;
 use crate::keyring::Keyring;
 use crate::resolve::{Lookup, SystemLookup};
 use crate::rules::Rules;
+use crate::tunnel::Lifetime;
 use crate::upstream::{Group, Http2, Tls, TlsOptions};
 
 /// All settings of the proxy.
@@ -38,9 +39,33 @@ pub struct Options {
     pub rules: Rules,
     /// Who may purge, and by what.
     pub purging: Purging,
+    /// The tunnels of CONNECT, and of connections that change their protocol.
+    pub tunnels: TunnelLimits,
+}
+
+/// Limits of tunnels.
+#[derive(Clone, Debug)]
+pub struct TunnelLimits {
+    /// Tunnels of the whole process at a time, on HTTP/2 each on a stream; further requests for one
+    /// are a 503. Default 4,096.
+    pub max: usize,
     /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
     /// browsers live for minutes, and ending one too early costs its user.
-    pub tunnel_idle: Duration,
+    pub idle: Duration,
+    /// Time after which a tunnel is ended whatever moves; `None`, the default: it is not.
+    pub longest: Option<Duration>,
+}
+
+impl TunnelLimits {
+    pub(crate) fn lifetime(&self) -> Lifetime {
+        Lifetime { idle: self.idle, longest: self.longest }
+    }
+}
+
+impl Default for TunnelLimits {
+    fn default() -> Self {
+        TunnelLimits { max: 4096, idle: Duration::from_secs(900), longest: None }
+    }
 }
 
 impl Options {
@@ -73,7 +98,7 @@ impl Options {
             forwarded: Forwarded::default(),
             rules: Rules::default(),
             purging: Purging::default(),
-            tunnel_idle: Duration::from_secs(900),
+            tunnels: TunnelLimits::default(),
         }
     }
 }

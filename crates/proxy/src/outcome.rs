@@ -69,7 +69,7 @@ reasons! {
         Authorization = "authorization",
         /// The request says `no-store`.
         NoStore = "no-store",
-        /// The request asks for a change of protocol.
+        /// The request asks for a change of protocol, and the answer is another one.
         Upgrade = "upgrade",
         /// The request has a precondition that only the origin can evaluate.
         Precondition = "precondition",
@@ -143,6 +143,8 @@ reasons! {
         PrivateAddress = "private-address",
         /// A `PURGE` from an address that may not.
         Purge = "purge",
+        /// A rule refuses changes of the protocol.
+        Upgrade = "upgrade",
     }
 }
 
@@ -197,7 +199,7 @@ pub enum Outcome {
     Error(Error),
     /// Refused by the access rules.
     Denied(Denied),
-    /// A `CONNECT` tunnel.
+    /// A tunnel, of a `CONNECT` or of a connection that changed its protocol.
     Tunnel,
     /// A `PURGE`, understood or not.
     Purge,

@@ -39,6 +39,8 @@ pub struct Asked<'a> {
     pub method: &'a Method,
     /// The request's fields.
     pub headers: &'a HeaderMap,
+    /// It asks for another protocol, and so goes past the cache.
+    pub upgrade: bool,
 }
 
 /// One rule.
@@ -68,6 +70,8 @@ pub struct Rule {
     pub store_max: Option<u64>,
     /// Larger answers are refused with 502, or cut. Bytes.
     pub answer_max: Option<u64>,
+    /// Requests that ask for another protocol are refused with 403.
+    pub refuse_upgrades: bool,
 }
 
 /// The requests that a rule is for. An empty list means any.
@@ -112,7 +116,8 @@ impl Rules {
         let paths = Paths::of(asked.url);
         self.list.iter().find(|rule| {
             let when = &rule.when;
-            let fits = if rule.bypass { paths.any(when) } else { paths.all(when) };
+            let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
+            let fits = if keeps_out { paths.any(when) } else { paths.all(when) };
             fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked)
         })
     }
@@ -153,6 +158,7 @@ impl Rule {
             answer: Edits::default(),
             store_max: None,
             answer_max: None,
+            refuse_upgrades: false,
         }
     }
 

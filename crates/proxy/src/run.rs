@@ -103,6 +103,8 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         missed: Missed::new(),
         labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
         windows: Arc::new(Windows::new(cache.memory() / 8)),
+        tunnels: Arc::default(),
+        failures: Arc::default(),
         running: AtomicUsize::new(workers),
         holding: AtomicUsize::new(workers),
     });

@@ -13,25 +13,26 @@ use semantics::{
     Exchange, MethodClass, RequestFacts, Url, hop_by_hop, invalidation, storability, validators,
 };
 
-use crate::access::{Query, Verdict};
+use crate::access::{Denial, Query, Verdict};
 use crate::account::Account;
 use crate::answer;
 use crate::body::AnswerBody;
 use crate::cache_status::CacheStatus;
 use crate::caching;
-use crate::connection::{Connection, Tunnel};
+use crate::connection::Connection;
 use crate::filler::now;
 use crate::forward;
 use crate::framing;
 use crate::framing_watch::Trust;
 use crate::http2;
 use crate::options::{Front, Options};
-use crate::outcome::{Bypass, Error, Invalid, Outcome};
+use crate::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::purger::{self, Answered};
 use crate::request::{self, Refused, Target};
 use crate::request_body::RequestBody;
 use crate::rules::{Asked, Rule};
 use crate::scheme::Scheme;
+use crate::upgrade;
 use crate::upstream::{Failure, Origin, Trail};
 use crate::visit::{self, Visit};
 use crate::worker::Context;
@@ -93,13 +94,17 @@ async fn decide(
     }
     let facts = RequestFacts::of(&parts.method, &parts.headers);
     let now = now();
-    let visit = Visit { connection, context, parts: &parts, target, facts, now, rule };
+    let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
+    let visit = Visit { connection, context, parts: &parts, target, facts, now, rule, upgrade };
     let account = match purger::answer(&visit, account).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(account) => account,
     };
     if let Err(failure) = permitted(&visit).await {
         return failed(account, failure);
+    }
+    if let Some(denial) = refuses_upgrade(&visit) {
+        return failed(account, Failure::Denied(denial));
     }
     if request::max_forwards(&parts) == Some(0) {
         return last_stop(account, &parts);
@@ -136,6 +141,13 @@ fn unfit(
             text: "This connection was secured for another host.",
         });
     }
+    if upgrade::is_of_stream(parts) && upgrade::asked(parts, false).is_none() {
+        return Some(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Method,
+            text: "No tunnel of this protocol is opened here.",
+        });
+    }
     let bad = parts.method == Method::TRACE && !body.is_end_stream();
     let (status, why) = (StatusCode::BAD_REQUEST, Invalid::Body);
     bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
@@ -155,6 +167,18 @@ async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
     }
 }
 
+/// Why a change of the protocol that the request asks for is refused: the operator says so.
+fn refuses_upgrade(visit: &Visit<'_>) -> Option<Denial> {
+    let rule =
+        visit.rule.as_ref().filter(|rule| rule.refuse_upgrades && visit.upgrade.is_some())?;
+    let text = format!(
+        "Changing the protocol (Upgrade, as WebSocket does) is refused here (refuse-upgrades of \
+         {}).\n",
+        rule.name
+    );
+    Some(Denial { reason: Denied::Upgrade, text })
+}
+
 /// The operator's rule for a request. One that cannot be understood has none, and gets its error
 /// later.
 pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
@@ -164,7 +188,8 @@ pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Opti
     let target = request::target(parts, &options.front, scheme).ok()?;
     let url = visit::url(options, &target)?;
     let site = visit::site(options, &target);
-    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers };
+    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
+    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
     options.rules.find(asked).cloned()
 }
 
@@ -178,18 +203,24 @@ fn is_for_connection(connection: &Connection, options: &Options, target: &Target
 
 /// Past the cache or through it.
 async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Response<AnswerBody> {
+    let max = visit.options().tunnels.max;
+    if visit.upgrade.is_some() && !visit.connection.enter_tunnels(max) {
+        return too_many_tunnels(account);
+    }
+    let uncached = if visit.upgrade.is_some() { Bypass::Upgrade } else { Bypass::Method };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
     let store = visit.store();
     let why = match visit.facts.class {
         MethodClass::Unsafe => {
-            let status = past(Bypass::Method);
+            let status = past(uncached);
             let worker = visit.worker();
             if store.is_none() && !worker.awaits_store() && !worker.needs.is_released() {
                 return forward::pass(visit, account, body, status).await;
             }
             return Box::pin(write_through(visit, account, body, status)).await;
         }
-        MethodClass::Safe => Bypass::Method,
+        MethodClass::Safe => uncached,
+        MethodClass::Cacheable if visit.upgrade.is_some() => Bypass::Upgrade,
         MethodClass::Cacheable if visit.rule.as_ref().is_some_and(|rule| rule.bypass) => {
             Bypass::Rule
         }
@@ -250,6 +281,7 @@ async fn write_through(
     // Which rule a GET would have, and so the name to store it under, is not known where rules name
     // the object in several ways.
     let names_itself = visit.parts.method == Method::POST
+        && visit.upgrade.is_none()
         && visit.keys(&url).len() == 1
         && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
     match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {
@@ -280,6 +312,15 @@ fn too_late(account: Account) -> Response<AnswerBody> {
     response
 }
 
+/// The answer to a request for a tunnel when there are as many as may be.
+fn too_many_tunnels(account: Account) -> Response<AnswerBody> {
+    let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
+    let outcome = Outcome::Error(Error::Overload);
+    let mut response = answer::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
 /// The answer to a request that got no answer from its upstream.
 pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {
     let status = failure.status();
@@ -287,8 +328,9 @@ pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody>
         Failure::Denied(denial) => {
             answer::plain(account, status, Outcome::Denied(denial.reason), denial.text)
         }
-        Failure::Failed(reason, text) => {
-            answer::plain(account, status, Outcome::Error(reason), format!("{text}\n"))
+        Failure::Failed(reason, cause) => {
+            let text = account.told(reason, &cause);
+            answer::plain(account, status, Outcome::Error(reason), text)
         }
         Failure::Request(_, text) => {
             let outcome = Outcome::Invalid(Invalid::Body);
@@ -343,6 +385,9 @@ async fn connect(
     if let Verdict::Deny(denial) = options.access.before(&query) {
         return failed(account, Failure::Denied(denial));
     }
+    if !connection.enter_tunnels(options.tunnels.max) {
+        return too_many_tunnels(account);
+    }
     let check = |address: SocketAddr| options.access.at(&query, address);
     let origin = Origin::plain(host, port);
     match connection.worker.upstream.dial(&origin, &options.upstream, &check).await {
@@ -353,9 +398,7 @@ async fn connect(
             let (origin, trail) = (Arc::new(origin), Trail::default());
             trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
             account.asked(&origin, Some(Arc::new(trail)));
-            let idle = options.tunnel_idle;
-            let tunnel = Tunnel { upstream: stream, account, idle };
-            *connection.tunnel.borrow_mut() = Some(tunnel);
+            connection.open_tunnel(stream.into(), account, options);
             response
         }
     }

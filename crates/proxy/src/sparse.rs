@@ -262,8 +262,10 @@ fn lacking(lack: Lack, account: Account) -> Turn {
 
 /// The answer to a request whose fetch failed.
 pub(crate) fn failed_answer(failed: &Failed, account: Account) -> Response<AnswerBody> {
-    let outcome = failed.denied.map_or(Outcome::Error(failed.reason), Outcome::Denied);
-    let text = format!("{}\n", failed.text.trim_end());
+    let (outcome, text) = match failed.denied {
+        Some(denied) => (Outcome::Denied(denied), failed.text.clone()),
+        None => (Outcome::Error(failed.reason), account.told(failed.reason, &failed.text)),
+    };
     answer::plain(account, failed.status, outcome, text)
 }
 

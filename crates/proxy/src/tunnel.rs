@@ -1,19 +1,22 @@
-//! The inside of a `CONNECT` tunnel: bytes both ways until both sides have ended.
+//! The inside of a tunnel, which a `CONNECT` or a change of the protocol (`upgrade`) has opened:
+//! bytes both ways until both sides have ended.
 //!
 //! Each side may end its own direction and still receive (half-close). A tunnel in which nothing
 //! moves for a while is ended, and so is one that is cut from outside, as at the end of a drain.
-//! What moved is known however it ends.
+//! What moved is known however it ends. There are no more at a time than [`Places`].
 
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;
@@ -36,10 +39,43 @@ pub enum End {
     Closed,
     /// Nothing moved for the time allowed.
     Idle,
+    /// It was open for as long as one may be.
+    Expired,
     /// It was cut from outside.
     Cut,
     /// A connection broke.
     Broken(io::Error),
+}
+
+/// The tunnels of all workers together, open or about to be.
+#[derive(Debug, Default)]
+pub(crate) struct Places(AtomicUsize);
+
+/// A tunnel's place. Dropped, it is free.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Places>);
+
+impl Places {
+    /// A place, unless `max` are taken.
+    pub fn take(self: &Arc<Places>, max: usize) -> Option<Place> {
+        let more = |taken: usize| (taken < max).then_some(taken + 1);
+        self.0.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Place(self.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// How long a tunnel may live.
+#[derive(Clone, Copy, Debug)]
+pub struct Lifetime {
+    /// Without anything that moves.
+    pub idle: Duration,
+    /// At all; `None`: for as long as something moves.
+    pub longest: Option<Duration>,
 }
 
 /// What moved, as seen from one side's socket.
@@ -57,13 +93,13 @@ struct Side<'a, T> {
 }
 
 /// Joins a client and its upstream. `early` is what the client sent behind the head of its
-/// request. Ends when both directions have ended, when nothing moved for `idle`, when a
-/// connection breaks, or when `cut` completes; both connections are closed then.
+/// request. Ends when both directions have ended, when its `lifetime` is over, when a connection
+/// breaks, or when `cut` completes; both connections are closed then.
 pub async fn join(
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
     upstream: impl AsyncRead + AsyncWrite + Unpin,
-    idle: Duration,
+    lifetime: Lifetime,
     cut: impl Future<Output = ()>,
 ) -> Ended {
     let moved = Moved {
@@ -79,20 +115,28 @@ pub async fn join(
     };
     let silence = async {
         loop {
-            let end = moved.last.get() + idle;
+            let end = moved.last.get() + lifetime.idle;
             if end <= Instant::now() {
                 return;
             }
             sleep_until(end).await;
         }
     };
+    let expiry = async {
+        match lifetime.longest {
+            Some(longest) => sleep(longest).await,
+            None => std::future::pending().await,
+        }
+    };
     let how = {
         let (copy, silence, cut) = (pin!(copy), pin!(silence), pin!(cut));
+        let expiry = pin!(expiry);
         tokio::select! {
             biased;
             result = copy => result.map_or_else(End::Broken, |_| End::Closed),
             () = cut => End::Cut,
             () = silence => End::Idle,
+            () = expiry => End::Expired,
         }
     };
     Ended { sent: moved.to_upstream.get(), received: moved.to_client.get(), how }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::{self, HeaderValue};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
@@ -28,12 +28,15 @@ use crate::options::UpstreamLimits;
 use crate::out_body::{OutBody, Progress};
 use crate::outcome::Error as Reason;
 use crate::resolve::Resolver;
+use crate::upgrade::{self, Upgrade};
 
 mod balance;
 mod body;
+mod cause;
 pub(crate) mod checks;
 mod dial;
 mod failure;
+mod failure_log;
 pub(crate) mod figures;
 mod group;
 mod health;
@@ -45,18 +48,21 @@ mod several;
 mod stream;
 mod tls;
 mod trail;
+mod tunnel;
 
 pub use balance::Balance;
 pub(crate) use body::{BodyError, UpstreamBody};
 pub use checks::HealthCheck;
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, told};
+pub(crate) use failure_log::{FailureLog, Phase};
 pub use group::{Group, GroupOptions, Next, Server};
 pub use origin::{At, Http2, Origin};
 pub use tls::{Identity, Tls, TlsOptions};
 pub(crate) use trail::Trail;
+pub(crate) use tunnel::UpstreamTunnel;
 
 use body::Lease;
-use dial::{Stage, in_time};
+use dial::in_time;
 use group::Serving;
 use pool::{Connection, Http1, Pool, PoolLimits};
 
@@ -97,6 +103,8 @@ pub(crate) struct Upstream {
     resolver: Resolver,
     builder: Builder,
     observer: Arc<dyn Observer>,
+    /// Where failures go; `None`: nowhere.
+    failures: Option<Arc<FailureLog>>,
 }
 
 /// A request, and how to make it again when that is allowed.
@@ -117,6 +125,8 @@ pub(crate) struct Outgoing<'a> {
     pub in_passing: bool,
     /// Of its URL, for whoever balances by that.
     pub hash: u64,
+    /// It asks for another protocol.
+    pub upgrade: Option<&'a Upgrade>,
     /// Where the servers are noted that it goes to.
     pub trail: Option<&'a Trail>,
 }
@@ -167,7 +177,19 @@ impl Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
         let resolver = Resolver::default();
-        Upstream { pool: Pool::default(), resolver, builder, observer }
+        Upstream { pool: Pool::default(), resolver, builder, observer, failures: None }
+    }
+
+    /// The same; what fails is written to a log.
+    pub fn with_log(self, failures: Arc<FailureLog>) -> Upstream {
+        Upstream { failures: Some(failures), ..self }
+    }
+
+    /// Writes of an attempt that failed. What is a client's own doing is none.
+    pub fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
+        if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
+            failures.note(server, phase, cause);
+        }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -198,9 +220,13 @@ impl Upstream {
     ) -> Result<Response<UpstreamBody>, Unanswered> {
         let mut may_pool = true;
         for attempt in 1.. {
-            let had = match outgoing.in_passing {
-                true => self.idle(origin, limits, check, may_pool),
-                false => self.connection(origin, limits, check, may_pool, serving).await,
+            let had = match outgoing.upgrade {
+                _ if outgoing.in_passing => self.idle(origin, limits, check, may_pool),
+                None => self.connection(origin, limits, check, may_pool, serving).await,
+                Some(upgrade) => {
+                    let with = (upgrade, may_pool, serving);
+                    Box::pin(self.connection_for_tunnel(origin, limits, check, with)).await
+                }
             };
             let (connection, fresh) = had.map_err(|failure| {
                 outgoing.note(origin, None);
@@ -232,13 +258,17 @@ impl Upstream {
                 return Err(Unanswered { failure, untouched: false, counts: false });
             }
             let unsent = broke.unsent.is_some();
-            outgoing.request = broke.unsent;
             let again = attempt < ATTEMPTS
                 && match () {
                     () if unsent => !fresh,
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
+            // A connection that was kept open for too long is no failure while there are others.
+            if !again || fresh || !broke.dead {
+                self.failed(origin, broke.phase(outgoing), &broke.failure);
+            }
+            outgoing.request = broke.unsent;
             if !again {
                 let untouched = unsent || (broke.untouched && outgoing.again.is_some());
                 let counts = fresh || !broke.dead;
@@ -246,8 +276,8 @@ impl Upstream {
             }
             self.observer.count(Event::UpstreamRetried, 1);
         }
-        let text = format!("The request for {origin} cannot be sent once more.");
-        let failure = Failure::Failed(Reason::Internal, text);
+        let cause = "the request cannot be sent once more".to_owned();
+        let failure = Failure::Failed(Reason::Internal, cause);
         Err(Unanswered { failure, untouched: false, counts: false })
     }
 
@@ -262,8 +292,8 @@ impl Upstream {
         let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
         let pooled = || self.pool.take(origin, limits, check, current.as_deref());
         let Some(taken) = may_pool.then(pooled).flatten() else {
-            let text = format!("No connection to {origin} is idle.");
-            return Err(Failure::Failed(Reason::UpstreamBusy, text));
+            let cause = "no connection to it is idle".to_owned();
+            return Err(Failure::Failed(Reason::UpstreamBusy, cause));
         };
         self.observer.count(Event::UpstreamReused, 1);
         Ok((taken, false))
@@ -309,20 +339,59 @@ impl Upstream {
         made.map(|made| (made, true))
     }
 
+    /// A connection over which another protocol can be asked for: in HTTP/2 where it can be said
+    /// there and the server takes it, else in HTTP/1.1.
+    async fn connection_for_tunnel(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        (upgrade, may_pool, serving): (&Upgrade, bool, Option<&Serving>),
+    ) -> Result<(Connection, bool), Failure> {
+        let in_http2 = upgrade.of_extended_connect().is_some();
+        if in_http2 || !origin.may_be_http2() {
+            let had = self.connection(origin, limits, check, may_pool, serving).await?;
+            match &had.0 {
+                Connection::Http1(_) => return Ok(had),
+                Connection::Http2(shared) => {
+                    let answer = timeout(limits.head_timeout, shared.takes_tunnels()).await;
+                    if answer == Ok(true) {
+                        return Ok(had);
+                    }
+                }
+            }
+        }
+        let origin = Arc::new(origin.over_http1());
+        self.connection(&origin, limits, check, may_pool, serving).await
+    }
+
     async fn connect(
         &self,
         origin: &Arc<Origin>,
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<Connection, Failure> {
-        let stage = Cell::new(Stage::Resolving);
+        let phase = Cell::new(Phase::Resolve);
+        let made = self.make_connection(origin, limits, check, &phase).await;
+        made.inspect_err(|why| self.failed(origin, phase.get(), why))
+    }
+
+    async fn make_connection(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        phase: &Cell<Phase>,
+    ) -> Result<Connection, Failure> {
         let (stream, address) =
-            in_time(origin, limits, &stage, self.open(origin, limits, check, &stage)).await?;
-        let broken = |e: &dyn fmt::Display| {
-            Failure::Failed(Reason::Connect, format!("The connection to {origin} broke: {e}."))
+            in_time(limits, phase, self.open(origin, limits, check, phase)).await?;
+        let broken = |error: &(dyn std::error::Error + 'static)| {
+            Failure::Failed(Reason::Connect, cause::of(error))
         };
         if origin.http2 == Http2::PriorKnowledge || stream.chose_http2() {
-            let shared = http2::Http2::handshake(stream, address, limits.head_bytes)
+            let to =
+                http2::Peer { origin: origin.clone(), address, failures: self.failures.clone() };
+            let shared = http2::Http2::handshake(stream, to, limits.head_bytes)
                 .await
                 .map_err(|e| broken(&e))?;
             self.pool.share(origin, shared.clone());
@@ -334,6 +403,7 @@ impl Upstream {
         let (sender, connection) =
             self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
         // An error of the connection reaches whoever waits for its answer.
+        let connection = connection.with_upgrades();
         let task = tokio::task::spawn_local(async move { drop(connection.await) }).abort_handle();
         Ok(Connection::Http1(Http1 { sender, address, task }))
     }
@@ -350,8 +420,12 @@ impl Upstream {
         let progress = &outgoing.progress;
         let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
         let mut error = match sent {
-            None => return Err(Broke::late(origin, limits)),
+            None => return Err(Broke::late(limits)),
             Some(Err(error)) => error,
+            Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                let switching = switch(connection, limits, response, outgoing.upgrade);
+                return Box::pin(switching).await;
+            }
             Some(Ok(response)) => {
                 return Ok(response.map(|incoming| {
                     let lease = Lease {
@@ -369,13 +443,16 @@ impl Upstream {
             unsent: error.take_message(),
             untouched: false,
             dead: is_dead(error.error()),
-            failure: no_answer(origin, error.error(), error.error().is_parse()),
+            failure: no_answer(error.error(), error.error().is_parse()),
         })
     }
 
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
+        if let Some(failures) = &self.failures {
+            failures.tick();
+        }
     }
 }
 
@@ -386,25 +463,88 @@ async fn ask_http2(
     request: Request<OutBody>,
     outgoing: &Outgoing<'_>,
 ) -> Result<Response<UpstreamBody>, Broke> {
+    if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
+        return ask_for_tunnel(origin, connection, limits, request, protocol).await;
+    }
     let sending = connection.send(request, origin.scheme(), outgoing.interim);
     let progress = outgoing.progress.as_deref();
+    let response = answer_in_time(&connection, limits, progress, sending).await?;
+    let (parts, (body, stream)) = response.into_parts();
+    let incoming = http2::Incoming::new(body, &parts.headers);
+    let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Takes the connection of an answer 101 over, when it changes to a protocol that was asked for.
+/// What else it may be is no answer: from here on its connection speaks nobody knows what.
+async fn switch(
+    connection: Http1,
+    limits: &UpstreamLimits,
+    mut response: Response<hyper::body::Incoming>,
+    upgrade: Option<&Upgrade>,
+) -> Result<Response<UpstreamBody>, Broke> {
+    let wrong = |why: &str| {
+        let cause = format!("it changed the protocol, {why}");
+        let failure = Failure::Failed(Reason::BadAnswer, cause);
+        Broke { unsent: None, untouched: false, dead: false, failure }
+    };
+    let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
+    let Some(chosen) = upgrade.chosen(response.headers()) else {
+        return Err(wrong("and not to one that was asked for"));
+    };
+    let taking = timeout(limits.head_timeout, hyper::upgrade::on(&mut response)).await;
+    let Ok(Ok(upgraded)) = taking else { return Err(wrong("and ended the connection")) };
+    // Its task has ended by itself.
+    drop(connection);
+    response.headers_mut().insert(header::UPGRADE, chosen);
+    Ok(response.map(|_| UpstreamBody::tunnel(UpstreamTunnel::http1(upgraded))))
+}
+
+/// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
+async fn ask_for_tunnel(
+    origin: &Origin,
+    connection: Rc<http2::Http2>,
+    limits: &UpstreamLimits,
+    request: Request<OutBody>,
+    protocol: &str,
+) -> Result<Response<UpstreamBody>, Broke> {
+    let fields = request.headers().clone();
+    let sending = connection.ask_for_tunnel(request, origin.scheme(), protocol);
+    let response = answer_in_time(&connection, limits, None, sending).await?;
+    let (mut parts, (body, stream, sink)) = response.into_parts();
+    let body = match sink {
+        None => {
+            let incoming = http2::Incoming::new(body, &parts.headers);
+            UpstreamBody::http2(incoming, stream, limits.body_timeout)
+        }
+        Some(sink) => {
+            parts.status = StatusCode::SWITCHING_PROTOCOLS;
+            upgrade::from_server(protocol, &fields, &mut parts.headers);
+            UpstreamBody::tunnel(UpstreamTunnel::http2(http2::joined(body, sink), stream))
+        }
+    };
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Waits for the head of an answer in HTTP/2.
+async fn answer_in_time<T>(
+    connection: &http2::Http2,
+    limits: &UpstreamLimits,
+    progress: Option<&Progress>,
+    sending: impl Future<Output = Result<T, http2::Broke>>,
+) -> Result<T, Broke> {
     match wait_for_head(limits.head_timeout, progress, sending).await {
         None => {
             // Whether it is this answer that hangs or the connection, nobody knows.
             connection.retire();
-            Err(Broke::late(origin, limits))
+            Err(Broke::late(limits))
         }
-        Some(Ok(response)) => {
-            let (parts, (body, stream)) = response.into_parts();
-            let incoming = http2::Incoming::new(body, &parts.headers);
-            let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
-            Ok(Response::from_parts(parts, body))
-        }
+        Some(Ok(response)) => Ok(response),
         Some(Err(http2::Broke { unsent, untouched, dead, error })) => {
             if dead {
                 connection.retire();
             }
-            let failure = no_answer(origin, &error, error.is_library());
+            let failure = no_answer(&error, error.is_library());
             Err(Broke { unsent, untouched, dead, failure })
         }
     }
@@ -412,11 +552,21 @@ async fn ask_http2(
 
 impl Broke {
     /// The answer did not come in time.
-    fn late(origin: &Origin, limits: &UpstreamLimits) -> Broke {
+    fn late(limits: &UpstreamLimits) -> Broke {
         let seconds = limits.head_timeout.as_secs_f32();
-        let text = format!("{origin} was asked but sent no answer within {seconds} s.");
-        let failure = Failure::Failed(Reason::UpstreamTimeout, text);
+        let cause = format!("no answer within {seconds} s");
+        let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
         Broke { unsent: None, untouched: false, dead: false, failure }
+    }
+
+    /// How far it had come.
+    fn phase(&self, outgoing: &Outgoing<'_>) -> Phase {
+        let is_sent = outgoing.progress.as_deref().is_none_or(Progress::ended);
+        match &self.failure {
+            Failure::Failed(Reason::BadAnswer, _) => Phase::Answer,
+            _ if self.unsent.is_some() || !is_sent => Phase::Send,
+            _ => Phase::Head,
+        }
     }
 }
 
@@ -462,16 +612,10 @@ fn is_dead(error: &hyper::Error) -> bool {
 }
 
 /// `is_wrong`: what came is no HTTP.
-fn no_answer<E: std::error::Error + 'static>(
-    origin: &Origin,
-    error: &E,
-    is_wrong: bool,
-) -> Failure {
+fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
+    let cause = cause::of(error);
     if is_wrong {
-        let text = format!("The answer of {origin} is not valid HTTP: {error}.");
-        Failure::Failed(Reason::BadAnswer, text)
-    } else {
-        let text = format!("{origin} closed the connection without an answer: {error}.");
-        Failure::Failed(tls::refusal(error).unwrap_or(Reason::Upstream), text)
+        return Failure::Failed(Reason::BadAnswer, format!("not valid HTTP: {cause}"));
     }
+    Failure::Failed(tls::refusal(error).unwrap_or(Reason::Upstream), cause)
 }

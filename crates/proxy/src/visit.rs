@@ -15,6 +15,7 @@ use crate::errand::Errand;
 use crate::options::{Front, Options};
 use crate::request::Target;
 use crate::rules::Rule;
+use crate::upgrade::Upgrade;
 use crate::upstream::Destination;
 use crate::worker::{Context, Worker};
 
@@ -28,6 +29,8 @@ pub(crate) struct Visit<'a> {
     pub now: Time,
     /// The operator's rule for it.
     pub rule: Option<Arc<Rule>>,
+    /// It asks for another protocol.
+    pub upgrade: Option<Rc<Upgrade>>,
 }
 
 impl<'a> Visit<'a> {
@@ -87,6 +90,9 @@ impl<'a> Visit<'a> {
             &self.target,
         );
         errand.rule.clone_from(&self.rule);
+        if let Some(upgrade) = &self.upgrade {
+            errand.ask_for(upgrade.clone());
+        }
         errand
     }
 

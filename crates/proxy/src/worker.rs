@@ -27,7 +27,8 @@ use crate::metrics::Event;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::release::Needs;
-use crate::upstream::Upstream;
+use crate::tunnel::Places;
+use crate::upstream::{FailureLog, Upstream};
 use crate::variants::Variants;
 use crate::wall_clock::{self, WallClock};
 use crate::windows::Windows;
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub missed: Missed,
     pub labels: Arc<ObjectLabels>,
     pub windows: Arc<Windows>,
+    pub tunnels: Arc<Places>,
+    pub failures: Arc<FailureLog>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
     /// Workers that have not let go of the store yet.
@@ -125,7 +128,10 @@ impl Worker {
         Rc::new(Worker {
             index,
             observer: shared.observer.clone(),
-            upstream: Rc::new(Upstream::new(&options.upstream, shared.observer.clone())),
+            upstream: Rc::new(
+                Upstream::new(&options.upstream, shared.observer.clone())
+                    .with_log(shared.failures.clone()),
+            ),
             shared,
             attended: RefCell::default(),
             needs: Rc::default(),

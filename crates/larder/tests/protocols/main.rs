@@ -27,9 +27,12 @@ mod skip;
 mod authority;
 mod caller;
 
+mod failures;
 mod http2;
 mod interim;
 mod sockets;
 mod tls;
 mod upgrade;
 mod upstreams;
+mod websocket;
+mod websocket_origin;

@@ -185,7 +185,7 @@ fn operators_see_how_the_servers_of_a_site_are() {
         let target = format!("/page?n={n}");
         get(&target).header("Host", "a.example").send(running.address()).verify(&target);
     }
-    let line = format!("upstream {gone} of site www is OUT OF USE: No connection to {gone}");
+    let line = format!("upstream {gone} of site www is OUT OF USE: connection refused");
     assert!(running.says(&line), "{}", running.said());
     let view = || {
         let text = running.admin_send(get("/upstreams")).text();

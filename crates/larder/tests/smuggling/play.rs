@@ -189,10 +189,12 @@ impl Became {
         use requests::Fate::{Answered, Broken, Kept, Last, Refused, Silent};
         let first = |body: &str| {
             let body = bytes(&fill_in(body, id));
-            // What belongs to one connection goes no further.
-            let hops = ["upgrade", "http2-settings", "te", "keep-alive"];
+            // What belongs to one connection goes no further; WebSocket is asked for anew.
+            let hops = ["http2-settings", "te", "keep-alive"];
             self.first.as_ref().is_some_and(|first| {
-                first.body == body && hops.iter().all(|name| first.get(name).is_none())
+                first.body == body
+                    && first.get("upgrade").is_none_or(|to| to == "websocket")
+                    && hops.iter().all(|name| first.get(name).is_none())
             })
         };
         let nothing = self.first.is_none();

@@ -567,7 +567,7 @@ const FIELDS: Group = Group {
                 "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
             ),
-            Kept(""),
+            Last(""),
         ),
     ],
 };

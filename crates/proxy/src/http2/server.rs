@@ -28,6 +28,7 @@ use crate::framing_watch::Trust;
 use crate::request_body::RequestBody;
 use crate::serve;
 use crate::stream::Stream;
+use crate::upgrade;
 
 /// How far a connection has come.
 enum Stage {
@@ -116,7 +117,7 @@ impl Server<'_> {
 
 /// Answers the request of one stream.
 async fn answer(connection: Rc<Connection>, request: Request<RecvStream>) {
-    let (parts, stream) = request.into_parts();
+    let (mut parts, stream) = request.into_parts();
     // What comes behind a CONNECT is none of the request.
     let (body, behind) = match parts.method == Method::CONNECT {
         true => (RequestBody::Empty, Some(stream)),
@@ -126,6 +127,7 @@ async fn answer(connection: Rc<Connection>, request: Request<RecvStream>) {
             (RequestBody::Http2(Box::new(body)), None)
         }
     };
+    upgrade::from_stream(&mut parts);
     let request = Request::from_parts(parts, body);
     let Some(response) = unless_reset(&connection, request).await else { return };
     let (mut head, body) = response.into_parts();

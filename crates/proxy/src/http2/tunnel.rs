@@ -1,4 +1,5 @@
-//! A stream of HTTP/2 as a plain one of bytes: what a CONNECT has made of it (RFC 9113, 8.5).
+//! A stream of HTTP/2 as a plain one of bytes: what a CONNECT has made of it (RFC 9113, 8.5),
+//! towards a client or a server.
 
 use std::io;
 use std::pin::Pin;
@@ -10,11 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::send::poll_room;
 
-/// Bytes that wait for room in the client's window at most.
+/// Bytes that wait for room in the other side's window at most.
 const PIECE: usize = 16 << 10;
 
 /// See the module.
-pub(super) struct StreamIo {
+pub(crate) struct StreamIo {
     pub sink: SendStream<Bytes>,
     pub source: RecvStream,
     /// Taken from the source, and not read yet.
@@ -60,7 +61,7 @@ impl AsyncWrite for StreamIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The connection sends as fast as the client takes.
+        // The connection sends as fast as the other side takes.
         Poll::Ready(Ok(()))
     }
 

@@ -11,6 +11,11 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
 
+/// As long as something moves, and `idle` longer.
+fn life(idle: Duration) -> Lifetime {
+    Lifetime { idle, longest: None }
+}
+
 /// Both ends of a connection over loopback.
 async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -22,7 +27,7 @@ async fn pair() -> (TcpStream, TcpStream) {
 async fn bytes_flow_both_ways_and_each_side_may_end_first() {
     let ((mut client, inner), (outer, mut server)) = (pair().await, pair().await);
     let early = Bytes::from_static(b"hello ");
-    let ended = tokio::join!(join(inner, early, outer, LONG, pending()), async {
+    let ended = tokio::join!(join(inner, early, outer, life(LONG), pending()), async {
         client.write_all(b"upstream").await.unwrap();
         // The client says no more, but still listens.
         client.shutdown().await.unwrap();
@@ -54,7 +59,7 @@ async fn a_cut_ends_both_sides_and_what_moved_is_known() {
     let cut_signal = async {
         to_cut.await.unwrap();
     };
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, LONG, cut_signal), async {
+    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(LONG), cut_signal), async {
         client.write_all(b"abc").await.unwrap();
         server.read_exact(&mut [0; 3]).await.unwrap();
         server.write_all(b"defg").await.unwrap();
@@ -74,7 +79,7 @@ async fn a_broken_upstream_ends_the_tunnel() {
     // Closing with a pending linger of zero resets the connection.
     server.set_zero_linger().unwrap();
     drop(server);
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, LONG, pending()), async {
+    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(LONG), pending()), async {
         assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
     })
     .0;
@@ -87,7 +92,7 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
     let (mut client, inner) = duplex(64);
     let (outer, mut server) = duplex(64);
     let began = Instant::now();
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, idle, pending()), async {
+    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(idle), pending()), async {
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(50)).await;
             client.write_all(b"x").await.unwrap();
@@ -112,7 +117,7 @@ async fn a_side_that_takes_nothing_is_silence() {
     let (mut client, inner) = duplex(64);
     let (outer, server) = duplex(64);
     let idle = Duration::from_secs(60);
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, idle, pending()), async {
+    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(idle), pending()), async {
         while client.write_all(&[0; 1024]).await.is_ok() {}
     })
     .0;

@@ -12,10 +12,13 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
+use super::failure_log::Phase;
 use super::group::Serving;
+use super::http2::Peer;
 use super::origin::Origin;
 use super::pool::{Http1, PoolLimits};
-use super::{Upstream, http2};
+use super::tunnel::UpstreamTunnel;
+use super::{Upstream, cause, http2};
 use crate::out_body::Progress;
 use crate::outcome::Error as Reason;
 
@@ -32,6 +35,8 @@ pub(super) struct Lease {
 enum Source {
     Http1(Incoming, Option<Lease>),
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
+    /// There is none: the protocol was changed (an answer 101).
+    Tunnel(Option<Box<UpstreamTunnel>>),
 }
 
 /// The body of an upstream's answer. In HTTP/1.1: read to its clean end it gives its connection
@@ -77,13 +82,28 @@ impl UpstreamBody {
         UpstreamBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
     }
 
+    /// Of an answer that changed the protocol: nothing comes, but there is a tunnel to be had.
+    pub(super) fn tunnel(tunnel: UpstreamTunnel) -> UpstreamBody {
+        UpstreamBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
+    }
+
+    /// The tunnel of an answer that changed the protocol.
+    pub fn take_tunnel(&mut self) -> Option<UpstreamTunnel> {
+        match &mut self.source {
+            Source::Tunnel(tunnel) => tunnel.take().map(|tunnel| *tunnel),
+            _ => None,
+        }
+    }
+
     fn of(source: Source, silence: Duration) -> UpstreamBody {
         UpstreamBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
     }
 
     /// The answer is one of a server whose requests are counted until they end.
     pub(super) fn served_by(mut self, serving: Serving) -> UpstreamBody {
-        if !self.is_end_stream() {
+        if let Source::Tunnel(Some(tunnel)) = &mut self.source {
+            tunnel.served_by(serving);
+        } else if !self.is_end_stream() {
             self.serving = Some(serving);
         }
         self
@@ -107,15 +127,31 @@ impl UpstreamBody {
                 }
             }
             Source::Http2(_, stream) => *stream = None,
+            Source::Tunnel(_) => {}
         }
     }
 
     /// The body broke off.
-    fn give_up(&mut self) {
+    fn give_up(&mut self, why: &BodyError) {
         self.serving = None;
         match &mut self.source {
-            Source::Http1(_, lease) => *lease = None,
-            Source::Http2(_, stream) => *stream = None,
+            Source::Http1(_, lease) => {
+                if let Some(Lease { upstream, origin, progress, .. }) = lease.take() {
+                    // Where it is the request's body that broke off, the client is to blame.
+                    let client = progress.and_then(|progress| progress.failure());
+                    if let (None, Some(failures)) = (client, &upstream.failures) {
+                        failures.note(&origin, Phase::Body, &why.cause());
+                    }
+                }
+            }
+            Source::Http2(_, stream) => {
+                if let Some(stream) = stream.take()
+                    && let Peer { origin, failures: Some(failures), .. } = &stream.connection.peer
+                {
+                    failures.note(origin, Phase::Body, &why.cause());
+                }
+            }
+            Source::Tunnel(_) => {}
         }
     }
 
@@ -128,6 +164,7 @@ impl UpstreamBody {
                 Pin::new(incoming).poll_frame(cx).map_err(BodyError::Broken)
             }
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
+            Source::Tunnel(_) => Poll::Ready(None),
         }
     }
 
@@ -171,6 +208,15 @@ impl fmt::Display for BodyError {
 impl std::error::Error for BodyError {}
 
 impl BodyError {
+    /// What is wrong, in plain words.
+    fn cause(&self) -> String {
+        match self {
+            BodyError::Broken(error) => cause::of(error),
+            BodyError::Reset(error) => cause::of_http2(error),
+            BodyError::Silent | BodyError::TooLong => self.to_string(),
+        }
+    }
+
     /// The reason for the outcome.
     pub fn reason(&self) -> Reason {
         match self {
@@ -194,14 +240,14 @@ impl Body for UpstreamBody {
             Poll::Ready(Some(Ok(frame))) => {
                 this.armed = false;
                 if !this.spend(&frame) {
-                    this.give_up();
+                    this.give_up(&BodyError::TooLong);
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
                 }
                 this.give_back_at_end();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                this.give_up();
+                this.give_up(&error);
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
@@ -210,7 +256,7 @@ impl Body for UpstreamBody {
             }
             Poll::Pending => match this.poll_silence(cx) {
                 Poll::Ready(()) => {
-                    this.give_up();
+                    this.give_up(&BodyError::Silent);
                     Poll::Ready(Some(Err(BodyError::Silent)))
                 }
                 Poll::Pending => Poll::Pending,
@@ -222,6 +268,7 @@ impl Body for UpstreamBody {
         match &self.source {
             Source::Http1(incoming, _) => incoming.is_end_stream(),
             Source::Http2(incoming, _) => incoming.is_end_stream(),
+            Source::Tunnel(_) => true,
         }
     }
 
@@ -231,6 +278,7 @@ impl Body for UpstreamBody {
             Source::Http2(incoming, _) => {
                 incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
+            Source::Tunnel(_) => SizeHint::with_exact(0),
         }
     }
 }

@@ -150,12 +150,13 @@ async fn ask(
         own_host: check.host.is_none(),
         in_passing: false,
         hash: 0,
+        upgrade: None,
         trail: None,
     };
     let origin = &group.servers()[at].origin;
     match upstream.ask(origin, limits, &allowed, &mut outgoing, None).await {
         Ok(response) if check.is_well(response.status()) => Ok(()),
-        Ok(response) => Err(format!("it answered {}.", response.status().as_u16())),
+        Ok(response) => Err(format!("it answered {}", response.status().as_u16())),
         Err(unanswered) => Err(match unanswered.failure {
             Failure::Denied(denial) => denial.text,
             Failure::Failed(_, text) | Failure::Request(_, text) => text,

@@ -12,7 +12,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use super::cause;
 use super::failure::Failure;
+use super::failure_log::Phase;
 use super::origin::{At, Origin};
 use super::stream::Stream;
 use super::tls::{self, Tls};
@@ -20,14 +22,6 @@ use super::{Check, Destination, Upstream};
 use crate::metrics::Event;
 use crate::options::UpstreamLimits;
 use crate::outcome::Error as Reason;
-
-/// What is being waited for, to say so when the time is up.
-#[derive(Clone, Copy)]
-pub(super) enum Stage {
-    Resolving,
-    Connecting,
-    Handshake,
-}
 
 impl Upstream {
     /// A connection of its own, for a tunnel.
@@ -38,12 +32,13 @@ impl Upstream {
         check: Check<'_>,
     ) -> Result<TcpStream, Failure> {
         let At::Tcp(host, port) = &origin.at else {
-            let text = format!("A tunnel cannot lead to {origin}.");
-            return Err(Failure::Failed(Reason::Connect, text));
+            let cause = "a tunnel leads to no socket in the file system".to_owned();
+            return Err(Failure::Failed(Reason::Connect, cause));
         };
-        let stage = Cell::new(Stage::Resolving);
-        let dialling = self.dial_any(origin, (host, *port), limits, check, &stage);
-        in_time(origin, limits, &stage, dialling).await.map(|(stream, _)| stream)
+        let phase = Cell::new(Phase::Resolve);
+        let dialling = self.dial_any((host, *port), limits, check, &phase);
+        let dialled = in_time(limits, &phase, dialling).await;
+        dialled.map(|(stream, _)| stream).inspect_err(|why| self.failed(origin, phase.get(), why))
     }
 
     /// A stream to the origin, and the address at its other end.
@@ -52,46 +47,44 @@ impl Upstream {
         origin: &Origin,
         limits: &UpstreamLimits,
         check: Check<'_>,
-        stage: &Cell<Stage>,
+        phase: &Cell<Phase>,
     ) -> Result<(Stream, Option<IpAddr>), Failure> {
         let (host, port) = match &origin.at {
             At::Tcp(host, port) => (host, *port),
-            At::Unix(path) => return self.open_socket(origin, path).await,
+            At::Unix(path) => {
+                phase.set(Phase::Connect);
+                return self.open_socket(path).await;
+            }
         };
-        let (stream, ip) = self.dial_any(origin, (host, port), limits, check, stage).await?;
+        let (stream, ip) = self.dial_any((host, port), limits, check, phase).await?;
         let stream = match &origin.tls {
             None => Stream::Tcp(stream),
             Some(settings) => {
-                stage.set(Stage::Handshake);
-                secure(origin, host, settings, stream).await?
+                phase.set(Phase::Tls);
+                secure(host, settings, stream).await?
             }
         };
         Ok((stream, Some(ip)))
     }
 
-    async fn open_socket(
-        &self,
-        origin: &Origin,
-        path: &Path,
-    ) -> Result<(Stream, Option<IpAddr>), Failure> {
-        let stream = UnixStream::connect(path).await.map_err(|e| not_connected(origin, &e))?;
+    async fn open_socket(&self, path: &Path) -> Result<(Stream, Option<IpAddr>), Failure> {
+        let stream = UnixStream::connect(path).await.map_err(|error| not_connected(&error))?;
         self.observer.count(Event::UpstreamConnected, 1);
         Ok((Stream::Unix(stream), None))
     }
 
     async fn dial_any(
         &self,
-        origin: &Origin,
         (host, port): (&str, u16),
         limits: &UpstreamLimits,
         check: Check<'_>,
-        stage: &Cell<Stage>,
+        phase: &Cell<Phase>,
     ) -> Result<(TcpStream, IpAddr), Failure> {
-        stage.set(Stage::Resolving);
+        phase.set(Phase::Resolve);
         let permitted = self.addresses(host, port, limits, check).await?;
-        stage.set(Stage::Connecting);
+        phase.set(Phase::Connect);
         let connected = race(&permitted, limits.stagger).await;
-        let stream = connected.map_err(|error| not_connected(origin, &error))?;
+        let stream = connected.map_err(|error| not_connected(&error))?;
         self.observer.count(Event::UpstreamConnected, 1);
         // Small requests must not wait for acknowledgements; a failure only costs time.
         let _ = stream.set_nodelay(true);
@@ -129,7 +122,10 @@ impl Upstream {
         match &origin.at {
             // The configuration named it, no client can.
             At::Unix(_) => Ok(()),
-            At::Tcp(host, port) => self.addresses(host, *port, limits, check).await.map(drop),
+            At::Tcp(host, port) => {
+                let found = self.addresses(host, *port, limits, check).await;
+                found.map(drop).inspect_err(|why| self.failed(origin, Phase::Resolve, why))
+            }
         }
     }
 
@@ -142,12 +138,11 @@ impl Upstream {
         check: Check<'_>,
     ) -> Result<Vec<SocketAddr>, Failure> {
         let addresses = self.resolver.resolve(host, limits).await.map_err(|e| {
-            let text = format!("The name {host} could not be resolved: {e}.");
             let reason = match e.kind() {
                 io::ErrorKind::TimedOut => Reason::DnsTimeout,
                 _ => Reason::Dns,
             };
-            Failure::Failed(reason, text)
+            Failure::Failed(reason, cause::of_io(&e))
         })?;
         let mut denied = None;
         let mut permitted = Vec::with_capacity(addresses.len());
@@ -166,53 +161,45 @@ impl Upstream {
 }
 
 /// The TLS handshake.
-async fn secure(
-    origin: &Origin,
-    host: &str,
-    settings: &Tls,
-    stream: TcpStream,
-) -> Result<Stream, Failure> {
-    let cannot = |why: String| {
-        let text = format!("No TLS connection to {origin}: {why}.");
-        Failure::Failed(Reason::Tls, text)
-    };
-    let config = settings.config().map_err(cannot)?;
-    let name = settings.server_name(host).map_err(cannot)?;
+async fn secure(host: &str, settings: &Tls, stream: TcpStream) -> Result<Stream, Failure> {
+    // Which files are wrong is for operators.
+    let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;
+    let name = settings.server_name(host).map_err(|why| Failure::Failed(Reason::Tls, why))?;
     let secured = TlsConnector::from(config).connect(name, stream).await;
     let stream = secured.map_err(|error| {
-        let text = format!("No TLS connection to {origin}: {error}.");
-        Failure::Failed(tls::reason(&error), text)
+        let cause = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it ended the connection in the handshake".to_owned(),
+            _ => cause::of_io(&error),
+        };
+        Failure::Failed(tls::reason(&error), cause)
     })?;
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-fn not_connected(origin: &Origin, error: &io::Error) -> Failure {
+fn not_connected(error: &io::Error) -> Failure {
     let reason = match error.kind() {
         io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
         _ => Reason::Connect,
     };
-    Failure::Failed(reason, format!("No connection to {origin}: {error}."))
+    Failure::Failed(reason, cause::of_io(error))
 }
 
 /// Waits for a connection no longer than allowed.
 pub(super) async fn in_time<T>(
-    origin: &Origin,
     limits: &UpstreamLimits,
-    stage: &Cell<Stage>,
+    phase: &Cell<Phase>,
     connecting: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     if let Ok(result) = timeout(limits.connect_timeout, connecting).await {
         return result;
     }
     let seconds = limits.connect_timeout.as_secs_f32();
-    let (reason, text) = match stage.get() {
-        Stage::Resolving => (Reason::DnsTimeout, format!("The name in {origin} was not resolved")),
-        Stage::Connecting => (Reason::ConnectTimeout, format!("No connection to {origin}")),
-        Stage::Handshake => {
-            (Reason::ConnectTimeout, format!("The TLS handshake with {origin} did not end"))
-        }
+    let (reason, what) = match phase.get() {
+        Phase::Resolve => (Reason::DnsTimeout, "its name was not resolved"),
+        Phase::Tls => (Reason::ConnectTimeout, "the TLS handshake did not end"),
+        _ => (Reason::ConnectTimeout, "there was no connection"),
     };
-    Err(Failure::Failed(reason, format!("{text} within {seconds} s.")))
+    Err(Failure::Failed(reason, format!("{what} within {seconds} s")))
 }
 
 /// Connects to the first address that answers; each gets a head start of `stagger`. The other

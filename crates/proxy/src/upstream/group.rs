@@ -253,11 +253,11 @@ impl Group {
         let busy = |server: &Server| server.health.fit(now) != Fit::No && !server.has_room();
         match self.servers.iter().any(busy) {
             true => {
-                let text = format!("{self} have as many requests as they may.");
+                let text = format!("{self} have as many requests as they may");
                 Failure::Failed(Reason::UpstreamBusy, text)
             }
             false => {
-                let text = format!("{self} are out of use: all failed lately.");
+                let text = format!("{self} are out of use: all failed lately");
                 Failure::Failed(Reason::NoUpstream, text)
             }
         }

@@ -20,18 +20,24 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::ext::Protocol;
 use h2::{Reason as Code, RecvStream, SendStream};
 use http::header::{self, HeaderMap};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, Uri, Version};
+use http::{Method, Request, Response, Uri, Version};
 use http_body::{Body, Frame};
 use semantics::hop_by_hop;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{interval, timeout};
 
+use super::failure_log::FailureLog;
+use super::origin::Origin;
+use crate::http2::StreamIo;
 use crate::interim::Interim;
 use crate::out_body::OutBody;
+use crate::upgrade;
 
 /// What an origin may send of one answer before it is taken.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -45,10 +51,18 @@ const PING_WAIT: Duration = Duration::from_secs(10);
 /// See the module.
 pub(super) struct Http2 {
     sender: SendRequest<Bytes>,
-    /// The other end; `None` for a socket in the file system.
-    pub address: Option<IpAddr>,
+    pub peer: Peer,
     state: Rc<State>,
     task: AbortHandle,
+}
+
+/// Who is at the other end.
+pub(super) struct Peer {
+    pub origin: Arc<Origin>,
+    /// `None` for a socket in the file system.
+    pub address: Option<IpAddr>,
+    /// Where its failures go.
+    pub failures: Option<Arc<FailureLog>>,
 }
 
 struct State {
@@ -57,6 +71,11 @@ struct State {
     since: Cell<Instant>,
     retired: Cell<bool>,
     closed: Cell<bool>,
+    /// A ping was answered: what the origin said of itself at the beginning has been read.
+    introduced: Cell<bool>,
+    /// Somebody waits for that.
+    wants_introduction: Notify,
+    is_introduced: Notify,
 }
 
 impl Drop for Http2 {
@@ -98,7 +117,7 @@ impl Http2 {
     /// Begins to speak HTTP/2.
     pub async fn handshake<S>(
         stream: S,
-        address: Option<IpAddr>,
+        peer: Peer,
         head_bytes: usize,
     ) -> Result<Rc<Http2>, h2::Error>
     where
@@ -116,6 +135,9 @@ impl Http2 {
             since: Cell::new(Instant::now()),
             retired: Cell::new(false),
             closed: Cell::new(false),
+            introduced: Cell::new(false),
+            wants_introduction: Notify::new(),
+            is_introduced: Notify::new(),
         });
         let (ping, of_task) = (connection.ping_pong(), state.clone());
         let task = spawn_local(async move {
@@ -125,8 +147,9 @@ impl Http2 {
                 () = answers_pings(ping, &of_task) => {}
             }
             of_task.closed.set(true);
+            of_task.is_introduced.notify_waiters();
         });
-        Ok(Rc::new(Http2 { sender, address, state, task: task.abort_handle() }))
+        Ok(Rc::new(Http2 { sender, peer, state, task: task.abort_handle() }))
     }
 
     /// Whether a further request may be sent on it.
@@ -148,6 +171,63 @@ impl Http2 {
         (self.state.active.get() == 0).then(|| self.state.since.get())
     }
 
+    /// Whether an extended CONNECT may be sent on it (RFC 8441, 3). The origin says so in its
+    /// SETTINGS, which come before its first answer to a ping.
+    pub async fn takes_tunnels(&self) -> bool {
+        let state = &self.state;
+        while !self.sender.is_extended_connect_protocol_enabled()
+            && self.is_open()
+            && !state.introduced.get()
+        {
+            let told = state.is_introduced.notified();
+            state.wants_introduction.notify_one();
+            told.await;
+        }
+        self.is_open() && self.sender.is_extended_connect_protocol_enabled()
+    }
+
+    /// Asks for another protocol on a stream and waits for the head of the answer. Of one that
+    /// agrees the rest is a tunnel.
+    pub async fn ask_for_tunnel(
+        self: &Rc<Self>,
+        request: Request<OutBody>,
+        scheme: &'static str,
+        protocol: &str,
+    ) -> Result<Response<(RecvStream, Stream, Option<SendStream<Bytes>>)>, Broke> {
+        let (stream, mut sender, mut head, _) = self.begin(request, scheme).await?;
+        *head.method_mut() = Method::CONNECT;
+        head.extensions_mut().insert(Protocol::from(protocol));
+        upgrade::to_server(head.headers_mut());
+        let (mut answer, mut sink) = sender.send_request(head, false).map_err(Broke::of)?;
+        let answered = poll_fn(|cx| poll_answer(&mut answer, None, cx)).await;
+        let response = answered.map_err(Broke::of)?;
+        if upgrade::is_switch_of_stream(response.status()) {
+            return Ok(response.map(|body| (body, stream, Some(sink))));
+        }
+        // It fails when the origin has ended the stream.
+        let _ = sink.send_data(Bytes::new(), true);
+        Ok(response.map(|body| (body, stream, None)))
+    }
+
+    /// What every request needs first: a place on the connection, and a head as HTTP/2 has it.
+    async fn begin(
+        self: &Rc<Self>,
+        request: Request<OutBody>,
+        scheme: &'static str,
+    ) -> Result<(Stream, SendRequest<Bytes>, Request<()>, OutBody), Broke> {
+        let state = &self.state;
+        state.active.set(state.active.get() + 1);
+        let stream = Stream { connection: self.clone(), pump: None };
+        let sender = match self.sender.clone().ready().await {
+            Ok(sender) => sender,
+            Err(error) => return Err(Broke::unsent(request, error)),
+        };
+        match convert(request, scheme) {
+            Ok((head, body)) => Ok((stream, sender, head, body)),
+            Err(request) => Err(Broke::unsent(*request, Code::INTERNAL_ERROR.into())),
+        }
+    }
+
     /// Sends a request and waits for the head of the answer.
     pub async fn send(
         self: &Rc<Self>,
@@ -155,19 +235,7 @@ impl Http2 {
         scheme: &'static str,
         interim: Option<&Arc<Interim>>,
     ) -> Result<Response<(RecvStream, Stream)>, Broke> {
-        let state = &self.state;
-        state.active.set(state.active.get() + 1);
-        let mut stream = Stream { connection: self.clone(), pump: None };
-        let mut sender = match self.sender.clone().ready().await {
-            Ok(sender) => sender,
-            Err(error) => return Err(Broke::unsent(request, error)),
-        };
-        let (head, body) = match convert(request, scheme) {
-            Ok(converted) => converted,
-            Err(request) => {
-                return Err(Broke::unsent(*request, Code::INTERNAL_ERROR.into()));
-            }
-        };
+        let (mut stream, mut sender, head, body) = self.begin(request, scheme).await?;
         let ends = body.is_end_stream();
         let (mut answer, sink) = sender.send_request(head, ends).map_err(Broke::of)?;
         if !ends {
@@ -184,12 +252,19 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State) {
     let Some(mut ping) = ping else { return std::future::pending().await };
     let mut tick = interval(PING_EVERY);
     loop {
-        tick.tick().await;
-        if state.active.get() == 0 {
+        let mut asked = false;
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = state.wants_introduction.notified() => asked = !state.introduced.get(),
+        }
+        if state.active.get() == 0 && !asked {
             continue;
         }
         match timeout(PING_WAIT, ping.ping(h2::Ping::opaque())).await {
-            Ok(Ok(_)) => {}
+            Ok(Ok(_)) => {
+                state.introduced.set(true);
+                state.is_introduced.notify_waiters();
+            }
             // The connection's own end tells of its error.
             Ok(Err(_)) => return std::future::pending().await,
             Err(_) => return,
@@ -301,6 +376,11 @@ async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes) -> Option<()> 
         sink.send_data(piece, false).ok()?;
     }
     Some(())
+}
+
+/// The two halves of a stream as one.
+pub(super) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
+    StreamIo { sink, source, early: Bytes::new() }
 }
 
 /// The body of an answer.

@@ -61,6 +61,12 @@ impl Origin {
         }
     }
 
+    /// The same server, spoken to in HTTP/1.1.
+    pub(crate) fn over_http1(&self) -> Origin {
+        let tls = self.tls.as_ref().map(Tls::without_http2);
+        Origin { at: self.at.clone(), tls, http2: Http2::Off }
+    }
+
     /// May be in HTTP/2, so that requests may share one connection.
     pub(crate) fn may_be_http2(&self) -> bool {
         match self.http2 {

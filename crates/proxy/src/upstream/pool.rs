@@ -69,7 +69,7 @@ impl Connection {
     pub fn address(&self) -> Option<IpAddr> {
         match self {
             Connection::Http1(connection) => connection.address,
-            Connection::Http2(connection) => connection.address,
+            Connection::Http2(connection) => connection.peer.address,
         }
     }
 }
@@ -155,13 +155,13 @@ impl Pool {
         let mut slots = self.slots.borrow_mut();
         let Slot { idle, shared, .. } = slots.get_mut(origin)?;
         shared.retain(|shared| {
-            if !leads_there(shared.address) {
+            if !leads_there(shared.peer.address) {
                 shared.retire();
             }
             shared.is_open()
         });
         let fits =
-            |shared: &&Rc<Http2>| shared.has_room() && may_use(origin, shared.address, check);
+            |shared: &&Rc<Http2>| shared.has_room() && may_use(origin, shared.peer.address, check);
         if let Some(shared) = shared.iter().find(fits) {
             return Some(Connection::Http2(shared.clone()));
         }

@@ -134,7 +134,7 @@ impl Group {
 
     fn nobody_for(&self, bound: Duration) -> Failure {
         let seconds = bound.as_secs_f32();
-        let text = format!("{self} had as many requests as they may for {seconds} s.");
+        let text = format!("{self} had as many requests as they may for {seconds} s");
         Failure::Failed(Reason::UpstreamBusy, text)
     }
 }

@@ -8,6 +8,7 @@ use http::Response;
 
 use super::body::UpstreamBody;
 use super::failure::Failure;
+use super::failure_log::Phase;
 use super::group::{Group, Next};
 use super::{Check, Outgoing, Upstream};
 use crate::metrics::Event;
@@ -48,7 +49,10 @@ impl Upstream {
                     if !options.next.statuses.contains(&status) {
                         serving.succeeded();
                     } else {
-                        serving.failed(&format!("it answered {}.", status.as_u16()));
+                        let cause = format!("it answered {}", status.as_u16());
+                        serving.failed(&cause);
+                        let failure = Failure::Failed(Reason::BadAnswer, cause);
+                        self.failed(origin, Phase::Answer, &failure);
                         if more && outgoing.may_repeat() {
                             continue;
                         }

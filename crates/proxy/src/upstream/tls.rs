@@ -52,12 +52,24 @@ struct Inner {
     http2: Http2,
     /// Made when first needed: a proxy that fetches nothing by https reads no authorities.
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
+    /// The same without HTTP/2.
+    without_http2: OnceLock<Tls>,
 }
 
 impl Tls {
     /// Settings; files are read by [`Tls::check`] or when first needed.
     pub fn new(options: TlsOptions, http2: Http2) -> Tls {
-        Tls(Arc::new(Inner { options, http2, config: OnceLock::new() }))
+        let (config, without_http2) = (OnceLock::new(), OnceLock::new());
+        Tls(Arc::new(Inner { options, http2, config, without_http2 }))
+    }
+
+    /// The same settings with nothing but HTTP/1.1 offered: always equal to itself.
+    pub(super) fn without_http2(&self) -> Tls {
+        if self.0.http2 == Http2::Off {
+            return self.clone();
+        }
+        let made = || Tls::new(self.0.options.clone(), Http2::Off);
+        self.0.without_http2.get_or_init(made).clone()
     }
 
     /// Reads the files.
@@ -75,7 +87,7 @@ impl Tls {
     }
 
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
-        let Inner { options, http2, config } = &*self.0;
+        let Inner { options, http2, config, .. } = &*self.0;
         config.get_or_init(|| build(options, *http2).map(Arc::new)).clone()
     }
 
@@ -84,7 +96,7 @@ impl Tls {
         let name = self.0.options.name.as_deref().unwrap_or(host);
         // A final dot is no part of the name in TLS (RFC 6066, 3).
         let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
-        ServerName::try_from(bare).map_err(|_| format!("{name} is no name that TLS can ask for"))
+        ServerName::try_from(bare).map_err(|_| "its name is none that TLS can ask for".to_owned())
     }
 }
 

@@ -100,7 +100,7 @@ fn an_upstream_that_is_not_there_is_a_502_that_says_so() {
     let mut client = rig.client();
     let answer = client.get(&format!("http://{address}/"));
     assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(connect-refused)"));
-    assert!(answer.text().contains(&address.to_string()), "{}", answer.text());
+    assert_eq!(answer.text(), "The origin server refused the connection.\n");
     let answer = client.get("http://no-such-host.invalid/");
     assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(dns)"));
 }

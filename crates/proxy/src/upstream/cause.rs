@@ -1,0 +1,165 @@
+//! Why a server gave no answer, in plain words: what errors of the system, of TLS and of HTTP say
+//! of themselves is for programmers.
+//!
+//! It promises: a cause has no address, no name and no path in it, so that it may be shown to
+//! whoever named the server; and nothing of how this program is written.
+
+use std::error::Error;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+
+/// The cause of an error that others wrap.
+pub(super) fn of(error: &(dyn Error + 'static)) -> String {
+    let mut next = Some(error);
+    let mut last = error;
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return of_io(io);
+        }
+        if let Some(http2) = error.downcast_ref::<h2::Error>() {
+            return of_http2(http2);
+        }
+        (last, next) = (error, error.source());
+    }
+    match error.downcast_ref::<hyper::Error>() {
+        Some(http) if http.is_parse_too_large() => {
+            "the head of its answer is larger than upstream.head-size".to_owned()
+        }
+        Some(http) if http.is_incomplete_message() => {
+            "it closed the connection before its answer was whole".to_owned()
+        }
+        _ => last.to_string(),
+    }
+}
+
+/// The cause of an error of the system, or of what lies within it.
+pub(super) fn of_io(error: &io::Error) -> String {
+    if let Some(inner) = error.get_ref() {
+        if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
+            return of_tls(tls).to_owned();
+        }
+        if let Some(http2) = inner.downcast_ref::<h2::Error>() {
+            return of_http2(http2);
+        }
+        return inner.to_string();
+    }
+    let text = error.to_string();
+    // What people know it by is the word, not the number.
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+/// Why HTTP/2 did not go on (RFC 9113, 7).
+pub(super) fn of_http2(error: &h2::Error) -> String {
+    if let Some(io) = error.get_io() {
+        return of_io(io);
+    }
+    let Some(reason) = error.reason() else { return error.to_string() };
+    let what = if error.is_go_away() { "the connection was ended" } else { "it was broken off" };
+    let by = if error.is_remote() { " by the server" } else { "" };
+    format!("{what}{by}: {}", reason.description())
+}
+
+/// Why there is no TLS connection.
+pub(super) fn of_tls(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InvalidCertificate(why) => of_certificate(why),
+        rustls::Error::NoCertificatesPresented => "it showed no certificate",
+        rustls::Error::AlertReceived(alert) => of_alert(*alert),
+        rustls::Error::NoApplicationProtocol => "it speaks none of the protocols offered (ALPN)",
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => "it speaks no version of TLS from 1.2 on",
+        rustls::Error::PeerIncompatible(_) => "the two have no way of speaking TLS in common",
+        rustls::Error::InvalidMessage(_) => "it does not speak TLS",
+        rustls::Error::PeerMisbehaved(_) | rustls::Error::InappropriateMessage { .. } => {
+            "it breaks the rules of TLS"
+        }
+        _ => "the TLS handshake failed",
+    }
+}
+
+fn of_certificate(why: &CertificateError) -> &'static str {
+    match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet"
+        }
+        CertificateError::UnknownIssuer => "its certificate is of an unknown issuer",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name than the one it was asked for by"
+        }
+        CertificateError::Revoked => "its certificate has been revoked",
+        CertificateError::BadSignature => "its certificate's signature is wrong",
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "its certificate is not meant for servers"
+        }
+        CertificateError::BadEncoding => "its certificate cannot be read",
+        // What the library has no name for: as a rule one that signed itself.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is an authority's own (it signed itself)"
+        }
+        _ => "its certificate is not one to believe",
+    }
+}
+
+fn of_alert(alert: AlertDescription) -> &'static str {
+    match alert {
+        AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
+            "it refused the handshake: it wants other ciphers or keys"
+        }
+        AlertDescription::ProtocolVersion => "it refused the version of TLS",
+        AlertDescription::CertificateRequired => "it wants a certificate of ours",
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied => "it does not accept our certificate",
+        AlertDescription::UnrecognisedName => "it does not know the name it was asked for by",
+        AlertDescription::NoApplicationProtocol => "it speaks none of the protocols offered (ALPN)",
+        _ => "it refused the handshake",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::OtherError;
+
+    use super::*;
+
+    #[test]
+    fn causes_are_in_plain_words() {
+        let refused = io::Error::from_raw_os_error(111);
+        assert_eq!(of(&refused), "connection refused");
+        #[derive(Debug)]
+        struct CaUsedAsEndEntity;
+        impl std::fmt::Display for CaUsedAsEndEntity {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{self:?}")
+            }
+        }
+        impl Error for CaUsedAsEndEntity {}
+        let other = CertificateError::Other(OtherError(Arc::new(CaUsedAsEndEntity)));
+        for (why, words) in [
+            (other, "signed itself"),
+            (CertificateError::Expired, "expired"),
+            (CertificateError::UnknownIssuer, "unknown issuer"),
+            (CertificateError::NotValidForName, "another name"),
+        ] {
+            let error = rustls::Error::InvalidCertificate(why);
+            let wrapped = io::Error::new(io::ErrorKind::InvalidData, error);
+            let cause = of(&wrapped);
+            assert!(cause.contains(words) && !cause.contains("Other("), "{cause}");
+        }
+        let reset = h2::Error::from(h2::Reason::ENHANCE_YOUR_CALM);
+        assert!(!of(&reset).contains("CALM"), "{}", of(&reset));
+    }
+}
