@@ -80,6 +80,7 @@ pub mod tunnel;
 pub mod upstream;
 mod variants;
 mod visit;
+mod waiting;
 pub mod welcome;
 mod window;
 mod windows;
