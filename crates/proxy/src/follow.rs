@@ -84,8 +84,8 @@ pub(crate) fn fit(visit: &Visit<'_>, key: &Key, fill: &Fill) -> Fit {
     }
 }
 
-/// What an answer with this head is to a request that looks under `key`. `waited`: the request was
-/// there before the head.
+/// What an answer with this head is to a request that looks under `key`. `waited`: the request had
+/// joined before the head was there.
 fn fit_of_head(visit: &Visit<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
     if concerns(head.unshareable, visit) {
         return Fit::Alone;
@@ -94,7 +94,7 @@ fn fit_of_head(visit: &Visit<'_>, key: &Key, head: &FillHead, waited: bool) -> F
         return Fit::Another;
     };
     let (packed, facts, settings) = (shared.packed(), &visit.facts, visit.settings());
-    if waited || visit.came <= packed.received() {
+    if waited {
         return match reuse::may_follow(packed, facts, visit.came, settings) {
             true => Fit::Follow(Some((packed.age(visit.now()), None))),
             false => Fit::Alone,
@@ -199,6 +199,10 @@ impl Follow<'_> {
         let serving = Serving { status, ..self.serving(&answer, age) };
         match serving.answer(account).await {
             Served::Turn(turn) => turn,
+            // Of what cannot be combined others may want all: that one of them asks for.
+            Served::Lacking(account) if !self.leads() && !visit.facts.has_range => {
+                Turn::Again(account)
+            }
             Served::Lacking(account) => past(account, Bypass::Range),
         }
     }

@@ -95,6 +95,13 @@ impl Serving<'_> {
                 return Served::Turn(why(account));
             }
             match parts.open(from, range.end).await {
+                // A part that comes, and that nothing will be put behind.
+                Ok(segment)
+                    if !partial::combines(&parts.head)
+                        && (segment.until < range.end || wanted.len() > 1) =>
+                {
+                    return Served::Lacking(account);
+                }
                 Ok(segment) => {
                     if segment.from == Provenance::Fetched {
                         account.asked(&parts.errand.to, parts.errand.trail.clone());

@@ -18,6 +18,8 @@ use crate::origin::{Asked, Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const USED_UP: &str = "Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"v\"\r\n";
+/// What an answer takes at least: in no time it would have been used up when it was asked for.
+const MOMENT: Duration = Duration::from_millis(2);
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
 /// Where an origin holds answers back until the test lets them go.
@@ -44,6 +46,7 @@ fn gated(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Origin, 
     let origin = Origin::start(move |asked, stream| {
         let answer = answer(asked);
         held.pass();
+        thread::sleep(MOMENT);
         send(stream, &answer)
     });
     (origin, gate)
@@ -120,6 +123,7 @@ fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
         let head = format!("HTTP/1.1 200 OK\r\n{USED_UP}Content-Length: 4\r\n\r\n");
         // The first body comes at last, the second head when all wait for it.
         let halves = [head.as_str(), "body"];
+        thread::sleep(MOMENT);
         let (now, later) = halves.split_at(usize::from(asked.number == 0));
         now.iter().for_each(|bytes| stream.write_all(bytes.as_bytes()).unwrap());
         held.pass();
@@ -131,7 +135,6 @@ fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
     let mut first = rig.client();
     first.send(request("GET", &url, ""));
     let head = first.head();
-    thread::sleep(Duration::from_millis(2));
     let (leader, waiters) = together(&rig, &origin, 20, &url);
     gate.open(2);
     for answer in waiters.answers() {
@@ -356,7 +359,7 @@ fn heads_and_ranges_wait_as_well() {
 fn a_range_that_is_not_there_concerns_nobody_else() {
     let (origin, gate) = gated(|asked| match asked.field("range") {
         Some(_) => "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n".to_owned(),
-        None => ok(USED_UP, "body"),
+        None => ok(FRESH, "body"),
     });
     let rig = Rig::forward();
     let url = origin.url("/");
@@ -368,6 +371,26 @@ fn a_range_that_is_not_there_concerns_nobody_else() {
     wait_until("one of the others asks", || origin.count() == 2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_part_that_nothing_can_be_put_beside_is_not_what_others_wait_for() {
+    let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4";
+    let (origin, gate) = gated(move |asked| match asked.field("range") {
+        Some(_) => format!("{part}\r\n{FRESH}\r\n0123"),
+        None => ok(FRESH, "0123456789"),
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let waiters = followers(&rig, 20, &url, "");
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().text(), "0123");
+    wait_until("one of the others asks", || origin.count() == 2);
+    gate.open(1);
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0123456789"));
     assert_eq!(origin.count(), 2);
 }
 
