@@ -403,7 +403,7 @@ fn verified(report: &VerifyReport, has_slots: bool) -> Report {
 
 fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Time::from_unix(since.map_or(0, |time| time.as_secs()))
+    Time::from_unix_millis(since.map_or(0, |time| time.as_millis() as u64))
 }
 
 /// The last second of the year 9999: dates end there.

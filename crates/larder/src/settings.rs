@@ -587,8 +587,8 @@ const FILL: &[Setting] = &[
         TIMEOUT,
         &["20s"],
         |c, v| c.fill.wait = Take::take(v),
-        "How long a client waits for the head of another client's fetch before it fetches on its \
-         own.",
+        "When clients wait for one fetch and there has been no head for so long, one of them asks \
+         the origin once more, for all of them. They go on waiting, and take what comes first.",
     )
     .live(),
     Setting::new(
@@ -596,7 +596,8 @@ const FILL: &[Setting] = &[
         Kind::Time(ms(0), hours(24)),
         &["30s"],
         |c, v| c.fill.unshareable_for = Take::take(v),
-        "How long a key whose answer could not be shared is fetched by every client on its own.",
+        "How long a key whose answer could not be shared is fetched by every client on its own, \
+         without waiting for each other, unless one comes meanwhile that can.",
     )
     .live(),
     Setting::new(

@@ -161,7 +161,8 @@ impl Answer {
             return true;
         }
         let mut rest = self.entry.body(0..self.entry.len());
-        let Some(Ok(first)) = rest.next().await else { return false };
+        // Most of what is asked for is in one piece: the future of every hit need not hold this.
+        let Some(Ok(first)) = Box::pin(rest.next()).await else { return false };
         *self.opened.borrow_mut() = Some(Opened { first, rest });
         true
     }

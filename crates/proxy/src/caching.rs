@@ -1,8 +1,9 @@
 //! A GET or HEAD through the cache: what is stored, what is being fetched, what has to be asked of
 //! the origin. The rules themselves are in the crate `semantics`; here is their order.
 //!
-//! A request that waited for another one's fetch and cannot use its answer goes round once more
-//! ([`Turn::Again`]): by then it is known that the answer varies, or that it is not to be shared.
+//! A request that waited for another one's fetch and cannot use its answer goes round once more.
+//! Of several one asks then, and the others wait for that ([`Turn::Again`]), unless it is known by
+//! then that waiting would bring them nothing either ([`Turn::Alone`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use crate::answer;
 use crate::body::AnswerBody;
 use crate::cache::{Answer, Found, Store, find};
 use crate::cache_status::{CacheStatus, Fwd};
-use crate::fill::Fill;
+use crate::fill::{Fill, Reader};
 use crate::filler::{Filler, Purpose};
-use crate::follow::{Follow, Role};
+use crate::follow::{self, Fit, Follow, Role};
 use crate::forward;
 use crate::headers::random;
 use crate::metrics::Event;
@@ -34,7 +35,7 @@ use crate::upstream::UpstreamBody;
 use crate::visit::Visit;
 
 /// Rounds after which a request is sent on by itself.
-const ROUNDS_MAX: u32 = 3;
+const ROUNDS_MAX: u32 = 6;
 
 /// Of so many hits on what expires soon one has it validated.
 const REFRESH_ONE_IN: u64 = 8;
@@ -46,6 +47,8 @@ pub(crate) enum Turn {
     Done(Response<AnswerBody>),
     /// Look again: the fetch that was waited for is not for this request.
     Again(Account),
+    /// As [`Turn::Again`], and wait for nobody any more.
+    Alone(Account),
     /// Past the cache.
     Past(Account, CacheStatus),
 }
@@ -68,23 +71,27 @@ pub(crate) async fn answer(
     body: RequestBody,
 ) -> Response<AnswerBody> {
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
+    let mut alone = false;
     for number in 0..ROUNDS_MAX {
         let (method, fields) = (&visit.parts.method, &visit.parts.headers);
         let Some(found) = find(store, primary, method, fields).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
             break;
         };
-        let round = Round { visit, store, primary };
+        visit.look_at_clock();
+        let is_first = number == 0;
+        let round = Round { visit, store, primary, is_first, alone };
         // A further round is for the same request.
-        let count = |event| visit.worker().observer.count(event, u64::from(number == 0));
+        let count = |event| visit.worker().observer.count(event, u64::from(is_first));
         let turn = match found {
             Found::Answer(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
                 count(Event::CacheMiss);
-                round.missing(answer.key.clone(), answer.marker.clone(), account).await
+                Box::pin(round.missing(answer.key.clone(), answer.marker.clone(), account)).await
             }
             Found::Answer(answer) => {
                 let settings = visit.settings();
-                let reuse = reuse::decide(answer.head.packed(), &visit.facts, visit.now, settings);
+                let reuse =
+                    reuse::decide(answer.head.packed(), &visit.facts, visit.now(), settings);
                 let fresh = matches!(reuse, Reuse::Fresh { .. });
                 if visit.worker().shared.neighbours.asked_for(answer.key.as_bytes()) && fresh {
                     count(Event::NeighbourUsed);
@@ -99,19 +106,20 @@ pub(crate) async fn answer(
             }
             Found::Nothing { key, marker } => {
                 count(Event::CacheMiss);
-                round.missing(key, marker, account).await
+                Box::pin(round.missing(key, marker, account)).await
             }
         };
         match turn {
             Turn::Done(response) => return counted(visit, response),
             Turn::Again(returned) => account = returned,
+            Turn::Alone(returned) => (account, alone) = (returned, true),
             Turn::Past(returned, status) => {
                 (account, past) = (returned, status);
                 break;
             }
         }
     }
-    counted(visit, forward::pass(visit, account, body, past).await)
+    counted(visit, Box::pin(forward::pass(visit, account, body, past)).await)
 }
 
 /// Whether what is stored is under a key that has all that the operator's rule wants in it: what
@@ -152,6 +160,10 @@ pub(crate) struct Round<'a> {
     pub visit: &'a Visit<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
+    /// The request has waited for no other one's fetch yet.
+    pub is_first: bool,
+    /// It waits for none.
+    pub alone: bool,
 }
 
 impl Round<'_> {
@@ -190,7 +202,7 @@ impl Round<'_> {
                 Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
             }
             Reuse::Outlived => {
-                self.missing(answer.key.clone(), answer.marker.clone(), account).await
+                Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
             }
             Reuse::Validate { age, fallback, cause, .. } => {
                 let (key, marker) = (answer.key.clone(), answer.marker.clone());
@@ -201,10 +213,10 @@ impl Round<'_> {
                     }
                 };
                 let outdated = Outdated { answer, age, fallback, why };
-                if visit.parts.method == Method::HEAD {
+                if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
                     return Box::pin(self.head(outdated, account)).await;
                 }
-                self.fetch(key, marker, Some(outdated), account).await
+                Box::pin(self.fetch(key, marker, Some(outdated), account)).await
             }
         }
     }
@@ -224,7 +236,8 @@ impl Round<'_> {
         if reads && !answer.open().await {
             log::debug!("the first piece of a stored object is gone");
             self.store.remove(&answer.key).await;
-            return self.missing(answer.key.clone(), answer.marker.clone(), account).await;
+            return Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account))
+                .await;
         }
         let status = CacheStatus::new(outcome);
         Turn::Done(reply::from_entry(self.visit, account, status, age, &answer, None))
@@ -246,7 +259,7 @@ impl Round<'_> {
         match serving.answer(account).await {
             Served::Turn(turn) => turn,
             Served::Lacking(account) => {
-                self.missing(answer.key.clone(), answer.marker.clone(), account).await
+                Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
             }
         }
     }
@@ -257,9 +270,7 @@ impl Round<'_> {
         if visit.facts.directives.only_if_cached {
             return Turn::Done(only_if_cached(account));
         }
-        let fills = &visit.worker().shared.fills;
-        let running = fills.running(key.as_bytes()).is_some();
-        if visit.parts.method == Method::HEAD && !running {
+        if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
             return Box::pin(self.fetch_head(key, marker, account)).await;
         }
         self.fetch(key, marker, None, account).await
@@ -271,13 +282,24 @@ impl Round<'_> {
         self.visit.parts.method == Method::GET && self.visit.facts.has_range
     }
 
+    /// What the running fill of `key` is to this request; `None` when there is none.
+    pub fn fit(&self, key: &Key) -> Option<Fit> {
+        let running = self.visit.worker().shared.fills.running(key.as_bytes())?;
+        Some(follow::fit(self.visit, key, &running))
+    }
+
+    /// Whether there is something to wait for.
+    fn may_follow(&self, key: &Key) -> bool {
+        !self.alone && matches!(self.fit(key), Some(Fit::Follow(_)))
+    }
+
     /// Joins the running fill of `key`, or begins it.
     async fn fetch(
         &self,
         key: Key,
         marker: Option<VaryMarker>,
         outdated: Option<Outdated>,
-        mut account: Account,
+        account: Account,
     ) -> Turn {
         let visit = self.visit;
         if visit.facts.directives.no_store {
@@ -292,29 +314,54 @@ impl Round<'_> {
         let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
         // Several ranges in one answer are for nobody else.
         let several = self.is_ranged() && !partial::asks_for_one(&visit.parts.headers);
+        let running = self.fit(&key);
         let alone = several
-            || unshareable.is_some_and(|why| why.concerns(visit.facts.authorized))
-            || (reloads && fills.running(key.as_bytes()).is_some());
-        if visit.worker().shared.windows.full() && fills.running(key.as_bytes()).is_none() {
+            || self.alone
+            || unshareable.is_some_and(|why| why.concerns(&visit.facts))
+            || (reloads && running.is_some())
+            || running == Some(Fit::Alone);
+        if visit.worker().shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
         }
-        let new = || self.new_fill();
-        let (fill, began) =
-            if alone { (Arc::new(new()), true) } else { fills.join_or_begin(key.as_bytes(), new) };
-        let Some(reader) = fill.join() else { return Turn::Again(account) };
-        let role = if began {
-            let filler = self.filler(fill, key.clone(), marker, outdated.as_ref(), !alone);
-            account.asked(&filler.errand.to, filler.errand.trail.clone());
-            let (interim, ranged) = (filler.errand.interim.clone(), filler.ranged);
-            spawn_local(filler.run());
-            Role::Leader { interim, ranged }
-        } else {
-            visit.worker().observer.count(Event::FollowerJoined, 1);
-            Role::Follower
+        let (fill, began) = match alone {
+            true => (Arc::new(self.new_fill()), true),
+            false => self.join_or_begin(&key),
         };
-        let (store, primary) = (self.store, self.primary);
-        let follow = Follow { visit, store, primary, key, role, outdated, status };
-        Box::pin(follow.answer(reader, account)).await
+        let Some(reader) = fill.join() else { return Turn::Again(account) };
+        let (store, primary, is_first) = (self.store, self.primary, self.is_first);
+        let role = Role::Follower;
+        let follow = Follow { visit, store, primary, key, role, outdated, status, is_first };
+        if began {
+            return self.lead(follow, marker, reader, !alone, account).await;
+        }
+        visit.worker().observer.count(Event::FollowerJoined, 1);
+        self.wait(follow, marker, reader, account).await
+    }
+
+    /// Begins the fill of `reader`, and answers. `known`: others may join.
+    async fn lead(
+        &self,
+        mut follow: Follow<'_>,
+        marker: Option<VaryMarker>,
+        reader: Reader,
+        known: bool,
+        mut account: Account,
+    ) -> Turn {
+        let (fill, key) = (reader.fill().clone(), follow.key.clone());
+        let filler = self.filler(fill, key, marker, follow.outdated.as_ref(), known);
+        account.asked(&filler.errand.to, filler.errand.trail.clone());
+        let (interim, ranged) = (filler.errand.interim.clone(), filler.ranged);
+        spawn_local(filler.run());
+        follow.role = Role::Leader { interim, ranged };
+        follow.answer(reader, account).await
+    }
+
+    /// The running fill of `key`, if it may be one for this request; else a new one in its place
+    /// (then `true`).
+    pub fn join_or_begin(&self, key: &Key) -> (Arc<Fill>, bool) {
+        let suits = |fill: &Fill| matches!(follow::fit(self.visit, key, fill), Fit::Follow(_));
+        let fills = &self.visit.worker().shared.fills;
+        fills.join_if(key.as_bytes(), suits, || self.new_fill())
     }
 
     fn new_fill(&self) -> Fill {
@@ -355,10 +402,12 @@ impl Round<'_> {
         let mut filler = self.filler(fill, key, marker, Some(&outdated), true);
         filler.errand.interim = None;
         filler.purpose = Purpose::Behind;
+        filler.asks_for_client = false;
         spawn_local(filler.run());
     }
 
-    fn filler(
+    /// The task of a fill that this request begins.
+    pub fn filler(
         &self,
         fill: Arc<Fill>,
         key: Key,
@@ -387,6 +436,8 @@ impl Round<'_> {
             stale: outdated.map(|outdated| outdated.answer.clone()).filter(|a| !a.is_of_head()),
             fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
             ranged,
+            // Nor is it for the others a second time.
+            asks_for_client: self.is_first,
             known,
             purpose: Purpose::Client,
         }
@@ -410,7 +461,8 @@ impl Round<'_> {
         let filler = self.filler(fill, key.clone(), marker, None, false);
         let role = Role::Leader { interim: None, ranged: filler.ranged };
         spawn_local(filler.run_answered(response, exchange));
-        let follow = Follow { visit, store, primary, key, role, outdated: None, status };
+        let (outdated, is_first) = (None, self.is_first);
+        let follow = Follow { visit, store, primary, key, role, outdated, status, is_first };
         Box::pin(follow.answer(reader, account)).await
     }
 
@@ -437,12 +489,12 @@ pub(crate) async fn keep_post(
     response: Response<UpstreamBody>,
     exchange: Exchange,
 ) -> Response<AnswerBody> {
-    let round = Round { visit, store, primary };
+    let round = Round { visit, store, primary, is_first: true, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match round.keep((primary.clone(), None), status, account, response, exchange).await {
         Turn::Done(response) => response,
         // Its own fill has an answer for whoever began it.
-        Turn::Again(account) | Turn::Past(account, _) => {
+        Turn::Again(account) | Turn::Alone(account) | Turn::Past(account, _) => {
             let text = "The answer to a POST was lost inside the proxy.\n";
             let outcome = Outcome::Error(Error::Internal);
             answer::plain(account, StatusCode::INTERNAL_SERVER_ERROR, outcome, text)

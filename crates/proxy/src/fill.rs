@@ -19,7 +19,9 @@ use http::{HeaderMap, StatusCode};
 use semantics::StoredHead;
 use semantics::range::ByteRange;
 use store::{FetchToken, Key, Partial};
+use tokio::time::Instant;
 
+use crate::fills::Unshareable;
 use crate::outcome::{Denied, Error};
 use crate::upstream::Failure;
 use crate::window::Window;
@@ -30,6 +32,7 @@ pub(crate) struct Fill {
     state: Mutex<State>,
     /// Proof of when the fetch began: what was purged since must not be joined.
     token: FetchToken,
+    begun: Instant,
     /// Where the bytes of the window are counted.
     windows: Arc<Windows>,
 }
@@ -67,7 +70,7 @@ pub(crate) enum Stage {
     /// A body follows.
     Streaming(Arc<FillHead>),
     /// 206: the answer is being stored in parts, under this key and epoch.
-    Sparse(Key, u128),
+    Sparse(Key, u128, Option<Unshareable>),
     /// Of the fill of a gap: these bytes follow.
     Part(Arc<PartStage>),
     /// Of the fill of a gap: the origin has no such part. With `true` it has something else now.
@@ -119,6 +122,8 @@ pub(crate) struct Validated {
     pub for_asker: HeaderMap,
     /// False when the 304 was for the client alone that began the fill.
     pub shareable: bool,
+    /// Why who waited must ask for himself all the same.
+    pub unshareable: Option<Unshareable>,
 }
 
 /// The head of an answer with a body.
@@ -128,6 +133,8 @@ pub(crate) struct FillHead {
     pub headers: HeaderMap,
     /// The head as it is stored and shared; `None` when the answer is for one client alone.
     pub shared: Option<StoredHead>,
+    /// Why who waited must ask for himself; `None` also when only the next answer will tell.
+    pub unshareable: Option<Unshareable>,
     /// What a follower's request must lead to: the key it is stored under.
     pub key: Key,
     /// True when the answer goes into the store.
@@ -166,7 +173,7 @@ pub(crate) enum Next {
 
 impl Fill {
     pub fn new(token: FetchToken, windows: Arc<Windows>) -> Fill {
-        Fill { state: Mutex::default(), token, windows }
+        Fill { state: Mutex::default(), token, begun: Instant::now(), windows }
     }
 
     pub fn token(&self) -> &FetchToken {
@@ -179,13 +186,27 @@ impl Fill {
         if self.token.overtaken() {
             return false;
         }
-        let stage = self.lock().stage.clone();
-        match stage {
+        match self.stage() {
             Stage::Failed(_) | Stage::Absent(_) => false,
             // What has no head yet may turn out to be concerned: whoever joined sees then.
             Stage::Streaming(head) => !self.is_purged(&head),
             _ => true,
         }
+    }
+
+    /// How far the head has come.
+    pub fn stage(&self) -> Stage {
+        self.lock().stage.clone()
+    }
+
+    /// Since when it runs.
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Whether the begin of the body is still to be had.
+    pub fn has_begin(&self) -> bool {
+        self.lock().has_begin()
     }
 
     /// True when a purge that came after the fetch began concerns its answer.
@@ -198,9 +219,10 @@ impl Fill {
     /// the begin of the body is no longer to be had.
     pub fn join(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.lock();
-        if state.window.begin() > 0 && (state.refused || state.partial.is_none()) {
+        if !state.has_begin() {
             return None;
         }
+        let waited = matches!(state.stage, Stage::Waiting);
         state.interested += 1;
         let place = Some(Place { at: 0, waker: None });
         let id = match state.readers.iter().position(Option::is_none) {
@@ -213,7 +235,7 @@ impl Fill {
                 state.readers.len() - 1
             }
         };
-        Some(Reader { fill: self.clone(), id, at: 0, limit: u64::MAX })
+        Some(Reader { fill: self.clone(), id, at: 0, limit: u64::MAX, waited })
     }
 
     /// Publishes the head; once.
@@ -340,6 +362,10 @@ impl Drop for Fill {
 }
 
 impl State {
+    fn has_begin(&self) -> bool {
+        self.window.begin() == 0 || (!self.refused && self.partial.is_some())
+    }
+
     /// The place of the slowest client.
     fn slowest(&self) -> Option<u64> {
         self.readers.iter().flatten().map(|place| place.at).min()
@@ -379,20 +405,28 @@ pub(crate) struct Reader {
     id: usize,
     at: u64,
     limit: u64,
+    waited: bool,
 }
 
 impl Reader {
     /// Waits for the head.
     pub async fn head(&mut self) -> Stage {
-        std::future::poll_fn(|cx| {
-            let mut state = self.fill.lock();
-            if matches!(state.stage, Stage::Waiting) {
-                state.wait(self.id, cx);
-                return Poll::Pending;
-            }
-            Poll::Ready(state.stage.clone())
-        })
-        .await
+        std::future::poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    /// As [`Reader::head`].
+    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Stage> {
+        let mut state = self.fill.lock();
+        if matches!(state.stage, Stage::Waiting) {
+            state.wait(self.id, cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(state.stage.clone())
+    }
+
+    /// Whether it joined before the head was there.
+    pub fn waited(&self) -> bool {
+        self.waited
     }
 
     /// True when a purge that came after the fetch began concerns its answer, which is to be stored

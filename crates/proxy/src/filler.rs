@@ -12,13 +12,12 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
 use http_body::Body;
-use semantics::packed::Flag;
 use semantics::reuse::Fallback;
 use semantics::storability::NotStorable;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, RequestFacts, StoredHead, Time, VaryMarker, forwarded, merge, reuse, storability,
-    validators,
+    Exchange, Millis, RequestFacts, StoredHead, Time, VaryMarker, age, forwarded, merge, reuse,
+    storability, validators,
 };
 use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
 
@@ -56,6 +55,9 @@ pub(crate) struct Filler {
     pub fallback: Fallback,
     /// The client's `Range` is what is to be fetched: the answer may be a part.
     pub ranged: bool,
+    /// With nothing stored to ask about, the client's own conditions go on: the answer may be for
+    /// him alone.
+    pub asks_for_client: bool,
     /// Known in the table: further clients may follow.
     pub known: bool,
     /// On whose behalf.
@@ -80,7 +82,8 @@ const NEIGHBOUR_MAX: u64 = 1 << 20;
 
 /// The time for the rules of caching.
 pub(crate) fn now() -> Time {
-    Time::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Time::from_unix_millis(since.map_or(0, |since| since.as_millis() as u64))
 }
 
 /// Takes a fill out of the table and ends it, however its task ends.
@@ -164,7 +167,6 @@ impl Filler {
 
     async fn validate_or_fetch(&mut self, ending: &mut Ending) {
         let requested = now();
-        let is_for_client = self.purpose == Purpose::Client;
         let fields = &mut self.errand.headers;
         let validated = self
             .stale
@@ -172,7 +174,7 @@ impl Filler {
             .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
         // With nothing of our own to ask about, the client's question goes on (RFC 9111, 4.3.2).
         let asks_for_client =
-            validated.is_none() && is_for_client && validators::keep_questions(fields);
+            validated.is_none() && self.asks_for_client && validators::keep_questions(fields);
         if validated.is_none() && !asks_for_client {
             validators::remove_conditions(fields);
         }
@@ -243,8 +245,8 @@ impl Filler {
         errand::clean_answer(&self.worker, &mut parts.headers, parts.version, false);
         let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
         let stored = false;
-        let head =
-            FillHead { status, headers, shared: None, key, stored, length: None, selected: false };
+        let (shared, unshareable, length, selected) = (None, None, None, false);
+        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
         ending.leave_table();
         ending.counted = Event::FillUnstored;
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
@@ -284,8 +286,9 @@ impl Filler {
         if let Err(refusal) = kept {
             log::debug!("the refreshed head was not stored: {refusal}");
         }
-        if !is_for_all(&head, exchange.received) {
-            self.not_shareable(Unshareable::NotFresh);
+        let unshareable = why_unshareable(&head, age::when_asked(response.headers(), exchange));
+        if let Some(why) = unshareable {
+            self.not_shareable(why);
         }
         if shareable {
             self.note_variant(&self.key, &head);
@@ -293,7 +296,7 @@ impl Filler {
         ending.leave_table();
         ending.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
-        let validated = Validated { meta, head, for_asker, shareable };
+        let validated = Validated { meta, head, for_asker, shareable, unshareable };
         self.fill.publish(Stage::Validated(Arc::new(validated)), None);
     }
 
@@ -321,25 +324,29 @@ impl Filler {
         let (status, headers) = (parts.status, parts.headers);
         let length = body.size_hint().exact();
         let mut writer = None;
-        let shared = match self.judge(status, &headers, exchange) {
+        let (shared, unshareable) = match self.judge(status, &headers, exchange) {
             Ok((head, new_marker)) => {
                 writer = self.begin_writing(&head, length, new_marker).await;
-                self.note_freshness(&head, exchange.received);
+                let unshareable = why_unshareable(&head, age::when_asked(&headers, exchange));
+                self.note_shareable(unshareable);
                 self.remove_superseded(&head).await;
-                Some(head)
+                (Some(head), unshareable)
             }
             Err(why) => {
-                self.not_shareable(why);
+                // In place of an error all who wait get what is stored.
+                if !self.fallback.covers(status) {
+                    self.not_shareable(why);
+                }
                 let is_for_all = why != Unshareable::Credentials && !reuse::is_error(status);
                 if self.stale.is_some() && is_for_all {
                     // What is stored is no longer what the origin answers.
                     self.store.remove(&self.key).await;
                 }
-                None
+                (None, Some(why))
             }
         };
-        let (stored, key) = (writer.is_some(), self.key.clone());
-        let head = FillHead { status, headers, shared, key, stored, length, selected: false };
+        let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
+        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
         Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
     }
 
@@ -355,11 +362,10 @@ impl Filler {
     }
 
     /// Tells the next clients of this key whether waiting for each other helps them.
-    pub fn note_freshness(&self, head: &StoredHead, at: Time) {
-        if is_for_all(head, at) {
-            self.worker.shared.fills.set_shareable(self.key.as_bytes());
-        } else {
-            self.not_shareable(Unshareable::NotFresh);
+    pub fn note_shareable(&self, unshareable: Option<Unshareable>) {
+        match unshareable {
+            None => self.worker.shared.fills.set_shareable(self.key.as_bytes()),
+            Some(why) => self.not_shareable(why),
         }
     }
 
@@ -622,9 +628,9 @@ fn is_about_the_range(status: StatusCode) -> bool {
     matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
 }
 
-/// Whether others may have it without asking the origin.
-fn is_for_all(head: &StoredHead, at: Time) -> bool {
-    head.packed().is_fresh(at) && !head.packed().is(Flag::NoCache)
+/// Why those who wait for an answer that is stored may not have it, if so.
+pub(crate) fn why_unshareable(head: &StoredHead, when_asked: Millis) -> Option<Unshareable> {
+    (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(Unshareable::NotFresh)
 }
 
 fn is_final(status: StatusCode) -> bool {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use semantics::RequestFacts;
 
 use crate::fill::Fill;
 
@@ -24,16 +25,23 @@ pub(crate) struct Fills {
 pub(crate) enum Unshareable {
     /// The answer was not for the cache.
     NotStorable,
-    /// It is stored, but must be validated for each request.
+    /// It is stored, but was stale already when it was asked for, or must be validated for each
+    /// request.
     NotFresh,
     /// It was for a client with credentials; says nothing of answers to others.
     Credentials,
+    /// It was about the range that its client asked for.
+    Range,
 }
 
 impl Unshareable {
-    /// Whether a client goes by itself, given whether it has credentials.
-    pub fn concerns(self, authorized: bool) -> bool {
-        self != Unshareable::Credentials || authorized
+    /// Whether such a client goes by itself.
+    pub fn concerns(self, client: &RequestFacts) -> bool {
+        match self {
+            Unshareable::NotStorable | Unshareable::NotFresh => true,
+            Unshareable::Credentials => client.authorized,
+            Unshareable::Range => client.has_range,
+        }
     }
 }
 
@@ -57,9 +65,20 @@ impl Fills {
 
     /// The running fill of `key`, or the one that `new` makes (then `true`).
     pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
+        self.join_if(key, |_| true, new)
+    }
+
+    /// As [`Fills::join_or_begin`], where only one that `suits` is joined; another is no longer
+    /// found then, though it runs on.
+    pub fn join_if(
+        &self,
+        key: &Bytes,
+        suits: impl FnOnce(&Fill) -> bool,
+        new: impl FnOnce() -> Fill,
+    ) -> (Arc<Fill>, bool) {
         match self.shard(key).running.entry(key.clone()) {
             Entry::Occupied(mut old) => {
-                if old.get().joinable() {
+                if old.get().joinable() && suits(old.get()) {
                     return (old.get().clone(), false);
                 }
                 let fill = Arc::new(new());

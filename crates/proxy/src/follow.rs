@@ -1,7 +1,9 @@
 //! A client at a fill: it waits for the head, sees whether the answer is for it, and streams.
 //!
 //! It promises: no follower gets a byte of an answer that is not to be shared, is of another
-//! variant, or is not fresh for its own request.
+//! variant, or is not what its own request permits. Who came before the head may have what was
+//! fresh when it was asked for, also when it became stale on its way: to ask again would bring
+//! nothing younger to whoever asks then (RFC 9111, 4). Who came later gets what is fresh now.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,10 +14,9 @@ use semantics::Seconds;
 use semantics::hop_by_hop;
 use semantics::packed::Flag;
 use semantics::range::{self, Limits, Selection};
-use semantics::reuse::{self, Reuse};
+use semantics::reuse::{self, Cause, Reuse, StalePermit};
 use semantics::validators::Selected;
 use store::Key;
-use tokio::time::timeout;
 
 use crate::account::Account;
 use crate::body::Source;
@@ -23,10 +24,11 @@ use crate::cache::{self, Answer, Store};
 use crate::cache_status::CacheStatus;
 use crate::caching::{Outdated, Turn};
 use crate::entry_body::FillBody;
-use crate::fill::{Failed, FillHead, Reader, Stage, Validated};
+use crate::fill::{Failed, Fill, FillHead, Reader, Stage, Validated};
+use crate::fills::Unshareable;
 use crate::forward::relay;
 use crate::interim::Interim;
-use crate::outcome::{Bypass, Outcome, Stale};
+use crate::outcome::{Bypass, Error, Outcome, Stale};
 use crate::reply::{self, Material, Wanted};
 use crate::rescue::Rescue;
 use crate::sparse::{self, Served, Serving};
@@ -56,27 +58,84 @@ pub(crate) struct Follow<'a> {
     pub outdated: Option<Outdated>,
     /// Of a miss.
     pub status: CacheStatus,
+    /// The request has waited for no other fetch yet.
+    pub is_first: bool,
+}
+
+/// What a fill is to a request that did not begin it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It is to be followed, so far. With `Some` there is a head, and it is an answer of that age.
+    Follow(Option<(Seconds, Option<StalePermit>)>),
+    /// It is not for this request; another fill may be, also for others.
+    Another,
+    /// Nothing that others wait for is for this request.
+    Alone,
+}
+
+/// What the running fill of `key` is to a request that has not joined it.
+pub(crate) fn fit(visit: &Visit<'_>, key: &Key, fill: &Fill) -> Fit {
+    match fill.stage() {
+        // The origin may have lost what was asked, or answer others.
+        Stage::Waiting if fill.begun().elapsed() >= visit.options().fill.wait => Fit::Another,
+        Stage::Streaming(head) if fill.has_begin() => fit_of_head(visit, key, &head, false),
+        Stage::Streaming(_) => Fit::Another,
+        _ => Fit::Follow(None),
+    }
+}
+
+/// What an answer with this head is to a request that looks under `key`. `waited`: the request had
+/// joined before the head was there.
+fn fit_of_head(visit: &Visit<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
+    if concerns(head.unshareable, visit) {
+        return Fit::Alone;
+    }
+    let Some(shared) = head.shared.as_ref().filter(|_| head.key == *key) else {
+        return Fit::Another;
+    };
+    let (packed, facts, settings) = (shared.packed(), &visit.facts, visit.settings());
+    if waited {
+        return match reuse::may_follow(packed, facts, visit.came, settings) {
+            true => Fit::Follow(Some((packed.age(visit.now()), None))),
+            false => Fit::Alone,
+        };
+    }
+    match reuse::decide(packed, facts, visit.now(), settings) {
+        Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
+        Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
+        Reuse::Validate { cause: Cause::Expired, .. }
+        | Reuse::GatewayTimeout { .. }
+        | Reuse::Outlived => Fit::Another,
+        Reuse::Validate { .. } | Reuse::Unusable => Fit::Alone,
+    }
+}
+
+fn concerns(why: Option<Unshareable>, visit: &Visit<'_>) -> bool {
+    why.is_some_and(|why| why.concerns(&visit.facts))
 }
 
 impl Follow<'_> {
-    /// Waits for the head and answers.
+    /// Waits for the head, however long that takes, and answers.
     pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
                 relay(self.visit.connection, interim.as_deref(), reader.head()).await
             }
-            Role::Follower => match timeout(self.visit.options().fill.wait, reader.head()).await {
-                Ok(stage) => stage,
-                Err(_) => return past(account, Bypass::NotShareable),
-            },
+            Role::Follower => reader.head().await,
         };
+        self.answer_at(stage, reader, account).await
+    }
+
+    /// Answers, now that the fill has come so far.
+    pub async fn answer_at(&self, stage: Stage, reader: Reader, account: Account) -> Turn {
+        self.visit.look_at_clock();
         match stage {
             Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Turn::Again(account),
             Stage::Failed(failed) => self.failed(&failed, account).await,
             Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
             Stage::Streaming(head) => self.streaming(&head, reader, account).await,
             // The reader stays until the answer has taken its place.
-            Stage::Sparse(key, epoch) => self.sparse(&key, epoch, account).await,
+            Stage::Sparse(key, epoch, why) => self.sparse(&key, epoch, why, account).await,
         }
     }
 
@@ -98,26 +157,52 @@ impl Follow<'_> {
                 Served::Lacking(returned) => account = returned,
             }
         }
+        // What is wrong may be the request that was sent: one of the others tries his own.
+        let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
+        if !self.leads() && self.is_first && may_be_its_own {
+            return Turn::Again(account);
+        }
         Turn::Done(sparse::failed_answer(failed, account))
     }
 
-    /// An answer that is being stored in parts. Only who began it may have it whatever its
-    /// freshness; the others find it in the store.
-    async fn sparse(&self, key: &Key, epoch: u128, account: Account) -> Turn {
-        if !self.leads() {
+    /// An answer that is being stored in parts.
+    async fn sparse(
+        &self,
+        key: &Key,
+        epoch: u128,
+        why: Option<Unshareable>,
+        account: Account,
+    ) -> Turn {
+        if !self.leads() && concerns(why, self.visit) {
+            return Turn::Alone(account);
+        }
+        // Of another variant: it will be found where it belongs.
+        if !self.leads() && *key != self.key {
             return Turn::Again(account);
         }
         let Some(answer) = cache::find_sparse(self.store, key, epoch).await else {
-            return past(account, Bypass::Range);
+            return match self.leads() {
+                true => past(account, Bypass::Range),
+                false => Turn::Again(account),
+            };
         };
+        let (visit, packed) = (self.visit, answer.head.packed());
         let status = match &self.outdated {
-            Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
-            None => self.status,
+            _ if !self.leads() => None,
+            Some(outdated) => Some(CacheStatus::new(Outcome::Refreshed).fwd(outdated.why)),
+            None => Some(self.status),
         };
-        let age = answer.head.packed().age(self.visit.now);
-        let serving = Serving { status: Some(status.stored(true)), ..self.serving(&answer, age) };
+        if !self.leads() && !reuse::may_follow(packed, &visit.facts, visit.came, visit.settings()) {
+            return Turn::Alone(account);
+        }
+        let (age, status) = (packed.age(visit.now()), status.map(|status| status.stored(true)));
+        let serving = Serving { status, ..self.serving(&answer, age) };
         match serving.answer(account).await {
             Served::Turn(turn) => turn,
+            // Of what cannot be combined others may want all: that one of them asks for.
+            Served::Lacking(account) if !self.leads() && !visit.facts.has_range => {
+                Turn::Again(account)
+            }
             Served::Lacking(account) => past(account, Bypass::Range),
         }
     }
@@ -132,19 +217,20 @@ impl Follow<'_> {
         let Some(outdated) = &self.outdated else { return Turn::Again(account) };
         let packed = validated.head.packed();
         if !self.leads() {
-            let settings = visit.settings();
-            let reuse = reuse::decide(packed, &visit.facts, visit.now, settings);
+            let permitted = reuse::may_follow(packed, &visit.facts, visit.came, visit.settings());
+            if concerns(validated.unshareable, visit) || !permitted {
+                return Turn::Alone(account);
+            }
             let same = outdated.answer.entry.meta() == &validated.meta;
-            let fresh = matches!(reuse, Reuse::Fresh { .. });
             let purged = reader.is_purged(&self.key, &validated.head);
-            if !(same && fresh && validated.shareable) || purged {
+            if !(same && validated.shareable) || purged {
                 return Turn::Again(account);
             }
         }
         let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
         let own = (self.leads() && !validated.for_asker.is_empty())
             .then(|| validated.head.clone().with_fields(&validated.for_asker));
-        let (age, head) = (packed.age(visit.now), Some(own.as_ref().unwrap_or(&validated.head)));
+        let (age, head) = (packed.age(visit.now()), Some(own.as_ref().unwrap_or(&validated.head)));
         if outdated.answer.sparse.is_some() {
             let serving = self.serving(&outdated.answer, age);
             return match (Serving { head, status: Some(status), ..serving }).answer(account).await {
@@ -172,7 +258,7 @@ impl Follow<'_> {
             };
             status.stored = head.stored;
             if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
-                status = status.ttl(shared.packed().ttl(self.visit.now));
+                status = status.ttl(shared.packed().ttl(self.visit.now()));
             }
             if head.selected {
                 let CacheStatus { fwd, stored, ttl, .. } = status;
@@ -184,21 +270,25 @@ impl Follow<'_> {
             status.append_to(account.pseudonym(), &mut fields);
             return self.stream(head, fields, reader, status, account);
         }
-        let Some(shared) = &head.shared else { return Turn::Again(account) };
-        if head.key != self.key || reader.is_purged(&self.key, shared) {
+        let fit = fit_of_head(self.visit, &self.key, head, reader.waited());
+        let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
+            return match fit {
+                Fit::Alone => Turn::Alone(account),
+                Fit::Another | Fit::Follow(_) => Turn::Again(account),
+            };
+        };
+        if reader.is_purged(&self.key, shared) {
             return Turn::Again(account);
         }
-        let settings = self.visit.settings();
-        match reuse::decide(shared.packed(), &self.visit.facts, self.visit.now, settings) {
-            Reuse::Fresh { age } => {
-                let status = CacheStatus::new(Outcome::HitFill);
-                let status = status.ttl(shared.packed().ttl(self.visit.now));
-                let mut fields = shared.reply_headers(age);
-                status.append_to(account.pseudonym(), &mut fields);
-                self.stream(head, fields, reader, status, account)
-            }
-            _ => Turn::Again(account),
-        }
+        let status = CacheStatus::new(match permit {
+            None => Outcome::HitFill,
+            Some(StalePermit::MaxStale) => Outcome::Stale(Stale::MaxStale),
+            Some(StalePermit::WhileRevalidate) => Outcome::Stale(Stale::WhileRevalidate),
+        });
+        let status = status.ttl(shared.packed().ttl(self.visit.now()));
+        let mut fields = shared.reply_headers(age);
+        status.append_to(account.pseudonym(), &mut fields);
+        self.stream(head, fields, reader, status, account)
     }
 
     /// Streams the body of a fill, or the part of it that was asked for.
@@ -224,7 +314,7 @@ impl Follow<'_> {
                 (packed.received(), packed.is(Flag::StrongLastModified))
             }
             // Ranges are not cut from what is for one client alone.
-            None => (self.visit.now, false),
+            None => (self.visit.now(), false),
         };
         let store = head.stored.then(|| self.store.clone());
         // Only what is larger than the window can be lost on the way.
@@ -243,7 +333,7 @@ impl Follow<'_> {
         let outcome = status.outcome;
         let (status, length, body) = (head.status, cut, Box::new(body));
         let material = Material { status, fields, received, strong_last_modified, length, body };
-        let now = self.visit.now;
+        let now = self.visit.now();
         Turn::Done(reply::from_material(parts, account, outcome, now, material))
     }
 
@@ -268,7 +358,7 @@ impl Follow<'_> {
     /// Whether several ranges of a body of `length` bytes are asked for.
     fn asks_for_several(&self, head: &FillHead, length: u64) -> bool {
         let (parts, limits) = (self.visit.parts, Limits::default());
-        let selected = Selected::of(head.status, &head.headers, self.visit.now);
+        let selected = Selected::of(head.status, &head.headers, self.visit.now());
         self.visit.facts.has_range
             && matches!(
                 range::select(&parts.method, &parts.headers, &selected, length, limits),

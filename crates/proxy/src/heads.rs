@@ -53,7 +53,7 @@ impl Round<'_> {
         let told = Told { token: &token, status: response.status(), headers, exchange };
         let mut status = miss_status(&marker);
         if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
-            status = status.stored(true).ttl(head.packed().ttl(visit.now));
+            status = status.stored(true).ttl(head.packed().ttl(visit.now()));
         }
         Turn::Done(forward::hand_on(visit, account, response, status))
     }
@@ -88,7 +88,7 @@ impl Round<'_> {
                 let told = Told { token: &token, status: response.status(), headers, exchange };
                 let mut status = CacheStatus::new(Outcome::Refreshed).fwd(outdated.why);
                 if let Some(head) = self.note_head(&told, &outdated.answer).await {
-                    status = status.stored(true).ttl(head.packed().ttl(visit.now));
+                    status = status.stored(true).ttl(head.packed().ttl(visit.now()));
                 }
                 Turn::Done(forward::hand_on(visit, account, response, status))
             }

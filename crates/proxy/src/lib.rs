@@ -81,6 +81,7 @@ mod upgrade;
 pub mod upstream;
 mod variants;
 mod visit;
+mod waiting;
 mod wall_clock;
 pub mod welcome;
 mod window;

@@ -304,6 +304,7 @@ impl Question {
             stale: Some(answer),
             fallback: Fallback { on_error: true, on_unreachable: true },
             ranged: false,
+            asks_for_client: false,
             known: true,
             purpose: Purpose::Neighbour,
         })

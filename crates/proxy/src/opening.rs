@@ -11,14 +11,14 @@ use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
 use http_body::Body;
 use semantics::sparse::Layout;
-use semantics::{Exchange, SparseHead, StoredHead, partial, validators};
+use semantics::{Exchange, SparseHead, StoredHead, age, partial, validators};
 use store::{Hint, Refusal};
 use tokio::task::spawn_local;
 
 use crate::cache;
 use crate::errand;
 use crate::fill::{FillHead, Stage};
-use crate::filler::{Ending, Filler, new_epoch};
+use crate::filler::{Ending, Filler, new_epoch, why_unshareable};
 use crate::fills::Unshareable;
 use crate::gap::GapFiller;
 use crate::metrics::Event;
@@ -51,6 +51,7 @@ impl Filler {
             StatusCode::PARTIAL_CONTENT => self.judge_part(&head.headers, &body, exchange),
             _ => None,
         };
+        let when_asked = age::when_asked(&head.headers, exchange);
         let Some((part, stored, new_marker)) = found else {
             return self.pass_part(head.status, head.headers, body, ending).await;
         };
@@ -79,13 +80,14 @@ impl Filler {
             drop(filler);
             return self.pass_part(head.status, head.headers, body, ending).await;
         }
-        if !sparse.head.packed().is_fresh(exchange.received) {
-            self.not_shareable(Unshareable::NotFresh);
+        let unshareable = why_unshareable(&sparse.head, when_asked);
+        if let Some(why) = unshareable {
+            self.not_shareable(why);
         }
         ending.counted = Event::FillStored;
         // Until the client that began this has joined, the window and what follows are wanted.
         let leader = fill.join();
-        self.fill.publish(Stage::Sparse(self.key.clone(), layout.epoch), None);
+        self.fill.publish(Stage::Sparse(self.key.clone(), layout.epoch, unshareable), None);
         ending.leave_table();
         let opening = self.fill.clone();
         spawn_local(async move {
@@ -162,7 +164,8 @@ impl Filler {
         let length = body.size_hint().exact();
         let key = self.key.clone();
         let stored = false;
-        let head = FillHead { status, headers, shared: None, key, stored, length, selected: false };
+        let (shared, unshareable, selected) = (None, Some(Unshareable::Range), false);
+        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
         ending.leave_table();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;

@@ -301,7 +301,7 @@ pub struct FillOptions {
     /// … or when at most this many bytes are missing. Default 1 MiB.
     pub finish_rest: u64,
     /// Time for which a key whose answer could not be shared is fetched by every client on its
-    /// own, without waiting. Default 30 s.
+    /// own, without waiting, unless one comes that can be. Default 30 s.
     pub unshareable_for: Duration,
     /// Keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
     pub unshareable_keys: usize,
@@ -315,8 +315,8 @@ pub struct FillOptions {
     /// Objects of at least this many bytes are fetched by whole windows from the second range on.
     /// Default 4 MiB.
     pub aligned_from: u64,
-    /// Time a client waits for the head of another client's fetch before it fetches on its own.
-    /// Default 20 s.
+    /// A fetch that others wait for and that has no head after this time is begun once more, by
+    /// one of them for all. Default 20 s.
     pub wait: Duration,
     /// How many neighbours of what is validated may be validated behind it, a second and site
     /// ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.

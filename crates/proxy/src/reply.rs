@@ -119,7 +119,7 @@ pub(crate) fn from_entry(
     answer: &Rc<Answer>,
     head: Option<&StoredHead>,
 ) -> Response<AnswerBody> {
-    let (parts, now) = (visit.parts, visit.now);
+    let (parts, now) = (visit.parts, visit.now());
     let stored = head.unwrap_or(answer.head.stored());
     let mut fields = match (&answer.head, head) {
         (Head::Ready(ready), None) => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::Response;
 use http::header::{ETAG, HeaderMap, HeaderValue};
 use semantics::{
-    EntityTag, Exchange, StoredHead, coding, forwarded, merge, storability, validators,
+    EntityTag, Exchange, Millis, StoredHead, age, coding, forwarded, merge, storability, validators,
 };
 use store::{Key, Refusal};
 
@@ -17,7 +17,7 @@ use crate::cache::{self, Answer};
 use crate::entry_body::EntryBody;
 use crate::errand;
 use crate::fill::FillHead;
-use crate::filler::{Ending, Filler, Purpose};
+use crate::filler::{Ending, Filler, Purpose, why_unshareable};
 use crate::upstream::UpstreamBody;
 use crate::variants::Variant;
 
@@ -58,7 +58,8 @@ impl Filler {
             return true;
         }
         if let Some((other, head)) = self.selected(&others, &response, exchange).await {
-            Box::pin(self.copy(&other, head, exchange, ending)).await;
+            let when_asked = age::when_asked(response.headers(), exchange);
+            Box::pin(self.copy(&other, head, (exchange, when_asked), ending)).await;
             return true;
         }
         let is_for_client = for_client && self.is_for_client(response.headers());
@@ -163,13 +164,14 @@ impl Filler {
         &mut self,
         other: &Rc<Answer>,
         head: StoredHead,
-        exchange: Exchange,
+        (exchange, when_asked): (Exchange, Millis),
         ending: &mut Ending,
     ) {
         let settings = self.errand.settings(&self.context.options);
         let judged =
             storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
         let is_shared = judged.is_ok() && self.is_covered(&head.vary());
+        let unshareable = why_unshareable(&head, when_asked);
         let length = other.entry.len();
         let mut writer = None;
         if is_shared {
@@ -181,13 +183,14 @@ impl Filler {
             if length <= COPY_MAX {
                 writer = self.begin_writing(&head, Some(length), false).await;
             }
-            self.note_freshness(&head, exchange.received);
+            self.note_shareable(unshareable);
         }
         let headers = head.reply_headers(head.packed().age(exchange.received));
         let head = FillHead {
             status: head.status(),
             headers,
             shared: is_shared.then_some(head),
+            unshareable: unshareable.filter(|_| is_shared),
             key: self.key.clone(),
             stored: writer.is_some(),
             length: Some(length),

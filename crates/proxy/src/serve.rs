@@ -9,9 +9,7 @@ use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
-use semantics::{
-    Exchange, MethodClass, RequestFacts, Url, hop_by_hop, invalidation, storability, validators,
-};
+use semantics::{Exchange, MethodClass, Url, hop_by_hop, invalidation, storability, validators};
 
 use crate::access::{Denial, Query, Verdict};
 use crate::account::Account;
@@ -92,10 +90,8 @@ async fn decide(
     if let Some(refused) = unfit(connection, &context.options, &parts, &target, &body) {
         return refuse(account, &refused);
     }
-    let facts = RequestFacts::of(&parts.method, &parts.headers);
-    let now = now();
     let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
-    let visit = Visit { connection, context, parts: &parts, target, facts, now, rule, upgrade };
+    let visit = Visit::new(connection, context, &parts, target, rule, upgrade);
     let account = match purger::answer(&visit, account).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(account) => account,

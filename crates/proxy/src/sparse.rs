@@ -95,6 +95,13 @@ impl Serving<'_> {
                 return Served::Turn(why(account));
             }
             match parts.open(from, range.end).await {
+                // A part that comes, and that nothing will be put behind.
+                Ok(segment)
+                    if !partial::combines(&parts.head)
+                        && (segment.until < range.end || wanted.len() > 1) =>
+                {
+                    return Served::Lacking(account);
+                }
                 Ok(segment) => {
                     if segment.from == Provenance::Fetched {
                         account.asked(&parts.errand.to, parts.errand.trail.clone());
@@ -142,7 +149,7 @@ impl Serving<'_> {
         let place = (self.answer.key.clone(), self.answer.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
         let Unfit { response, exchange, .. } = unfit;
-        let round = Round { visit, store, primary };
+        let round = Round { visit, store, primary, is_first: true, alone: true };
         Box::pin(round.keep(place, status, account, response, exchange)).await
     }
 
@@ -168,7 +175,7 @@ impl Serving<'_> {
             return Vec::new();
         }
         let verdict =
-            validators::as_cache(&parts.method, &parts.headers, &selected, self.visit.now);
+            validators::as_cache(&parts.method, &parts.headers, &selected, self.visit.now());
         if verdict == Verdict::NotModified {
             return Vec::new();
         }
@@ -200,7 +207,7 @@ impl Serving<'_> {
     ) -> Turn {
         let head = self.stored_head();
         let mut fields: HeaderMap = head.reply_headers(self.age);
-        let status = status.ttl(head.packed().ttl(self.visit.now));
+        let status = status.ttl(head.packed().ttl(self.visit.now()));
         status.append_to(account.pseudonym(), &mut fields);
         let length = parts.layout.length;
         let body = move |wanted| {
@@ -223,7 +230,7 @@ impl Serving<'_> {
             length: Some(length),
             body: Box::new(body),
         };
-        let (request, now) = (self.visit.parts, self.visit.now);
+        let (request, now) = (self.visit.parts, self.visit.now());
         Turn::Done(reply::from_material(request, account, status.outcome, now, material))
     }
 }

@@ -1,5 +1,6 @@
 //! One request on its way through the decisions: what is known of it, in one place.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::access::{Denial, Query};
 use crate::cache::{self, Store};
 use crate::connection::Connection;
 use crate::errand::Errand;
+use crate::filler;
 use crate::options::{Front, Options};
 use crate::request::Target;
 use crate::rules::Rule;
@@ -26,7 +28,9 @@ pub(crate) struct Visit<'a> {
     pub parts: &'a Parts,
     pub target: Target<'a>,
     pub facts: RequestFacts,
-    pub now: Time,
+    /// When it came.
+    pub came: Time,
+    now: Cell<Time>,
     /// The operator's rule for it.
     pub rule: Option<Arc<Rule>>,
     /// It asks for another protocol.
@@ -34,6 +38,30 @@ pub(crate) struct Visit<'a> {
 }
 
 impl<'a> Visit<'a> {
+    /// A request that has just come.
+    pub fn new(
+        connection: &'a Rc<Connection>,
+        context: &'a Rc<Context>,
+        parts: &'a Parts,
+        target: Target<'a>,
+        rule: Option<Arc<Rule>>,
+        upgrade: Option<Rc<Upgrade>>,
+    ) -> Visit<'a> {
+        let (came, facts) = (filler::now(), RequestFacts::of(&parts.method, &parts.headers));
+        let now = Cell::new(came);
+        Visit { connection, context, parts, target, facts, came, now, rule, upgrade }
+    }
+
+    /// The time as of which it is decided: that of the last [`Visit::look_at_clock`].
+    pub fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    /// Notes that it has waited: what it finds now may be younger than the request.
+    pub fn look_at_clock(&self) {
+        self.now.set(filler::now());
+    }
+
     pub fn worker(&self) -> &'a Rc<Worker> {
         &self.connection.worker
     }

@@ -75,6 +75,6 @@ pub use sparse::{PartHead, SparseHead};
 pub use storability::NotStorable;
 pub use stored_head::{Damaged, Meta, StoredHead};
 pub use tags::TagFields;
-pub use time::{Exchange, Seconds, Time};
+pub use time::{Exchange, Millis, Seconds, Time};
 pub use url::Url;
 pub use vary_marker::VaryMarker;

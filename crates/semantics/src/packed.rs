@@ -4,17 +4,20 @@
 //! layout, little-endian:
 //!
 //! ```text
-//!  0  u8   version (1)
+//!  0  u8   version (2)
 //!  1  u8   zero
 //!  2  u16  status
 //!  4  u32  flags
-//!  8  u64  time received, seconds since 1970
-//! 16  u32  age when received, seconds
+//!  8  u64  time received, milliseconds since 1970
+//! 16  u32  age when received, whole seconds
 //! 20  u32  lifetime, seconds
 //! 24  u32  stale-while-revalidate, seconds
 //! 28  u32  stale-if-error, seconds
-//! 32  u64  Last-Modified, seconds since 1970; 0 without the flag
+//! 32  u48  Last-Modified, seconds since 1970; 0 without the flag
+//! 38  u16  age when received, the milliseconds beside its seconds
 //! ```
+//!
+//! In version 1, which is read, the time received is in seconds, and Last-Modified has 64 bits.
 
 use http::StatusCode;
 use http::header::{DATE, ETAG, HeaderMap, LAST_MODIFIED};
@@ -26,7 +29,7 @@ use crate::etag::EntityTag;
 use crate::freshness::{self, Basis};
 use crate::settings::Settings;
 use crate::storability;
-use crate::time::{Exchange, Seconds, Time};
+use crate::time::{Exchange, Millis, Seconds, Time};
 use crate::vary::Vary;
 
 /// One yes-or-no fact. The numbers are part of the stored format.
@@ -78,7 +81,9 @@ pub struct Packed {
     status: StatusCode,
     flags: u32,
     received: Time,
+    /// Its whole seconds, and the milliseconds beside them.
     initial_age: Seconds,
+    initial_millis: u16,
     lifetime: Seconds,
     stale_while_revalidate: Seconds,
     stale_if_error: Seconds,
@@ -94,7 +99,7 @@ const CLOCK_SLACK: Seconds = Seconds::new(2);
 impl Packed {
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 40;
-    const VERSION: u8 = 1;
+    const VERSION: u8 = 2;
 
     /// Works the facts out of a response as it was received (before `Age` is taken away).
     pub fn of(
@@ -112,12 +117,14 @@ impl Packed {
             | flag_if(freshness.basis == Basis::Heuristic, Flag::Heuristic)
             | flag_if(headers.contains_key(http::header::VARY), Flag::Varies)
             | flag_if(Vary::of(headers) == Vary::Star, Flag::NoCache);
+        let initial_age = age::initial(headers, exchange);
         let window = |delta: Delta| delta.or_zero_when_invalid().unwrap_or(Seconds::ZERO);
         Packed {
             status,
             flags,
             received,
-            initial_age: age::initial(headers, exchange),
+            initial_age: initial_age.seconds(),
+            initial_millis: initial_age.beside_seconds(),
             lifetime: freshness.lifetime,
             stale_while_revalidate: window(directives.stale_while_revalidate),
             stale_if_error: window(directives.stale_if_error),
@@ -141,9 +148,11 @@ impl Packed {
         self.received
     }
 
-    /// The age at `now`: `current_age` of RFC 9111 (4.2.3). When the clock was set back behind the
-    /// time at which it was received, nobody knows how long it has been here: it is as old as can
-    /// be, stale and past every window for stale answers.
+    /// The age at `now`: `current_age` of RFC 9111 (4.2.3), of which the whole seconds. It is
+    /// counted in milliseconds: as lifetimes are whole seconds, what is fresh is so until its
+    /// lifetime is over, not until the clock shows another second. When the clock was set back
+    /// behind the time at which it was received, nobody knows how long it has been here: it is as
+    /// old as can be, stale and past every window for stale answers.
     pub fn age(&self, now: Time) -> Seconds {
         if self.received.since(now) > CLOCK_SLACK {
             return Seconds::MAX;
@@ -152,7 +161,16 @@ impl Packed {
     }
 
     fn age_by_clock(&self, now: Time) -> Seconds {
-        self.initial_age.plus(now.since(self.received))
+        self.initial_age().plus(now.millis_since(self.received)).seconds()
+    }
+
+    /// The age at a time before it was received: zero when it had not been made by then.
+    pub(crate) fn age_as_of(&self, then: Time) -> Seconds {
+        self.initial_age().minus(self.received.millis_since(then)).seconds()
+    }
+
+    fn initial_age(&self) -> Millis {
+        self.initial_age.millis().plus(Millis::new(u64::from(self.initial_millis)))
     }
 
     /// How old it may get and still be fresh.
@@ -230,12 +248,14 @@ impl Packed {
         bytes[0] = Self::VERSION;
         bytes[2..4].copy_from_slice(&self.status.as_u16().to_le_bytes());
         bytes[4..8].copy_from_slice(&self.flags.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.received.unix().to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.received.unix_millis().to_le_bytes());
         bytes[16..20].copy_from_slice(&self.initial_age.get().to_le_bytes());
         bytes[20..24].copy_from_slice(&self.lifetime.get().to_le_bytes());
         bytes[24..28].copy_from_slice(&self.stale_while_revalidate.get().to_le_bytes());
         bytes[28..32].copy_from_slice(&self.stale_if_error.get().to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.last_modified.unix().to_le_bytes());
+        // The year 9999, the last that a date can name, needs 38 bits.
+        bytes[32..38].copy_from_slice(&self.last_modified.unix().to_le_bytes()[..6]);
+        bytes[38..40].copy_from_slice(&self.initial_millis.to_le_bytes());
         bytes
     }
 
@@ -251,18 +271,33 @@ impl Packed {
             (raw <= Seconds::MAX.get()).then(|| Seconds::new(u64::from(raw)))
         };
         let flags = u32_at(4);
-        if bytes[0] != Self::VERSION || bytes[1] != 0 || flags & !KNOWN_FLAGS != 0 {
+        if bytes[1] != 0 || flags & !KNOWN_FLAGS != 0 {
+            return None;
+        }
+        let (received, modified, initial_millis) = match bytes[0] {
+            1 => (Time::from_unix(u64_at(8)), u64_at(32), 0),
+            Self::VERSION => {
+                let modified = u64_at(32) & ((1 << 48) - 1);
+                let millis = u16::from_le_bytes([bytes[38], bytes[39]]);
+                (Time::from_unix_millis(u64_at(8)), modified, millis)
+            }
+            _ => return None,
+        };
+        let initial_age = seconds_at(16)?;
+        let is_longest = initial_age == Seconds::MAX;
+        if modified >> 48 != 0 || initial_millis >= 1000 || (is_longest && initial_millis > 0) {
             return None;
         }
         Some(Packed {
             status: StatusCode::from_u16(u16::from_le_bytes([bytes[2], bytes[3]])).ok()?,
             flags,
-            received: Time::from_unix(u64_at(8)),
-            initial_age: seconds_at(16)?,
+            received,
+            initial_age,
+            initial_millis,
             lifetime: seconds_at(20)?,
             stale_while_revalidate: seconds_at(24)?,
             stale_if_error: seconds_at(28)?,
-            last_modified: Time::from_unix(u64_at(32)),
+            last_modified: Time::from_unix(modified),
             age_at_least: Seconds::ZERO,
         })
     }
@@ -301,7 +336,7 @@ fn validator_flags(headers: &HeaderMap, modified: Option<Time>, received: Time) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, later, packed};
+    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
 
     #[test]
     fn each_fact_comes_from_its_header() {
@@ -359,7 +394,9 @@ mod tests {
         let facts = packed(&["Cache-Control: max-age=60", "ETag: \"a\""]);
         let good = facts.encode();
         assert_eq!(Packed::decode(&good), Some(facts));
-        for (at, byte) in [(0, 0), (0, 2), (1, 1), (2, 0), (3, 255), (6, 2), (7, 1), (23, 129)] {
+        for (at, byte) in
+            [(0, 0), (0, 3), (1, 1), (2, 0), (3, 255), (6, 2), (7, 1), (23, 129), (39, 4)]
+        {
             let mut bad = good;
             bad[at] = byte;
             if at == 2 {
@@ -376,13 +413,32 @@ mod tests {
             "Age: 9",
             "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
         ]);
-        let mut expected = vec![1, 0, 200, 0];
+        let mut expected = vec![2, 0, 200, 0];
         expected.extend((1u32 << 11 | 1 << 12 | 1 << 6).to_le_bytes());
-        expected.extend(1_800_000_000u64.to_le_bytes());
+        expected.extend(1_800_000_000_000u64.to_le_bytes());
         for number in [9u32, 60, 7, 8] {
             expected.extend(number.to_le_bytes());
         }
         expected.extend(784_111_777u64.to_le_bytes());
         assert_eq!(facts.encode()[..], expected);
+        let (aged, mut beside) = (Packed { initial_millis: 678, ..facts }, expected.clone());
+        beside[38..].copy_from_slice(&678u16.to_le_bytes());
+        assert_eq!(aged.encode()[..], beside);
+        assert_eq!(Packed::decode(&aged.encode()), Some(aged));
+        // As version 1 had it.
+        expected[0] = 1;
+        expected[8..16].copy_from_slice(&1_800_000_000u64.to_le_bytes());
+        assert_eq!(Packed::decode(expected.first_chunk().unwrap()), Some(facts));
+    }
+
+    #[test]
+    fn a_second_of_freshness_lasts_a_second() {
+        let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
+        let exchange = Exchange { requested: at(700), received: at(900) };
+        let headers = headers(&["Cache-Control: max-age=1"]);
+        let facts = Packed::of(StatusCode::OK, &headers, exchange, &Settings::default());
+        assert!(facts.is_fresh(at(1699)));
+        assert!(!facts.is_fresh(at(1700)));
+        assert_eq!((facts.age(at(1699)).get(), facts.age(at(1700)).get()), (0, 1));
     }
 }

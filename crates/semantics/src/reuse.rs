@@ -5,15 +5,13 @@
 //! is the exception: only where origin, client or operator permit it and nothing forbids it
 //! (4.2.4).
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use crate::cache_control::{Delta, MaxStale};
 use crate::packed::{Flag, Packed};
 use crate::request::{MethodClass, RequestFacts};
 use crate::settings::Settings;
-use crate::stored_head::StoredHead;
-use crate::time::{Seconds, Time};
-use crate::vary::{self, Vary};
+use crate::time::{Millis, Seconds, Time};
 
 /// What to do with a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,9 +101,7 @@ pub fn is_error(status: StatusCode) -> bool {
 
 /// Decides for a stored response that matches the request's key and variant.
 pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Settings) -> Reuse {
-    if request.class != MethodClass::Cacheable
-        || (request.authorized && !settings.reuse_for_authorized && !stored.is(Flag::Shareable))
-    {
+    if !is_usable(stored, request, settings) {
         return Reuse::Unusable;
     }
     let case = Case { stored, request, age: stored.age(now), settings };
@@ -152,26 +148,33 @@ pub fn is_worth_validating(
         && settings.keep.is_none_or(|keep| age.minus(lifetime) <= keep)
 }
 
-/// Whether a second request may be given the response to a first one that is still being fetched
-/// (collapsed requests). The head has been found storable; the second request must select the same
-/// variant and be content with the response as it is, without validation.
-pub fn may_share(
-    head: &StoredHead,
-    first: &HeaderMap,
-    second: &HeaderMap,
-    second_facts: &RequestFacts,
-    now: Time,
+/// Whether who waited for a response may have it without asking the origin (collapsed requests),
+/// their own directives apart; `when_asked` is [`age::when_asked`](crate::age::when_asked). What
+/// became stale on its way here only is as good for all who wait as for whoever asked for it.
+pub fn is_for_waiters(stored: &Packed, when_asked: Millis) -> bool {
+    !stored.is(Flag::NoCache) && stored.lifetime().millis() > when_asked
+}
+
+/// Whether a request that came before the response, and waited for it, may have it. The response is
+/// one that [`is_for_waiters`], and is the one that the request selects. What the client says of
+/// age and freshness goes for the time when it asked: its own fetch would have taken as long.
+pub fn may_follow(
+    stored: &Packed,
+    request: &RequestFacts,
+    came: Time,
     settings: &Settings,
 ) -> bool {
-    let same = match head.vary() {
-        Vary::None => true,
-        Vary::Names(names) => vary::same_variant(&names, first, second),
-        Vary::Star => false,
-    };
-    same && matches!(
-        decide(head.packed(), second_facts, now, settings),
-        Reuse::Fresh { .. } | Reuse::Stale { .. }
-    )
+    let case = Case { stored, request, age: stored.age_as_of(came), settings };
+    is_usable(stored, request, settings)
+        && !request.directives.no_cache
+        && !case.is_too_old_for_client()
+        && !case.is_too_short_for_client()
+}
+
+/// Whether a stored response may be used for a request at all.
+fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bool {
+    request.class == MethodClass::Cacheable
+        && (!request.authorized || settings.reuse_for_authorized || stored.is(Flag::Shareable))
 }
 
 struct Case<'a> {
@@ -285,7 +288,9 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{headers, later, packed, stored};
+    use crate::age;
+    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
+    use crate::time::Exchange;
 
     fn at(response: &str, request: &str, seconds: u64, settings: &Settings) -> Reuse {
         let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
@@ -531,28 +536,45 @@ mod tests {
     }
 
     #[test]
-    fn followers_share_only_what_would_be_served_to_them_from_the_store() {
-        let plain: &[&str] = &["Cache-Control: max-age=60"];
-        let varies: &[&str] = &["Cache-Control: max-age=60", "Vary: Accept"];
-        type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], bool);
-        let cases: [Case; 9] = [
-            (plain, &[], &[], true),
-            (plain, &["Accept: a"], &["Accept: b"], true),
-            (varies, &["Accept: a"], &["Accept: a"], true),
-            (varies, &["Accept: a"], &["Accept: b"], false),
-            (varies, &["Accept: a"], &[], false),
-            (&["Cache-Control: max-age=60", "Vary: *"], &[], &[], false),
-            (&["Cache-Control: no-cache", "ETag: \"a\""], &[], &[], false),
-            (&["Cache-Control: max-age=0", "ETag: \"a\""], &[], &[], false),
-            (plain, &[], &["Cache-Control: no-cache"], false),
+    fn who_waited_may_have_what_was_fresh_when_it_was_asked_for() {
+        let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
+        // Asked for at 0, there after 1.5 s; a second request came after 1.2 s.
+        let exchange = Exchange { requested: at(0), received: at(1500) };
+        let shared = |response: &[&str], request: &[&str]| {
+            let (response, request) = (headers(response), headers(request));
+            let settings = Settings { reuse_for_authorized: false, ..Settings::default() };
+            let facts = RequestFacts::of(&http::Method::GET, &request);
+            let stored = Packed::of(StatusCode::OK, &response, exchange, &settings);
+            is_for_waiters(&stored, age::when_asked(&response, exchange))
+                && may_follow(&stored, &facts, at(1200), &settings)
+        };
+        let date = format!("Date: {NOW_DATE}");
+        let second = "Cache-Control: max-age=1";
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], bool);
+        let cases: [Case; 20] = [
+            (&[second], &[], true),
+            (&[second, &date], &[], true),
+            (&[second, "Age: 1"], &[], true),
+            (&[second, "Age: 3"], &[], false),
+            (&[second, "Age: 99999999999999999999"], &[], false),
+            (&[second, &format!("Date: {EARLIER_DATE}")], &[], false),
+            (&["Cache-Control: max-age=1, must-revalidate"], &[], true),
+            (&["Cache-Control: s-maxage=1"], &[], true),
+            (&["Cache-Control: max-age=0", "ETag: \"a\""], &[], false),
+            (&["Cache-Control: max-age=1, no-cache", "ETag: \"a\""], &[], false),
+            (&["Cache-Control: max-age=1", "Vary: *", "ETag: \"a\""], &[], false),
+            (&[second], &["Cache-Control: no-cache"], false),
+            (&[second], &["Pragma: no-cache"], false),
+            (&[second], &["Cache-Control: max-age=0"], false),
+            (&[second], &["Cache-Control: max-age=1"], true),
+            (&["Cache-Control: max-age=9", "Age: 1"], &["Cache-Control: max-age=1"], false),
+            (&["Cache-Control: max-age=9"], &["Cache-Control: min-fresh=8"], true),
+            (&["Cache-Control: max-age=9"], &["Cache-Control: min-fresh=9"], false),
+            (&[second], &["Authorization: x"], false),
+            (&["Cache-Control: public, max-age=1"], &["Authorization: x"], true),
         ];
-        for (response, first, second, expected) in cases {
-            let second = headers(second);
-            let facts = RequestFacts::of(&http::Method::GET, &second);
-            let settings = Settings::default();
-            let head = stored(response);
-            let shares = may_share(&head, &headers(first), &second, &facts, later(0), &settings);
-            assert_eq!(shares, expected, "{response:?} {first:?} {second:?}");
+        for (response, request, expected) in cases {
+            assert_eq!(shared(response, request), expected, "{response:?} {request:?}");
         }
     }
 }

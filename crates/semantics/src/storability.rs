@@ -199,7 +199,7 @@ fn is_useful(
         } else {
             Seconds::ZERO
         });
-    freshness.lifetime.plus(stale_use) > age::initial(headers, exchange)
+    freshness.lifetime.plus(stale_use).millis() > age::initial(headers, exchange)
 }
 
 /// What was fresh once may still serve a client that takes it stale, or when the origin is gone

@@ -1,31 +1,55 @@
-//! Points in time and spans of time in whole seconds: all that HTTP caching knows of time.
+//! Points in time and spans of time. What HTTP says of time is in whole seconds; what we measure
+//! ourselves is in milliseconds, or an answer that is fresh for a second would often be fresh for
+//! none.
 //!
-//! Two types, so that an age is never added where a date belongs. All arithmetic saturates: absurd
-//! header values cannot overflow, and a clock that went backwards yields a span of zero.
+//! Points and spans are of different types, so that an age is never added where a date belongs. All
+//! arithmetic saturates: absurd header values cannot overflow, and a clock that went backwards
+//! yields a span of zero.
 
-/// A point in time: whole seconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
     /// The point `seconds` after 1970-01-01T00:00:00Z.
     pub const fn from_unix(seconds: u64) -> Time {
-        Time(seconds)
+        Time(seconds.saturating_mul(1000))
     }
 
-    /// Seconds since 1970-01-01T00:00:00Z.
+    /// The point `millis` after 1970-01-01T00:00:00Z.
+    pub const fn from_unix_millis(millis: u64) -> Time {
+        Time(millis)
+    }
+
+    /// Whole seconds since 1970-01-01T00:00:00Z.
     pub const fn unix(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub const fn unix_millis(self) -> u64 {
         self.0
     }
 
-    /// The span from `earlier` to `self`; zero when `earlier` is later.
+    /// The begin of its second: as precise as a date in a header.
+    pub const fn second(self) -> Time {
+        Time(self.0 - self.0 % 1000)
+    }
+
+    /// The span from `earlier` to `self`, each taken at the begin of its second; zero when
+    /// `earlier` is later.
     pub const fn since(self, earlier: Time) -> Seconds {
-        Seconds::new(self.0.saturating_sub(earlier.0))
+        Seconds::new(self.unix().saturating_sub(earlier.unix()))
+    }
+
+    /// The span from `earlier` to `self`; zero when `earlier` is later.
+    pub const fn millis_since(self, earlier: Time) -> Millis {
+        Millis::new(self.0.saturating_sub(earlier.0))
     }
 
     /// The point `span` after `self`.
     pub const fn after(self, span: Seconds) -> Time {
-        Time(self.0.saturating_add(span.0 as u64))
+        Time(self.0.saturating_add(span.millis().0))
     }
 }
 
@@ -50,6 +74,11 @@ impl Seconds {
         self.0
     }
 
+    /// The same span in milliseconds.
+    pub const fn millis(self) -> Millis {
+        Millis(self.0 as u64 * 1000)
+    }
+
     /// `self + other`, at most [`Seconds::MAX`].
     pub const fn plus(self, other: Seconds) -> Seconds {
         Seconds::new(self.0 as u64 + other.0 as u64)
@@ -58,6 +87,47 @@ impl Seconds {
     /// `self - other`, at least zero.
     pub const fn minus(self, other: Seconds) -> Seconds {
         Seconds(self.0.saturating_sub(other.0))
+    }
+}
+
+/// A span of time that was measured: 0 to 2^31 seconds, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(u64);
+
+impl Millis {
+    /// No time at all.
+    pub const ZERO: Millis = Millis(0);
+    /// The longest span, that of [`Seconds::MAX`].
+    pub const MAX: Millis = Seconds::MAX.millis();
+
+    /// A span of `millis`, at most [`Millis::MAX`].
+    pub const fn new(millis: u64) -> Millis {
+        if millis > Self::MAX.0 { Self::MAX } else { Millis(millis) }
+    }
+
+    /// The number of milliseconds.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The whole seconds in it.
+    pub const fn seconds(self) -> Seconds {
+        Seconds((self.0 / 1000) as u32)
+    }
+
+    /// The milliseconds beside the whole seconds.
+    pub const fn beside_seconds(self) -> u16 {
+        (self.0 % 1000) as u16
+    }
+
+    /// `self + other`, at most [`Millis::MAX`].
+    pub const fn plus(self, other: Millis) -> Millis {
+        Millis::new(self.0 + other.0)
+    }
+
+    /// `self - other`, at least zero.
+    pub const fn minus(self, other: Millis) -> Millis {
+        Millis(self.0.saturating_sub(other.0))
     }
 }
 
@@ -80,6 +150,18 @@ mod tests {
         assert_eq!(Seconds::new(u64::MAX), Seconds::MAX);
         assert_eq!(Seconds::MAX.plus(Seconds::MAX), Seconds::MAX);
         assert_eq!(Seconds::new(3).minus(Seconds::new(5)), Seconds::ZERO);
+        assert_eq!(Millis::new(u64::MAX).plus(Millis::MAX), Millis::MAX);
+        assert_eq!(Millis::MAX.seconds(), Seconds::MAX);
+        assert_eq!(Millis::new(3).minus(Millis::new(5)), Millis::ZERO);
+    }
+
+    #[test]
+    fn dates_count_seconds_and_measured_spans_milliseconds() {
+        let (early, late) = (Time::from_unix_millis(10_900), Time::from_unix_millis(12_100));
+        assert_eq!((late.since(early).get(), late.millis_since(early).get()), (2, 1200));
+        assert_eq!(late.millis_since(early).seconds().get(), 1);
+        assert_eq!((late.unix(), late.second()), (12, Time::from_unix(12)));
+        assert_eq!(early.after(Seconds::new(2)).unix_millis(), 12_900);
     }
 
     #[test]
@@ -87,6 +169,7 @@ mod tests {
         let (early, late) = (Time::from_unix(10), Time::from_unix(25));
         assert_eq!(late.since(early).get(), 15);
         assert_eq!(early.since(late), Seconds::ZERO);
+        assert_eq!(early.millis_since(late), Millis::ZERO);
         assert_eq!(Time::from_unix(u64::MAX).after(Seconds::new(9)), Time::from_unix(u64::MAX));
     }
 }

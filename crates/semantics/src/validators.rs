@@ -160,7 +160,7 @@ fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> b
     let changed = selected
         .last_modified()
         .or_else(|| date::of_field(selected.headers, &DATE, selected.received))
-        .unwrap_or(selected.received);
+        .unwrap_or(selected.received.second());
     changed <= since
 }
 

@@ -181,7 +181,7 @@ fn whole_heads_take_anything() {
         if vary::Vary::of(&response) == vary::Vary::Star {
             assert_ne!(verdict, Ok(()));
         }
-        assert_eq!(head.packed().age(NOW), age::initial(&response, EXCHANGE));
+        assert_eq!(head.packed().age(NOW), age::initial(&response, EXCHANGE).seconds());
         assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
         let _ = reuse::decide(head.packed(), &facts, NOW, &settings);
         let _ = validators::as_cache(&Method::GET, &request, &head.selected(), NOW);

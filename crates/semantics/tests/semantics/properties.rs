@@ -7,7 +7,7 @@ use semantics::range::{self, Limits, Selection};
 use semantics::url::Url;
 use semantics::{
     Exchange, MethodClass, Packed, RequestFacts, Reuse, Seconds, Settings, StoredHead, Time,
-    VaryMarker, cache_key, date, merge, reuse,
+    VaryMarker, age, cache_key, date, merge, reuse,
 };
 
 use crate::seed::check;
@@ -49,9 +49,11 @@ fn some_headers() -> impl Strategy<Value = HeaderMap> {
 }
 
 fn an_exchange() -> impl Strategy<Value = Exchange> {
-    (a_time(), 0u64..100).prop_map(|(requested, delay)| Exchange {
-        requested,
-        received: requested.after(Seconds::new(delay)),
+    let millis = |millis| prop_oneof![Just(0), 0..millis];
+    (a_time(), millis(1000u64), millis(100_000)).prop_map(|(second, beside, delay)| {
+        let requested = second.unix_millis() + beside;
+        let [requested, received] = [requested, requested + delay].map(Time::from_unix_millis);
+        Exchange { requested, received }
     })
 }
 
@@ -71,6 +73,31 @@ fn age_never_falls_and_freshness_never_returns() {
         prop_assert!(facts.ttl(early) >= facts.ttl(late));
         prop_assert!(facts.is_fresh(early) || !facts.is_fresh(late));
         prop_assert!(facts.age(early) >= Seconds::new(first), "at least the time spent here");
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_fresh_on_arrival_is_for_all_who_waited() {
+    let inputs = (some_headers(), some_headers(), an_exchange(), 0u64..100_000);
+    check(2_000, inputs, |(response, request, exchange, before)| {
+        let (head, settings) = (head(&response, exchange), Settings::default());
+        let (packed, when_asked) = (head.packed(), age::when_asked(&response, exchange));
+        prop_assert!(when_asked.seconds() <= packed.age(exchange.received));
+        let is_for_waiters = reuse::is_for_waiters(packed, when_asked);
+        let facts = RequestFacts::of(&Method::GET, &request);
+        let came = exchange.received.unix_millis() - before;
+        let came = Time::from_unix_millis(came.max(exchange.requested.unix_millis()));
+        let decision = reuse::decide(packed, &facts, exchange.received, &settings);
+        if let Reuse::Fresh { .. } = decision {
+            prop_assert!(is_for_waiters);
+            prop_assert!(reuse::may_follow(packed, &facts, came, &settings));
+        }
+        let no_cache = |headers: &HeaderMap| {
+            headers.get_all(header::CACHE_CONTROL).iter().any(|value| value == "no-cache")
+        };
+        prop_assert!(!(no_cache(&response) && is_for_waiters));
+        prop_assert!(!(no_cache(&request) && reuse::may_follow(packed, &facts, came, &settings)));
         Ok(())
     });
 }

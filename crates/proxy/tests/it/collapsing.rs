@@ -1,0 +1,475 @@
+//! Requests that wait for one fetch: who may have its answer, who asks next, and who asks for
+//! himself.
+//!
+//! An answer that says `max-age=1` and `Age: 1` is used up when it arrives, as one that takes a
+//! second to come, and no test has to wait for it.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use proxy::metrics::Event;
+
+use crate::client::{Answer, Client, request};
+use crate::origin::{Asked, Origin, Then, ok};
+use crate::rig::{Rig, wait_until};
+
+const USED_UP: &str = "Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"v\"\r\n";
+/// What an answer takes at least: in no time it would have been used up when it was asked for.
+const MOMENT: Duration = Duration::from_millis(2);
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+
+/// Where an origin holds answers back until the test lets them go.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<usize>, Condvar)>);
+
+impl Gate {
+    /// Lets so many more through.
+    fn open(&self, count: usize) {
+        *self.0.0.lock().unwrap() += count;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut left = self.0.1.wait_while(self.0.0.lock().unwrap(), |left| *left == 0).unwrap();
+        *left -= 1;
+    }
+}
+
+/// An origin that says what it answers, and answers when the gate is open.
+fn gated(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Origin, Gate) {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked, stream| {
+        let answer = answer(asked);
+        held.pass();
+        thread::sleep(MOMENT);
+        send(stream, &answer)
+    });
+    (origin, gate)
+}
+
+fn send(stream: &mut TcpStream, answer: &str) -> Then {
+    match stream.write_all(answer.as_bytes()) {
+        Ok(()) if !answer.is_empty() => Then::Stay,
+        _ => Then::Close,
+    }
+}
+
+/// 304 where the condition is about what there is.
+fn validating(asked: &Asked, fields: &str, body: &str) -> String {
+    match asked.field("if-none-match").is_some_and(|tags| tags.contains("\"v\"")) {
+        true => format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"),
+        false => ok(fields, body),
+    }
+}
+
+struct Waiters(Vec<JoinHandle<Answer>>);
+
+impl Waiters {
+    fn answers(self) -> Vec<Answer> {
+        self.0.into_iter().map(|waiter| waiter.join().unwrap()).collect()
+    }
+}
+
+fn ask(rig: &Rig, method: &'static str, url: &str, fields: &str) -> JoinHandle<Answer> {
+    let mut client = rig.client();
+    client.send(request(method, url, fields));
+    thread::spawn(move || client.answer_to(method))
+}
+
+/// So many clients that ask the same and wait for the fetch that is under way.
+fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
+    let joined = || rig.seen.metrics.total(Event::FollowerJoined);
+    let before = joined();
+    let waiters = (0..count).map(|_| ask(rig, "GET", url, fields)).collect();
+    wait_until("all wait", || joined() == before + count as u64);
+    Waiters(waiters)
+}
+
+/// One client whose fetch is under way, and so many that wait for it.
+fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Answer>, Waiters) {
+    let before = origin.count();
+    let leader = ask(rig, "GET", url, "");
+    wait_until("the fetch is under way", || origin.count() == before + 1);
+    (leader, followers(rig, count, url, ""))
+}
+
+#[test]
+fn who_waited_gets_what_is_used_up_when_it_arrives() {
+    let (origin, gate) = gated(|asked| validating(asked, USED_UP, "body"));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    for (fetches, detail) in [(1, "HIT_FILL"), (2, "REVALIDATED"), (3, "REVALIDATED")] {
+        let (leader, waiters) = together(&rig, &origin, 50, &url);
+        gate.open(1);
+        assert_eq!(leader.join().unwrap().text(), "body");
+        for answer in waiters.answers() {
+            assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("body", detail));
+            assert_eq!(answer.field("age").unwrap(), "1");
+        }
+        assert_eq!(origin.count(), fetches);
+    }
+}
+
+#[test]
+fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked, stream| {
+        let head = format!("HTTP/1.1 200 OK\r\n{USED_UP}Content-Length: 4\r\n\r\n");
+        // The first body comes at last, the second head when all wait for it.
+        let halves = [head.as_str(), "body"];
+        thread::sleep(MOMENT);
+        let (now, later) = halves.split_at(usize::from(asked.number == 0));
+        now.iter().for_each(|bytes| stream.write_all(bytes.as_bytes()).unwrap());
+        held.pass();
+        later.iter().for_each(|bytes| stream.write_all(bytes.as_bytes()).unwrap());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let mut first = rig.client();
+    first.send(request("GET", &url, ""));
+    let head = first.head();
+    let (leader, waiters) = together(&rig, &origin, 20, &url);
+    gate.open(2);
+    for answer in waiters.answers() {
+        assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("body", "HIT_FILL"));
+    }
+    assert_eq!(leader.join().unwrap().detail(), "MISS");
+    assert_eq!(first.rest(head, "GET").text(), "body");
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn what_cannot_be_shared_sends_all_who_wait_at_once() {
+    const CLIENTS: usize = 20;
+    for fields in [
+        "Cache-Control: private\r\n",
+        "Cache-Control: no-store\r\n",
+        "Cache-Control: no-cache\r\nETag: \"v\"\r\n",
+        "Cache-Control: max-age=0\r\nETag: \"v\"\r\n",
+        "Cache-Control: max-age=60\r\nAge: 61\r\nETag: \"v\"\r\n",
+        "Cache-Control: max-age=60\r\nAge: 99999999999999999999\r\nETag: \"v\"\r\n",
+        "Vary: *\r\nETag: \"v\"\r\nCache-Control: max-age=60\r\n",
+        "Set-Cookie: a=b\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+    ] {
+        let (origin, gate) = gated(|asked| validating(asked, fields, "body"));
+        let rig = Rig::forward();
+        let url = origin.url("/");
+        let (leader, waiters) = together(&rig, &origin, CLIENTS, &url);
+        gate.open(1);
+        assert_eq!(leader.join().unwrap().text(), "body");
+        wait_until("all ask for themselves", || origin.count() == 1 + CLIENTS);
+        // Nor do those wait who come now.
+        let late = ask(&rig, "GET", &url, "");
+        wait_until("another one asks", || origin.count() == 2 + CLIENTS);
+        gate.open(1 + CLIENTS);
+        for answer in waiters.answers().into_iter().chain([late.join().unwrap()]) {
+            assert_eq!(answer.text(), "body", "{fields}");
+        }
+    }
+}
+
+#[test]
+fn each_waits_for_its_own_variant() {
+    let languages = ["a", "b"].map(|language| format!("Accept-Language: {language}\r\n"));
+    let own = |asked: &Asked| asked.field("accept-language").unwrap();
+    // That there are variants shows when the first answer is there.
+    let (origin, gate) =
+        gated(move |asked| ok(&format!("{FRESH}Vary: Accept-Language\r\n"), &own(asked)));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let leader = ask(&rig, "GET", &url, &languages[0]);
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let waiters = languages.each_ref().map(|fields| followers(&rig, 10, &url, fields));
+    gate.open(2);
+    assert_eq!(leader.join().unwrap().text(), "a");
+    for (waiters, own) in waiters.into_iter().zip(["a", "b"]) {
+        waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), own));
+    }
+    assert_eq!(origin.count(), 2);
+    // Then each has its own fetch.
+    let fields = "Cache-Control: max-age=1\r\nAge: 1\r\nVary: Accept-Language\r\n";
+    let (origin, gate) = gated(move |asked| ok(fields, &own(asked)));
+    let url = origin.url("/");
+    gate.open(2);
+    languages.iter().for_each(|fields| drop(rig.client().get_with(&url, fields)));
+    let leaders = languages.each_ref().map(|fields| ask(&rig, "GET", &url, fields));
+    wait_until("both are asked for", || origin.count() == 4);
+    let waiters = languages.each_ref().map(|fields| followers(&rig, 10, &url, fields));
+    gate.open(2);
+    for ((leader, waiters), own) in leaders.into_iter().zip(waiters).zip(["a", "b"]) {
+        assert_eq!(leader.join().unwrap().text(), own);
+        waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), own));
+    }
+    assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let gates = [Gate::default(), Gate::default()];
+    let (number, held) = (begun.clone(), gates.clone());
+    let origin = Origin::start(move |_, stream| {
+        held[number.fetch_add(1, SeqCst).min(1)].pass();
+        send(stream, &ok(FRESH, "body"))
+    });
+    let wait = Duration::from_millis(400);
+    let rig = Rig::forward_with(|options| options.fill.wait = wait);
+    // Whichever answers first is the answer of all who wait.
+    for first in [0, 1] {
+        begun.store(0, SeqCst);
+        let (before, began) = (origin.count(), Instant::now());
+        let url = origin.url(["/a", "/b"][first]);
+        let (leader, waiters) = together(&rig, &origin, 50, &url);
+        wait_until("one asks once more", || origin.count() == before + 2);
+        gates[first].open(1);
+        let most = 2 + began.elapsed().as_millis() / wait.as_millis();
+        for answer in waiters.answers() {
+            assert_eq!(answer.text(), "body");
+        }
+        assert!(((origin.count() - before) as u128) <= most, "{} fetches", origin.count());
+        gates[1 - first].open(1);
+        gates[1].open(origin.count() - before - 2);
+        assert_eq!(leader.join().unwrap().text(), "body");
+    }
+}
+
+#[test]
+fn one_who_reloads_does_not_disturb_those_who_wait() {
+    let (origin, gate) = gated(|asked| ok(USED_UP, &asked.number.to_string()));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let (leader, waiters) = together(&rig, &origin, 20, &url);
+    let reloads: Vec<_> = ["no-cache", "max-age=0"]
+        .map(|directive| ask(&rig, "GET", &url, &format!("Cache-Control: {directive}\r\n")))
+        .into();
+    wait_until("they ask for themselves", || origin.count() == 3);
+    gate.open(3);
+    assert_eq!(leader.join().unwrap().text(), "0");
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0"));
+    Waiters(reloads).answers().iter().for_each(|answer| assert_ne!(answer.text(), "0"));
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
+fn whose_own_directives_want_more_asks_alone() {
+    let (origin, gate) = gated(|asked| ok(USED_UP, &asked.number.to_string()));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let leader = ask(&rig, "GET", &url, "");
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let content = followers(&rig, 5, &url, "Cache-Control: max-age=5\r\n");
+    let strict = followers(&rig, 3, &url, "Cache-Control: min-fresh=9\r\n");
+    let only = ask(&rig, "GET", &url, "Cache-Control: only-if-cached\r\n");
+    assert_eq!(only.join().unwrap().status, 504);
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().text(), "0");
+    content.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0"));
+    wait_until("the strict ones ask", || origin.count() == 4);
+    gate.open(3);
+    strict.answers().iter().for_each(|answer| assert_ne!(answer.text(), "0"));
+}
+
+#[test]
+fn a_leader_that_leaves_takes_nothing_from_those_who_wait() {
+    let (origin, gate) = gated(|_| ok(USED_UP, "body"));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let mut leader: Client = rig.client();
+    leader.send(request("GET", &url, ""));
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let waiters = followers(&rig, 20, &url, "");
+    drop(leader);
+    gate.open(1);
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn one_request_that_breaks_its_connection_does_not_fail_the_others() {
+    for (broken, fetches, status) in [(2, 3, 200), (9, 4, 502)] {
+        // A fresh connection that is closed at once is not tried again by the leader itself.
+        let (origin, gate) = gated(move |asked| match asked.number {
+            number if number < broken => "HTTP/1.1 nonsense\r\n\r\n".to_owned(),
+            _ => ok(FRESH, "body"),
+        });
+        let rig = Rig::forward();
+        let url = origin.url("/");
+        let (leader, waiters) = together(&rig, &origin, 10, &url);
+        gate.open(100);
+        assert_eq!(leader.join().unwrap().status, 502);
+        let answers = waiters.answers();
+        let good = answers.iter().filter(|answer| answer.status == 200).count();
+        assert!(answers.iter().all(|answer| [200, 502].contains(&answer.status)));
+        assert!(origin.count() <= fetches, "{} fetches", origin.count());
+        assert_eq!(good > 0, status == 200 && origin.count() == 3, "{good} good ones");
+    }
+}
+
+#[test]
+fn an_origin_in_trouble_is_asked_once_for_all_who_get_what_is_stored() {
+    let stored = "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 1\r\n";
+    let (origin, gate) = gated(move |asked| match asked.number {
+        0 => ok(stored, "body"),
+        _ => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    for fetches in 1..4 {
+        let (leader, waiters) = together(&rig, &origin, 20, &url);
+        gate.open(1);
+        assert_eq!(leader.join().unwrap().text(), "body");
+        waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
+        assert_eq!(origin.count(), fetches);
+    }
+}
+
+#[test]
+fn heads_and_ranges_wait_as_well() {
+    let (origin, gate) = gated(|_| ok(USED_UP, "0123456789"));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    for fetches in 1..3 {
+        let (leader, waiters) = together(&rig, &origin, 3, &url);
+        let ranges = followers(&rig, 3, &url, "Range: bytes=2-4\r\n");
+        let joined = rig.seen.metrics.total(Event::FollowerJoined);
+        let heads: Vec<_> = (0..3).map(|_| ask(&rig, "HEAD", &url, "")).collect();
+        wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == joined + 3);
+        gate.open(1);
+        assert_eq!(leader.join().unwrap().text(), "0123456789");
+        waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0123456789"));
+        for answer in ranges.answers() {
+            assert_eq!((answer.status, answer.text().as_str()), (206, "234"));
+        }
+        for answer in Waiters(heads).answers() {
+            assert_eq!((answer.status, answer.text().as_str()), (200, ""));
+            assert_eq!(answer.field("content-length").unwrap(), "10");
+        }
+        assert_eq!(origin.count(), fetches);
+    }
+}
+
+#[test]
+fn a_range_that_is_not_there_concerns_nobody_else() {
+    let (origin, gate) = gated(|asked| match asked.field("range") {
+        Some(_) => "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        None => ok(FRESH, "body"),
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let leader = ask(&rig, "GET", &url, "Range: bytes=900-\r\n");
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let waiters = followers(&rig, 20, &url, "");
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().status, 416);
+    wait_until("one of the others asks", || origin.count() == 2);
+    gate.open(1);
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_part_that_nothing_can_be_put_beside_is_not_what_others_wait_for() {
+    let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4";
+    let (origin, gate) = gated(move |asked| match asked.field("range") {
+        Some(_) => format!("{part}\r\n{FRESH}\r\n0123"),
+        None => ok(FRESH, "0123456789"),
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let waiters = followers(&rig, 20, &url, "");
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().text(), "0123");
+    wait_until("one of the others asks", || origin.count() == 2);
+    gate.open(1);
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0123456789"));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn parts_that_are_used_up_are_for_all_who_waited() {
+    let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4";
+    let (origin, gate) = gated(move |_| format!("{part}\r\n{USED_UP}\r\n0123"));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let waiters = followers(&rig, 20, &url, "Range: bytes=0-3\r\n");
+    gate.open(1);
+    for answer in waiters.answers().into_iter().chain([leader.join().unwrap()]) {
+        assert_eq!((answer.status, answer.text().as_str()), (206, "0123"));
+    }
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn what_the_first_client_has_already_is_asked_for_once_more() {
+    let fields = "Cache-Control: max-age=60\r\nETag: \"v\"\r\n";
+    let (origin, gate) = gated(move |asked| validating(asked, fields, "body"));
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let has = "If-None-Match: \"v\"\r\n";
+    let leader = ask(&rig, "GET", &url, has);
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let (waiters, others) = (followers(&rig, 20, &url, has), followers(&rig, 5, &url, ""));
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().status, 304);
+    wait_until("one of the others asks", || origin.count() == 2);
+    gate.open(1);
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.status, 304));
+    others.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
+    assert_eq!(origin.count(), 2);
+}
+
+/// Real time, as clients and origins spend it: whatever an answer's lifetime and the time that it
+/// takes, the origin has one request for it at a time.
+#[test]
+fn an_origin_has_one_request_for_a_resource_at_a_time() {
+    let now = Arc::new(Mutex::new(std::collections::HashMap::<String, (usize, usize)>::new()));
+    let table = now.clone();
+    let origin = Origin::start(move |asked, stream| {
+        let word = |at: usize| asked.path.split('/').nth(at).unwrap();
+        let count = |by: isize| {
+            let mut table = table.lock().unwrap();
+            let (now, most) = table.entry(asked.path.clone()).or_default();
+            *now = now.checked_add_signed(by).unwrap();
+            *most = (*most).max(*now);
+        };
+        count(1);
+        thread::sleep(Duration::from_millis(word(1).parse().unwrap()));
+        // Before the answer: the next request may come as soon as it is sent.
+        count(-1);
+        let tag = if word(3) == "tag" { "ETag: \"v\"\r\n" } else { "" };
+        let fields = format!("Cache-Control: {}\r\n{tag}", word(2));
+        send(stream, &validating(asked, &fields, "body"))
+    });
+    let rig = Rig::forward();
+    let until = Instant::now() + Duration::from_millis(3500);
+    let clients: Vec<_> = ["30", "300", "1100"]
+        .into_iter()
+        .flat_map(|delay| ["max-age=1", "max-age=1,stale-while-revalidate=1"].map(|cc| (delay, cc)))
+        .flat_map(|(delay, cc)| ["tag", "none"].map(|tag| format!("/{delay}/{cc}/{tag}")))
+        .flat_map(|path| vec![origin.url(&path); 8])
+        .map(|url| {
+            let mut client = rig.client();
+            thread::spawn(move || {
+                while Instant::now() < until {
+                    assert_eq!(client.get(&url).text(), "body");
+                    thread::sleep(Duration::from_millis(10));
+                }
+            })
+        })
+        .collect();
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    for (path, (_, most)) in now.lock().unwrap().iter() {
+        assert_eq!(*most, 1, "requests for {path} at a time");
+    }
+}
