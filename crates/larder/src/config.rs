@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use semantics::FieldNames;
 
 use crate::document;
 use crate::field::Effect;
@@ -155,8 +156,10 @@ pub struct Forwarded {
 #[allow(missing_docs)]
 pub struct Client {
     pub connections: Option<usize>,
+    pub connections_per_address: Option<usize>,
     pub head_size: usize,
     pub headers: usize,
+    pub field_names: FieldNames,
     pub head_timeout: Duration,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,

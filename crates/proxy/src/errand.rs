@@ -17,7 +17,7 @@ use crate::address;
 use crate::framing;
 use crate::headers;
 use crate::interim::Interim;
-use crate::options::{Forwarded, Front, Options, UpstreamLimits};
+use crate::options::{Front, Options, UpstreamLimits};
 use crate::out_body::{ClientBody, OutBody};
 use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
@@ -236,13 +236,9 @@ impl Errand {
 
 /// Sets the fields that tell of the request's way to us.
 fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &Target<'_>) {
-    let Forwarded { add, trust } = &options.forwarded;
-    let client = address::canonical(client);
-    let is_trusted = trust.iter().any(|network| network.contains(&client));
-    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
-        forwarded::remove_claims(fields);
-    }
+    let add = &options.forwarded.add;
     if !add.is_empty() {
+        let client = address::canonical(client);
         let host = if target.host.is_empty() { String::new() } else { target.authority() };
         forwarded::add(fields, &Hop { client, host: &host, proto: target.scheme.name() }, add);
     }

@@ -148,6 +148,7 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     let options = &*context.options;
     let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
+    request::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
     let rule = serve::rule_for(options, &parts, scheme);
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);

@@ -5,15 +5,17 @@
 //! information of a URL is in none of its fields; in a reverse proxy the site follows from the
 //! configuration alone.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::{self, HeaderMap};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
+use semantics::forwarded;
 
+use crate::address;
 use crate::framing;
 use crate::headers::has_member;
-use crate::options::{Front, Site};
+use crate::options::{Front, Options, Site};
 use crate::outcome::Invalid;
 use crate::scheme::Scheme;
 
@@ -56,6 +58,17 @@ impl Refused {
 
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
+
+/// Takes out of a request what is never believed of its client, before anything looks at it: what
+/// is keyed, compared and passed on is then one and the same.
+pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options) {
+    options.client.field_names.enforce(fields);
+    let client = address::canonical(client);
+    let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
+    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
+        forwarded::remove_claims(fields);
+    }
+}
 
 /// Checks a request that is not a CONNECT and says where it goes. `scheme` is what it came with to
 /// a reverse proxy ([`Scheme::of_request`]).

@@ -68,6 +68,7 @@ async fn decide(
         &context.options.forwarded,
     );
     let account = Account::open(connection, &parts, scheme);
+    request::distrust(&mut parts.headers, connection.client.ip(), &context.options);
     if let Some(text) = ill_framed(&parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(account, &Refused { status, why: Invalid::Body, text });

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use crate::access::Denial;
 use crate::account::Observer;
+use crate::crowd::Crowd;
 use crate::interim::Interim;
 use crate::metrics::Event;
 use crate::options::UpstreamLimits;
@@ -97,6 +98,8 @@ pub(crate) struct Upstream {
     resolver: Resolver,
     builder: Builder,
     observer: Arc<dyn Observer>,
+    /// Who makes way when there is no descriptor left.
+    crowd: Option<Arc<Crowd>>,
 }
 
 /// A request, and how to make it again when that is allowed.
@@ -167,7 +170,12 @@ impl Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
         let resolver = Resolver::default();
-        Upstream { pool: Pool::default(), resolver, builder, observer }
+        Upstream { pool: Pool::default(), resolver, builder, observer, crowd: None }
+    }
+
+    /// The same, for which `crowd` makes way when it lacks a descriptor.
+    pub fn with_crowd(self, crowd: Arc<Crowd>) -> Upstream {
+        Upstream { crowd: Some(crowd), ..self }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -376,6 +384,11 @@ impl Upstream {
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
+    }
+
+    /// Closes all connections that are idle, and says how many there were.
+    pub fn let_go(&self) -> usize {
+        self.pool.let_go()
     }
 }
 

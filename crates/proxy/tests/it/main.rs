@@ -7,6 +7,7 @@ mod adversary;
 mod authority;
 mod caching;
 mod client;
+mod crowd;
 mod edge;
 mod filling;
 mod forwarding;
