@@ -266,6 +266,11 @@ impl ConnState {
         self.requests.get()
     }
 
+    /// Heads of requests have so many bytes at most.
+    pub fn limit_heads(&self, longest: usize) {
+        self.framing.borrow_mut().limit(longest);
+    }
+
     /// What may become of the request with this number, as far as its bytes have come.
     pub fn trust(&self, number: u64) -> Trust {
         self.framing.borrow().trust(number)

@@ -194,6 +194,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
         let request = request.map(RequestBody::Http1);
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
+    state.limit_heads(worker.context().options.client.head_bytes);
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
     let mut http = worker.context().http1.serve_connection(io, service);
     let mut told_to_drain = false;

@@ -65,14 +65,10 @@ impl Errand {
             Front::Forward => true,
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
-        let host = match own_host {
-            true => Some(to.first().authority()),
-            // An HTTP/1.0 client may name the host in its URL alone. What it asks for is what we
-            // ask for: the answer will be stored under that name.
-            false if !fields.contains_key(header::HOST) => Some(target.authority()),
-            false => None,
-        };
-        if let Some(Ok(host)) = host.map(HeaderValue::try_from) {
+        // However the client spells the name of the host, in its URL or in its `Host`, and whether
+        // it adds the default port: what we ask for is what the answer will be stored under.
+        let host = if own_host { to.first().authority() } else { target.authority() };
+        if let Ok(host) = HeaderValue::try_from(host) {
             fields.insert(header::HOST, host);
         }
         if let Some(left) = request::max_forwards(parts) {

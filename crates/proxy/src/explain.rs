@@ -170,7 +170,9 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
         "site": site,
         "origin": Errand::destination(options, &case.target).to_string(),
         "rule": case.rule.as_ref().map(|rule| &rule.name),
-        "key": { "front": site.unwrap_or("forward"), "url": name.as_str() },
+        "key": {
+            "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
+        },
         "past_the_cache": past,
         "stored": Value::Null,
         "would": past.map_or("ask the origin".to_owned(), |why| format!("pass it on ({why})")),

@@ -115,7 +115,7 @@ impl Follow<'_> {
             None => self.status,
         };
         let age = answer.head.packed().age(self.visit.now);
-        let serving = Serving { status: Some(status.stored(true)), ..self.serving(&answer, age) };
+        let serving = Serving { status: Some(status), ..self.serving(&answer, age) };
         match serving.answer(account).await {
             Served::Turn(turn) => turn,
             Served::Lacking(account) => past(account, Bypass::Range),
@@ -170,13 +170,12 @@ impl Follow<'_> {
                 Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
                 None => self.status,
             };
-            status.stored = head.stored;
             if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
                 status = status.ttl(shared.packed().ttl(self.visit.now));
             }
             if head.selected {
-                let CacheStatus { fwd, stored, ttl, .. } = status;
-                status = CacheStatus { fwd, stored, ttl, ..CacheStatus::new(Outcome::Revalidated) };
+                let CacheStatus { fwd, ttl, .. } = status;
+                status = CacheStatus { fwd, ttl, ..CacheStatus::new(Outcome::Revalidated) };
             } else if self.asks_for_less() {
                 status = status.fwd_status(head.status.as_u16());
             }

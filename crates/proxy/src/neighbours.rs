@@ -235,7 +235,7 @@ impl Question {
     fn about(key: &Key, of: &Filler) -> Option<Question> {
         let options = &of.context.options;
         let name = cache_key::describe(key.as_bytes())?;
-        let url = Url::parse(name.url).ok()?;
+        let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
         if name.front != cache_key::describe(of.key.as_bytes())?.front {
             return None;
         }

@@ -35,10 +35,14 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// `host[:port]` as it stands in `Host`.
+    /// `host[:port]` in the one form that the key has: what origins are told in `Host`, too.
     pub fn authority(&self) -> String {
         let Target { scheme, host, port, .. } = self;
-        if *port == scheme.default_port() { (*host).to_owned() } else { format!("{host}:{port}") }
+        let host = match bare(host).parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => host.to_ascii_lowercase(),
+        };
+        if *port == scheme.default_port() { host } else { format!("{host}:{port}") }
     }
 }
 
@@ -80,6 +84,10 @@ pub(crate) fn target<'a>(
     check_fields(parts)?;
     let host = single_host(&parts.headers)?;
     let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = "A URL has bytes beyond ASCII percent-encoded (RFC 3986, 2.1).";
+        return Err(Refused::bad(Invalid::Target, text));
+    }
     let scheme = check_scheme(parts, front, scheme)?;
     let default_port = scheme.default_port();
     let authority = match parts.uri.authority() {
