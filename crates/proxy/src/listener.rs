@@ -28,7 +28,8 @@ use crate::worker::{Shared, Worker};
 /// until another one is looked for that can.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Pause after connections were told to make way: they do at once.
+/// Pause after connections were told to make way, which they do at once; and the first one when
+/// there is none.
 const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A listening socket, and what is expected of its connections.
@@ -165,19 +166,25 @@ async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
     }
     // One at a time: what makes way for this client is not for the next one.
     let _turn = crowd.turn().await;
+    let mut pause = SHORT_PAUSE;
     loop {
+        // Whoever was here before may have made more room than it needed.
         if let Ok(permit) = room.clone().try_acquire_owned() {
             return Some(permit);
         }
-        if crowd.make_way().await == 0 && !crowded.swap(true, Ordering::Relaxed) {
+        let makes_way = crowd.make_way().await > 0;
+        // What has just been accepted is not there yet for a moment, and makes no way.
+        if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
             log::warn!(
                 "as many client connections are busy as may be open: further clients wait (raise \
                  client.connections, or the limit of open files)"
             );
         }
-        if let Ok(permit) = timeout(PAUSE, room.clone().acquire_owned()).await {
+        let wait = if makes_way { PAUSE } else { pause };
+        if let Ok(permit) = timeout(wait, room.clone().acquire_owned()).await {
             return permit.ok();
         }
+        pause = (pause * 2).min(PAUSE);
     }
 }
 
