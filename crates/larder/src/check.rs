@@ -30,7 +30,7 @@ fn read(path: &Path) -> Result<File, Failure> {
 /// Validates the file and says that it is good, or everything that is wrong with it.
 pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = load(Some(path), &Layer::new())?;
-    for warning in loaded.config.warnings() {
+    for warning in loaded.config.warnings().into_iter().chain(loaded.config.remarks()) {
         warn(&format!("{}: {warning}", path.display()));
     }
     let keyring = keyring(&loaded.config)

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use semantics::FieldNames;
 
 use crate::document;
 use crate::field::Effect;
@@ -155,8 +156,10 @@ pub struct Forwarded {
 #[allow(missing_docs)]
 pub struct Client {
     pub connections: Option<usize>,
+    pub connections_per_address: Option<usize>,
     pub head_size: usize,
     pub headers: usize,
+    pub field_names: FieldNames,
     pub head_timeout: Duration,
     pub idle_timeout: Duration,
     pub stall_timeout: Duration,
@@ -313,6 +316,29 @@ pub enum TierAdmission {
 }
 
 impl Config {
+    /// What an operator should know of a configuration that is as it should be: which sites store
+    /// answers that set cookies.
+    pub fn remarks(&self) -> Vec<String> {
+        let named = |site: &Site| {
+            let name = site.name.as_ref().or(site.hosts.first());
+            name.map_or("without a name", String::as_str).to_owned()
+        };
+        let mut sites: Vec<String> = self.sites.iter().map(named).collect();
+        if self.reverse.is_some() {
+            sites.push("of reverse".to_owned());
+        }
+        if !self.caching.store_set_cookie || sites.is_empty() {
+            return Vec::new();
+        }
+        let which = if sites.len() == 1 { "site" } else { "sites" };
+        let sites = sites.join(", ");
+        vec![format!(
+            "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
+             server says how long for all; everybody gets that cookie. If an origin server says so \
+             by mistake, set caching.store-set-cookie = false (docs/security.md)"
+        )]
+    }
+
     /// What is allowed but probably not meant.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();

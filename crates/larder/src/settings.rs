@@ -71,6 +71,7 @@ pub(crate) const YEARS: Duration = Duration::from_secs(1 << 31);
 /// A time-out: never zero, which would refuse everything.
 const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));
 
+mod client;
 mod clients;
 mod neighbours;
 mod purging;
@@ -88,6 +89,7 @@ const PARTS: &[&[Setting]] = &[
     GENERAL,
     storing::SETTINGS,
     CACHING,
+    client::SETTINGS,
     upstream::POOL,
     upstream::FOR_ALL,
     FILL,
@@ -124,7 +126,7 @@ const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     all
 }
 
-/// What concerns the whole, the caches, the rules of caching and the clients.
+/// What concerns the whole, the caches and the rules of caching.
 const GENERAL: &[Setting] = &[
     Setting::new(
         "listen",
@@ -465,69 +467,6 @@ const CACHING: &[Setting] = &[
          added to. Those of other clients are removed, for anybody could claim any address.",
     )
     .live(),
-    Setting::new(
-        "client.connections",
-        Kind::Int(1, MANY),
-        &["auto"],
-        |c, v| c.client.connections = Take::take(v),
-        "Most client connections at a time; further ones wait. \"auto\" is 16384, or less where \
-         the limit of open files does not leave two for each.",
-    )
-    .word("auto"),
-    Setting::new(
-        "client.head-size",
-        Kind::Size(8 * K, M),
-        &["32K"],
-        |c, v| c.client.head_size = Take::take(v),
-        "Largest head of a request; a longer one is answered with 431.",
-    )
-    .live(),
-    Setting::new(
-        "client.headers",
-        Kind::Int(16, 10_000),
-        &["100"],
-        |c, v| c.client.headers = Take::take(v),
-        "Most header lines of a request; more are answered with 431. Another value than 100 costs \
-         an allocation per request.",
-    )
-    .live(),
-    Setting::new(
-        "client.head-timeout",
-        TIMEOUT,
-        &["30s"],
-        |c, v| c.client.head_timeout = Take::take(v),
-        "Time from the first byte of a request's head to its last; then 408.",
-    )
-    .live(),
-    Setting::new(
-        "client.idle-timeout",
-        TIMEOUT,
-        &["75s"],
-        |c, v| c.client.idle_timeout = Take::take(v),
-        "How long a connection may wait for its next request.",
-    )
-    .live(),
-    Setting::new(
-        "client.stall-timeout",
-        TIMEOUT,
-        &["60s"],
-        |c, v| c.client.stall_timeout = Take::take(v),
-        "A client that takes or sends less than `rate-min` over this time, while it is waited for, \
-         is cut.",
-    )
-    .live(),
-    Setting::new(
-        "client.rate-min",
-        Kind::Size(0, 1 << 40),
-        &["16"],
-        |c, v| c.client.rate_min = Take::take(v),
-        "Bytes a second that a client must take or send while it is waited for; 0 asks for one \
-         byte in each `stall-timeout`.",
-    )
-    .live(),
-    tunnels::MOST,
-    tunnels::IDLE,
-    tunnels::TIME,
 ];
 
 /// How objects are fetched for the cache.

@@ -181,8 +181,10 @@ fn client(config: &Config, descriptors: u64) -> ClientLimits {
     let client = &config.client;
     ClientLimits {
         connections: sizing::connections(client.connections, descriptors),
+        per_address: client.connections_per_address,
         head_bytes: client.head_size,
         headers: client.headers,
+        field_names: client.field_names,
         head_timeout: client.head_timeout,
         idle_timeout: client.idle_timeout,
         stall_timeout: client.stall_timeout,

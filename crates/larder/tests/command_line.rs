@@ -42,6 +42,26 @@ fn check_config_warns_of_what_is_probably_not_meant() {
 }
 
 #[test]
+fn check_config_names_the_sites_that_store_cookies() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let sites = "[[site]]\nname = 'shop'\nhosts = ['a.example']\nupstream = 'http://b.example'\n";
+    for (text, names) in [
+        (sites.to_owned(), Some("site shop:")),
+        ("reverse = 'http://a.example'\n".to_owned(), Some("site of reverse:")),
+        (format!("{sites}[caching]\nstore-set-cookie = false\n"), None),
+        (String::new(), None),
+    ] {
+        fs::write(dir.path().join("a.toml"), &text).expect("written");
+        let output = larder(dir.path(), &["check-config", "a.toml"]);
+        assert!(output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = said.lines().find(|line| line.contains("Set-Cookie"));
+        assert_eq!(told.is_some(), names.is_some(), "{text}: {said}");
+        assert!(told.is_none_or(|told| names.is_some_and(|names| told.contains(names))), "{said}");
+    }
+}
+
+#[test]
 fn check_config_accepts_the_packaged_example() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/larder.toml");
     let output = larder(Path::new("."), &["check-config", example]);

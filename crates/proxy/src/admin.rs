@@ -7,15 +7,16 @@
 //! listening beyond loopback is warned about.
 //!
 //! What it tells and does comes from a [`Backend`]. Limits are small and fixed: this interface
-//! must answer when the proxy is in trouble, and must never be the trouble.
+//! must answer when the proxy is in trouble, and must never be the trouble. Nobody keeps others out
+//! by waiting: when all seats are taken, whoever has waited longest makes way (`seats`).
 
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,16 +28,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 mod guard;
 mod purge;
+mod seats;
 
 pub use guard::Guard;
 pub use purge::{Purge, Purged, Scope};
 
 pub use crate::explain::Question;
 use crate::metrics::CONTENT_TYPE;
+
+use seats::{Seat, Seats};
 
 /// Bytes of a request's head at most.
 const HEAD_BYTES: usize = 16 << 10;
@@ -88,6 +91,11 @@ pub trait Backend: 'static {
     /// The servers of all sites, and how they are.
     fn upstreams(&self) -> serde_json::Value;
 
+    /// Has others give up descriptors, for want of one for whoever asks here.
+    fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {})
+    }
+
     /// Purges what is asked for, under every front, durably.
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
 }
@@ -113,29 +121,34 @@ impl<B: Backend> Admin<B> {
         if let Ok(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
         }
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let seats = Seats::new(CONNECTIONS);
         let mut stop = pin!(stop);
         loop {
-            let accepted = async {
-                let permit = room.clone().acquire_owned().await;
-                (listener.accept().await, permit)
+            let seated = async {
+                let accepted = listener.accept().await?;
+                io::Result::Ok((accepted.0, seats.take().await))
             };
-            let (accepted, permit) = tokio::select! {
-                accepted = accepted => accepted,
+            let seated = tokio::select! {
+                seated = seated => seated,
                 () = &mut stop => return,
             };
-            match accepted {
-                Ok((stream, _)) => {
+            match seated {
+                Ok((stream, seat)) => {
                     self.accept_failed.set(false);
                     let admin = self.clone();
                     tokio::task::spawn_local(async move {
-                        let _permit = permit;
-                        admin.connection(stream).await;
+                        tokio::select! {
+                            () = seat.asked_to_leave() => {}
+                            () = admin.connection(stream, &seat) => {}
+                        }
                     });
                 }
                 Err(error) => {
                     if !self.accept_failed.replace(true) {
                         log::warn!("the admin interface cannot accept connections: {error}");
+                    }
+                    if !seats.free_one() {
+                        self.backend.make_way().await;
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -143,10 +156,10 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn connection(self: Rc<Self>, stream: tokio::net::TcpStream) {
+    async fn connection(self: Rc<Self>, stream: tokio::net::TcpStream, seat: &Seat) {
         let service = service_fn(|request| {
             let admin = self.clone();
-            async move { Ok::<_, Infallible>(admin.answer(request).await) }
+            async move { Ok::<_, Infallible>(admin.answer(request, seat).await) }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -160,10 +173,19 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, seat: &Seat) -> Answer {
         let mut answer = match self.guard.refusal(&request) {
             Some(refused) => refused,
-            None => self.route(request).await,
+            None => {
+                let (head, body) = request.into_parts();
+                match body_of(&head.headers, body).await {
+                    Ok(body) => {
+                        let _busy = seat.work();
+                        self.route(Request::from_parts(head, body)).await
+                    }
+                    Err(answer) => *answer,
+                }
+            }
         };
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -171,7 +193,7 @@ impl<B: Backend> Admin<B> {
         answer
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Answer {
+    async fn route(&self, request: Request<Bytes>) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
             "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" => "GET, HEAD",
@@ -240,12 +262,8 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn purge(&self, request: Request<Incoming>) -> Answer {
+    async fn purge(&self, request: Request<Bytes>) -> Answer {
         let (head, body) = request.into_parts();
-        let body = match body_of(&head.headers, body).await {
-            Ok(body) => body,
-            Err(answer) => return *answer,
-        };
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         match Purge::read(head.uri.query(), kind, &body) {
             Ok(purge) => {

@@ -1,5 +1,5 @@
 //! The `Cache-Status` member that Larder appends (RFC 9211), behind what caches nearer to the
-//! origin wrote: `larder; hit; ttl=30; detail=HIT_DISK`, `larder; fwd=uri-miss; stored;
+//! origin wrote: `larder; hit; ttl=30; detail=HIT_DISK`, `larder; fwd=uri-miss; ttl=60;
 //! detail=MISS`.
 //!
 //! It is sent with every answer, those that Larder generates itself included: RFC 9211 section 2
@@ -23,7 +23,8 @@ pub struct CacheStatus {
     pub fwd: Option<Fwd>,
     /// The upstream's status code, where it differs from the answer's.
     pub fwd_status: Option<u16>,
-    /// The answer was (or is being) stored.
+    /// The answer has been stored. Not while its body is on its way: that may break off, or turn
+    /// out too large.
     pub stored: bool,
     /// Seconds of freshness left as the cache counts it; negative when stale.
     pub ttl: Option<i64>,
@@ -72,7 +73,7 @@ impl CacheStatus {
         self
     }
 
-    /// The same, saying whether the answer is stored.
+    /// The same, saying whether the answer has been stored.
     pub fn stored(mut self, stored: bool) -> CacheStatus {
         self.stored = stored;
         self

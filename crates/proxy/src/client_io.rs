@@ -43,6 +43,8 @@ pub(crate) enum Cut {
     Stall,
     /// The drain time is over.
     Drain,
+    /// Another client needs its place.
+    Crowd,
 }
 
 /// The state of one connection, shared by its socket, its service and the sweep.
@@ -52,6 +54,10 @@ pub(crate) struct ConnState {
     /// Requests being answered: more than one at a time on HTTP/2.
     open: Cell<u32>,
     multiplexed: Cell<bool>,
+    /// It has had a request.
+    asked: Cell<bool>,
+    /// When the phase began.
+    since: Cell<Option<Instant>>,
     /// Bodies whose next bytes wait for the client to have room for them, on HTTP/2.
     paced: Cell<u32>,
     /// Set when `phase` changes; the sweep turns it into a time.
@@ -87,6 +93,21 @@ impl ConnState {
         self.phase.get().is_none()
     }
 
+    /// The connection is there.
+    pub fn came(&self) {
+        self.since.set(Some(Instant::now()));
+    }
+
+    /// Whether a request has come.
+    pub fn has_asked(&self) -> bool {
+        self.asked.get()
+    }
+
+    /// When the phase began.
+    pub fn since(&self) -> Option<Instant> {
+        self.since.get()
+    }
+
     /// From now on requests overlap.
     pub fn set_multiplexed(&self) {
         self.multiplexed.set(true);
@@ -98,6 +119,7 @@ impl ConnState {
 
     /// A request's head is there.
     pub fn request_began(&self) {
+        self.asked.set(true);
         self.open.set(self.open.get() + 1);
         if self.phase() != Phase::Busy {
             self.set_phase(Phase::Busy);
@@ -120,6 +142,7 @@ impl ConnState {
 
     fn set_phase(&self, phase: Phase) {
         self.phase.set(Some(phase));
+        self.since.set(Some(Instant::now()));
         self.changed.set(true);
         self.read_blocked.set(false);
     }
@@ -241,6 +264,11 @@ impl ConnState {
     pub fn next_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
+    }
+
+    /// Heads of requests have so many bytes at most.
+    pub fn limit_heads(&self, longest: usize) {
+        self.framing.borrow_mut().limit(longest);
     }
 
     /// What may become of the request with this number, as far as its bytes have come.

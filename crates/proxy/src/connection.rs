@@ -41,7 +41,7 @@ use crate::tunnel::{self, End, Lifetime, Place};
 use crate::upgrade;
 use crate::upstream::UpstreamTunnel;
 use crate::welcome::{Link, Manners, Protocol, Ready, welcome};
-use crate::worker::Worker;
+use crate::worker::{Shared, Worker};
 
 /// After our last byte a client that still sends is listened to for this long and this much: a
 /// close with unread bytes would reset the connection and take our answer with it.
@@ -151,9 +151,10 @@ pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, ma
     let state = Rc::new(ConnState::default());
     let _watched = worker.watch(&state);
     let context = worker.context();
-    let ready = Box::pin(welcome(socket, peer, manners, &context.options, &*worker.observer));
+    let Shared { addresses, observer, .. } = &*worker.shared;
+    let ready = Box::pin(welcome(socket, peer, manners, &context.options, addresses, &**observer));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
-    let Ready { stream, client, link, protocol } = ready;
+    let Ready { stream, client, link, protocol, place: _place } = ready;
     let connection = Rc::new(Connection {
         worker: worker.clone(),
         state: state.clone(),
@@ -217,6 +218,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
         let request = request.map(RequestBody::Http1);
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
+    state.limit_heads(worker.context().options.client.head_bytes);
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
     let mut http = worker.context().http1.serve_connection(io, service);
     let mut told_to_drain = false;
@@ -266,7 +268,10 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
                     observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
                     observer.count(Event::BytesSent, ended.received);
                 }
-                _ => Box::pin(close(stream, state.eof())).await,
+                _ => {
+                    let close = Box::pin(close(stream, state.eof()));
+                    unless_cut(state, close).await;
+                }
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::address;
 use crate::framing;
 use crate::headers;
 use crate::interim::Interim;
-use crate::options::{Forwarded, Front, Options, UpstreamLimits};
+use crate::options::{Front, Options, UpstreamLimits};
 use crate::out_body::{ClientBody, OutBody};
 use crate::outcome::Error as Reason;
 use crate::request::{self, Target};
@@ -69,14 +69,10 @@ impl Errand {
             Front::Forward => true,
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
-        let host = match own_host {
-            true => Some(to.first().authority()),
-            // An HTTP/1.0 client may name the host in its URL alone. What it asks for is what we
-            // ask for: the answer will be stored under that name.
-            false if !fields.contains_key(header::HOST) => Some(target.authority()),
-            false => None,
-        };
-        if let Some(Ok(host)) = host.map(HeaderValue::try_from) {
+        // However the client spells the name of the host, in its URL or in its `Host`, and whether
+        // it adds the default port: what we ask for is what the answer will be stored under.
+        let host = if own_host { to.first().authority() } else { target.authority() };
+        if let Ok(host) = HeaderValue::try_from(host) {
             fields.insert(header::HOST, host);
         }
         if let Some(left) = request::max_forwards(parts) {
@@ -268,13 +264,9 @@ impl Errand {
 
 /// Sets the fields that tell of the request's way to us.
 fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &Target<'_>) {
-    let Forwarded { add, trust } = &options.forwarded;
-    let client = address::canonical(client);
-    let is_trusted = trust.iter().any(|network| network.contains(&client));
-    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
-        forwarded::remove_claims(fields);
-    }
+    let add = &options.forwarded.add;
     if !add.is_empty() {
+        let client = address::canonical(client);
         let host = if target.host.is_empty() { String::new() } else { target.authority() };
         forwarded::add(fields, &Hop { client, host: &host, proto: target.scheme.name() }, add);
     }

@@ -149,6 +149,7 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     let options = &*context.options;
     let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
+    request::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
     let rule = serve::rule_for(options, &parts, scheme);
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);
@@ -170,7 +171,9 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
         "site": site,
         "origin": Errand::destination(options, &case.target).to_string(),
         "rule": case.rule.as_ref().map(|rule| &rule.name),
-        "key": { "front": site.unwrap_or("forward"), "url": name.as_str() },
+        "key": {
+            "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
+        },
         "past_the_cache": past,
         "stored": Value::Null,
         "would": past.map_or("ask the origin".to_owned(), |why| format!("pass it on ({why})")),

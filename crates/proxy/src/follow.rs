@@ -195,7 +195,7 @@ impl Follow<'_> {
         if !self.leads() && !reuse::may_follow(packed, &visit.facts, visit.came, visit.settings()) {
             return Turn::Alone(account);
         }
-        let (age, status) = (packed.age(visit.now()), status.map(|status| status.stored(true)));
+        let age = packed.age(visit.now());
         let serving = Serving { status, ..self.serving(&answer, age) };
         match serving.answer(account).await {
             Served::Turn(turn) => turn,
@@ -256,13 +256,12 @@ impl Follow<'_> {
                 Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
                 None => self.status,
             };
-            status.stored = head.stored;
             if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
                 status = status.ttl(shared.packed().ttl(self.visit.now()));
             }
             if head.selected {
-                let CacheStatus { fwd, stored, ttl, .. } = status;
-                status = CacheStatus { fwd, stored, ttl, ..CacheStatus::new(Outcome::Revalidated) };
+                let CacheStatus { fwd, ttl, .. } = status;
+                status = CacheStatus { fwd, ttl, ..CacheStatus::new(Outcome::Revalidated) };
             } else if self.asks_for_less() {
                 status = status.fwd_status(head.status.as_u16());
             }

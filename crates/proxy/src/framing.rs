@@ -26,6 +26,23 @@ pub(crate) fn announces_body(headers: &HeaderMap) -> bool {
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
+/// The longest body that a length may announce: what others count in signed numbers of 64 bits.
+const LONGEST: u64 = i64::MAX as u64;
+
+/// True when a `Content-Length` announces more than anybody can send, and others might take for
+/// something else. What is no number is not judged here.
+pub(crate) fn is_absurd(headers: &HeaderMap) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter().flat_map(|line| {
+        let members = line.as_bytes().split(|&byte| byte == b',');
+        members.map(<[u8]>::trim_ascii)
+    });
+    lengths.any(|length| {
+        let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
+        is_number && number.is_none_or(|number: u64| number > LONGEST)
+    })
+}
+
 /// True when an HTTP/2 request says of its body what is so (RFC 9113, 8.1.1): beyond HTTP/2 a
 /// `Content-Length` decides where the next request begins. `empty`: there is no body. A length that
 /// a body does not keep is found while it is read.
@@ -51,6 +68,9 @@ pub(crate) fn settle(
 ) -> Result<(), &'static str> {
     if !is_plain(headers) {
         return Err("its body has a transfer coding that was not asked for");
+    }
+    if is_absurd(headers) {
+        return Err("its Content-Length is larger than any body");
     }
     let has_no_length = headers.contains_key(TRANSFER_ENCODING) || status == StatusCode::NO_CONTENT;
     let length = match () {
@@ -116,8 +136,17 @@ mod tests {
         assert_eq!(left("GET", 204, Some(0), &[(CL, "5")]), "");
         assert_eq!(left("GET", 304, Some(0), &[(CL, "5")]), "5");
         assert_eq!(left("HEAD", 200, Some(0), &[(CL, "5")]), "5");
-        for lengths in ["5, 6", "+5", "", "x", "5,", "99999999999999999999999"] {
+        for lengths in ["5, 6", "+5", "", "x", "5,"] {
             assert_eq!(left("HEAD", 200, Some(0), &[(CL, lengths)]), "", "{lengths}");
+        }
+        let most = "9223372036854775807";
+        assert_eq!(left("HEAD", 200, Some(0), &[(CL, most)]), most);
+        for lengths in ["9223372036854775808", "18446744073709551615", "99999999999999999999999"] {
+            for method in ["GET", "HEAD"] {
+                assert_eq!(left(method, 200, None, &[(CL, lengths)]), "refused", "{lengths}");
+            }
+            let beside = [(CL, "5"), (CL, lengths)];
+            assert_eq!(left("HEAD", 200, Some(0), &beside), "refused", "{lengths}");
         }
     }
 

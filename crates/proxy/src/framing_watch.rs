@@ -1,4 +1,4 @@
-//! Follows the framing of a client's requests beside hyper, byte for byte, for two things that
+//! Follows the framing of a client's requests beside hyper, byte for byte, for three things that
 //! hyper does not tell or lets pass.
 //!
 //! A request that says twice how long its body is, by `Transfer-Encoding` and `Content-Length`:
@@ -8,6 +8,9 @@
 //! Chunks that others read otherwise: hyper takes a line feed alone for a part of a trailer, so
 //! that what another parser takes for the next request vanishes into the trailers of this one, and
 //! with it an answer that somebody waits for. From there on nothing on the connection is a request.
+//!
+//! A head that is longer than it may be: hyper refuses one of which so much came without its end,
+//! and lets pass what came in one piece.
 //!
 //! It promises to be no more lenient than hyper where it matters: what it did not see the end of is
 //! no request to it. What it refuses wrongly costs a connection.
@@ -25,6 +28,13 @@ pub(crate) struct FramingWatch {
     doubled: Option<u64>,
     /// The request whose chunks are no chunks. Nothing is followed from there on.
     odd: Option<u64>,
+    /// Bytes of a head at most; 0: any number.
+    longest: u64,
+    /// The first request whose head has more.
+    long: Option<u64>,
+    /// Bytes so far, and how many there were before the head that is read.
+    seen: u64,
+    began: u64,
 }
 
 /// What may become of a request.
@@ -34,6 +44,8 @@ pub(crate) enum Trust {
     Good,
     /// It is the last one of its connection.
     Last,
+    /// Its head is longer than it may be.
+    TooLong,
     /// It is none.
     None,
 }
@@ -93,6 +105,11 @@ struct Name {
 }
 
 impl FramingWatch {
+    /// Watches for heads of more than so many bytes as well.
+    pub fn limit(&mut self, longest: usize) {
+        self.longest = longest as u64;
+    }
+
     /// Looks at bytes that the client sent.
     pub fn see(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
@@ -109,10 +126,12 @@ impl FramingWatch {
                 _ => 0,
             };
             if skipped > 0 {
+                self.seen += skipped as u64;
                 rest = &rest[skipped..];
                 self.settle();
                 continue;
             }
+            self.seen += 1;
             self.state = self.step(first);
             self.settle();
             rest = tail;
@@ -134,6 +153,9 @@ impl FramingWatch {
             (State::LineStart | State::EmptyLine, b'\n') => self.end_of_head(),
             (State::LineStart, b'\r') => State::EmptyLine,
             (State::LineStart, _) => {
+                if !self.head.begun {
+                    self.began = self.seen - 1;
+                }
                 self.head.begun = true;
                 self.name(Name { length: 0, fits: [true; 2] }, byte)
             }
@@ -177,6 +199,9 @@ impl FramingWatch {
             return State::LineStart;
         }
         self.heads += 1;
+        if self.longest > 0 && self.seen - self.began > self.longest {
+            self.long.get_or_insert(self.heads);
+        }
         if chunked && length.is_some() {
             self.doubled.get_or_insert(self.heads);
         }
@@ -190,6 +215,7 @@ impl FramingWatch {
     pub fn trust(&self, number: u64) -> Trust {
         match () {
             () if self.heads < number || self.odd.is_some_and(|odd| odd <= number) => Trust::None,
+            () if self.long.is_some_and(|long| long <= number) => Trust::TooLong,
             () if self.doubled.is_some_and(|doubled| doubled <= number) => Trust::Last,
             () => Trust::Good,
         }
@@ -258,6 +284,25 @@ mod tests {
             // Those before it are good.
             let text = format!("{GET}{text}");
             assert_eq!(seen(&text), (2, vec![Trust::Good, Trust::Last, Trust::None]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_has_so_many_bytes() {
+        let seen = |before: &str, head: &str, longest: usize| {
+            let mut watch = FramingWatch::default();
+            watch.limit(longest);
+            watch.see(before.as_bytes());
+            watch.see(head.as_bytes());
+            watch.trust(watch.heads)
+        };
+        let post = "POST / HTTP/1.1\r\nContent-Length: 50\r\n\r\n";
+        let body = format!("{post}{}", "x".repeat(50));
+        for (before, head) in [("", GET), ("\r\n\r\n", GET), ("", post), (&body, post), (GET, GET)]
+        {
+            let length = head.len().max(before.trim_start().len().min(post.len()));
+            assert_eq!(seen(before, head, length), Trust::Good, "{before:?} {head:?}");
+            assert_eq!(seen(before, head, head.len() - 1), Trust::TooLong, "{before:?} {head:?}");
         }
     }
 

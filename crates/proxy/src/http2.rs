@@ -75,7 +75,8 @@ pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder 
         .initial_window_size(options.stream_window)
         .initial_connection_window_size(options.connection_window)
         .max_send_buffer_size(options.send_buffer)
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        // The crate refuses what is as large as this.
+        .max_header_list_size(u32::try_from(limits.head_bytes + 1).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(options.early_resets)
         .max_local_error_reset_streams(Some(options.error_resets))
         .enable_connect_protocol();

@@ -101,6 +101,8 @@ mod tests {
             labels("https://A.example:8443/"),
             ["u a.example:8443/", "h a.example", "h a.example:8443"]
         );
+        // All spellings have the labels of the normal one.
+        assert_eq!(labels("http://a.example/%61?%c3"), ["u a.example/a?%C3", "h a.example"]);
         assert_eq!(labels("http://[::1]/"), ["u [::1]/", "h [::1]"]);
         assert_eq!(labels("http://[::1]:81/"), ["u [::1]:81/", "h [::1]", "h [::1]:81"]);
     }

@@ -2,8 +2,9 @@
 //! on to the worker that has the fewest: with SO_REUSEPORT the kernel's hash leaves workers idle
 //! when connections are few, and a second process could bind our address unnoticed.
 //!
-//! Running out of descriptors pauses accepting, and so does the limit of connections: one line in
-//! the log, no spin.
+//! Where the limit of connections is reached, or descriptors have run out, idle connections make
+//! way (`crowd`). Where all are busy accepting pauses: one line in the log, no spin. Each that
+//! accepts has at most one client that waits for a place so.
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -14,17 +15,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::connection;
 use crate::socket::Socket;
 use crate::welcome::{Manners, peer_of_unix_socket};
 use crate::worker::{Shared, Worker};
 
-/// Pause after an accept that failed for want of a resource.
+/// Pause after an accept that failed for want of a resource, when no connection could make way; and
+/// until another one is looked for that can.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Pause after connections were told to make way, which they do at once; and the first one when
+/// there is none.
+const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A listening socket, and what is expected of its connections.
 #[derive(Debug)]
@@ -120,7 +126,8 @@ pub(crate) struct Accepted {
 struct From {
     client: SocketAddr,
     manners: Arc<Manners>,
-    room: OwnedSemaphorePermit,
+    /// `None`: it was accepted before the drain, and found no place.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// A socket between two runtimes.
@@ -145,9 +152,9 @@ impl Moving {
     }
 }
 
-/// The permit for one more connection, waited for when there are as many as may be.
+/// The permit for one more connection: another one makes way for it, or is waited for.
 async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
-    let Shared { room, crowded, .. } = &*worker.shared;
+    let Shared { room, crowded, crowd, .. } = &*worker.shared;
     if let Ok(permit) = room.clone().try_acquire_owned() {
         // Said anew only after a real pause: not for each connection that comes and goes.
         if crowded.load(Ordering::Relaxed)
@@ -157,46 +164,79 @@ async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
         }
         return Some(permit);
     }
-    if !crowded.swap(true, Ordering::Relaxed) {
-        log::warn!(
-            "as many client connections are open as may be: further clients wait (raise \
-             client.connections, or the limit of open files)"
-        );
+    // One at a time: what makes way for this client is not for the next one.
+    let _turn = crowd.turn().await;
+    let mut pause = SHORT_PAUSE;
+    loop {
+        // Whoever was here before may have made more room than it needed.
+        if let Ok(permit) = room.clone().try_acquire_owned() {
+            return Some(permit);
+        }
+        let makes_way = crowd.make_way().await > 0;
+        // What has just been accepted is not there yet for a moment, and makes no way.
+        if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "as many client connections are busy as may be open: further clients wait (raise \
+                 client.connections, or the limit of open files)"
+            );
+        }
+        let wait = if makes_way { PAUSE } else { pause };
+        if let Ok(permit) = timeout(wait, room.clone().acquire_owned()).await {
+            return permit.ok();
+        }
+        pause = (pause * 2).min(PAUSE);
     }
-    room.clone().acquire_owned().await.ok()
 }
 
-/// Accepts from one listener for ever. The future is dropped to stop.
+/// Accepts from one listener until `stop` says so.
 pub(crate) async fn accept(
     worker: Rc<Worker>,
     listener: Accepting,
     peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
+    mut stop: watch::Receiver<bool>,
 ) {
     let short = &worker.shared.short_of_descriptors;
     loop {
-        let Some(room) = room(&worker).await else { return };
-        match listener.socket.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|&stop| stop) => return,
+            accepted = listener.socket.accept() => accepted,
+        };
+        match accepted {
             Ok((socket, client)) => {
                 if short.load(Ordering::Relaxed) && short.swap(false, Ordering::Relaxed) {
                     log::warn!("accepting connections again");
                 }
                 let manners = listener.manners.clone();
-                place(&worker, socket, From { client, manners, room }, &peers);
+                let room = tokio::select! {
+                    biased;
+                    room = room(&worker) => room,
+                    _ = stop.wait_for(|&stop| stop) => None,
+                };
+                place(&worker, socket, From { client, manners, _room: room }, &peers);
             }
-            Err(error) if lacks_resource(&error) => {
-                if !short.swap(true, Ordering::Relaxed) {
-                    log::error!(
-                        "cannot accept connections: {error}; trying again every {} ms (raise the \
-                         limit of open files, or lower the limit of connections)",
-                        PAUSE.as_millis()
-                    );
-                }
-                sleep(PAUSE).await;
-            }
+            Err(error) if lacks_resource(&error) => make_descriptors(&worker, &error).await,
             // A client that left before it was accepted, or the like.
             Err(error) => log::debug!("accept: {error}"),
         }
     }
+}
+
+/// Has connections make way for want of a descriptor, and waits until it may be tried again.
+async fn make_descriptors(worker: &Worker, error: &io::Error) {
+    let Shared { crowd, short_of_descriptors: short, .. } = &*worker.shared;
+    let _turn = crowd.turn().await;
+    if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
+        return sleep(SHORT_PAUSE).await;
+    }
+    if !short.swap(true, Ordering::Relaxed) {
+        log::error!(
+            "cannot accept connections: {error}; trying again every {} ms (raise the limit of \
+             open files, or lower the limit of connections)",
+            PAUSE.as_millis()
+        );
+    }
+    sleep(PAUSE).await;
 }
 
 /// Takes over what other workers accepted for this one.
@@ -243,12 +283,12 @@ fn start(worker: &Rc<Worker>, socket: Socket, from: From) {
     let worker = worker.clone();
     spawn_local(async move {
         connection::run(worker, socket, from.client, &from.manners).await;
-        drop(from.room);
+        drop(from);
     });
 }
 
 /// EMFILE, ENFILE, ENOBUFS, ENOMEM.
-fn lacks_resource(error: &io::Error) -> bool {
+pub(crate) fn lacks_resource(error: &io::Error) -> bool {
     const NAMES: [i32; 4] = [24, 23, 105, 12];
     error.raw_os_error().is_some_and(|code| NAMES.contains(&code))
 }

@@ -41,6 +41,10 @@ pub enum Event {
     ConnectionOpened,
     /// A client's connection ended.
     ConnectionClosed,
+    /// A client's connection was closed for want of room, to let another one in.
+    ConnectionMadeWay,
+    /// A client's connection was closed because its address had as many as it may.
+    AddressCrowded,
     /// Bytes received from clients, heads and tunnels included.
     BytesReceived,
     /// Bytes sent to clients, heads and tunnels included.
@@ -304,6 +308,12 @@ impl Metrics {
         out.gauge("larder_client_connections", "Open connections of clients.", &[], open);
         let help = "Connections accepted from clients.";
         out.counter("larder_client_connections_accepted", help, &[], opened);
+        let help = "Connections without a request that were closed to let others in.";
+        let made_way = self.total(Event::ConnectionMadeWay);
+        out.counter("larder_client_connections_made_way", help, &[], made_way);
+        let help = "Connections that were closed because their address had as many as it may.";
+        let crowded = self.total(Event::AddressCrowded);
+        out.counter("larder_client_connections_over_limit", help, &[], crowded);
         let help = "Bytes received from clients, heads and tunnels included.";
         out.counter("larder_client_received_bytes", help, &[], self.total(Event::BytesReceived));
         let help = "Bytes sent to clients, heads and tunnels included.";

@@ -235,7 +235,7 @@ impl Question {
     fn about(key: &Key, of: &Filler) -> Option<Question> {
         let options = &of.context.options;
         let name = cache_key::describe(key.as_bytes())?;
-        let url = Url::parse(name.url).ok()?;
+        let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
         if name.front != cache_key::describe(of.key.as_bytes())?.front {
             return None;
         }
@@ -245,7 +245,9 @@ impl Question {
         {
             fields.insert(header::USER_AGENT, agent.clone());
         }
+        let client = of.errand.client();
         let mut parts = parts(&url, &options.front, fields)?;
+        request::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
         let rule = serve::rule_for(options, &parts, scheme);
         if let Some(rule) = &rule {
@@ -262,7 +264,6 @@ impl Question {
             && marker.as_ref().is_none_or(|marker| {
                 cache::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
             });
-        let client = of.errand.client();
         if !same || settings.validate_neighbours == 0 || !may_ask(options, client, &target) {
             return None;
         }

@@ -92,6 +92,16 @@ impl Backend for Operator {
         Box::pin(explain::explain(&self.worker, question))
     }
 
+    fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async move {
+            let crowd = &self.worker.shared.crowd;
+            let _turn = crowd.turn().await;
+            if crowd.make_way().await == 0 {
+                crowd.let_go().await;
+            }
+        })
+    }
+
     fn upstreams(&self) -> serde_json::Value {
         figures::view(&self.control.options())
     }

@@ -187,14 +187,20 @@ impl Default for Pseudonym {
 /// Limits towards clients.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
-    /// Open client connections of the whole process; further ones wait in the accept queue.
-    /// Default 16,384.
+    /// Open client connections of the whole process; for a further one an idle one is closed, and
+    /// where there is none it waits in the accept queue. Default 16,384.
     pub connections: usize,
+    /// Open connections of one client address, a network of 64 bits in IPv6; further ones are
+    /// closed. Default no limit.
+    pub per_address: Option<usize>,
     /// Bytes of a request head, at least 8,192; a longer one is a 431. Default 32 KiB.
     pub head_bytes: usize,
     /// Header lines of a request; more are a 431. Default 100 (another value costs an allocation
     /// for each request).
     pub headers: usize,
+    /// Names of request fields that are let through. Default: those that no other field has at an
+    /// origin behind CGI.
+    pub field_names: semantics::FieldNames,
     /// Time from the first byte of a head to its last; then a 408. Default 30 s.
     pub head_timeout: Duration,
     /// Time a connection may wait for its next request. Default 75 s.
@@ -220,8 +226,10 @@ impl Default for ClientLimits {
     fn default() -> Self {
         ClientLimits {
             connections: 16_384,
+            per_address: None,
             head_bytes: 32 * 1024,
             headers: 100,
+            field_names: semantics::FieldNames::default(),
             head_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             stall_timeout: Duration::from_secs(60),

@@ -61,8 +61,8 @@ async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
     }
 }
 
-/// Purges a URL under every front, scheme and name that a rule gives it: it is gone however it is
-/// asked for.
+/// Purges a URL under every front, scheme, usual spelling and name that a rule gives it: it is gone
+/// however it is asked for.
 async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> Purged {
     let sites: Vec<Option<&str>> = match &options.front {
         Front::Forward => vec![None],
@@ -70,9 +70,10 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     };
     let (mut fronts, mut names, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for scheme in ["http", "https"] {
-        let Ok(url) = Url::new(scheme, url.authority(), url.path_and_query()) else { continue };
+        let Ok(url) = Url::new(scheme, url.authority(), url.sent()) else { continue };
+        let spellings = url.spellings();
         for site in &sites {
-            for name in options.rules.names(*site, &url) {
+            for name in spellings.iter().flat_map(|url| options.rules.names(*site, url)) {
                 let Some(key) = primary_key(*site, &name) else {
                     let text = "the URL is longer than any that is stored";
                     return Purged::NotOurs(text.to_owned());

@@ -5,15 +5,17 @@
 //! information of a URL is in none of its fields; in a reverse proxy the site follows from the
 //! configuration alone.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::{self, HeaderMap};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
+use semantics::forwarded;
 
+use crate::address;
 use crate::framing;
 use crate::headers::has_member;
-use crate::options::{Front, Site};
+use crate::options::{Front, Options, Site};
 use crate::outcome::Invalid;
 use crate::scheme::Scheme;
 
@@ -33,10 +35,14 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// `host[:port]` as it stands in `Host`.
+    /// `host[:port]` in the one form that the key has: what origins are told in `Host`, too.
     pub fn authority(&self) -> String {
         let Target { scheme, host, port, .. } = self;
-        if *port == scheme.default_port() { (*host).to_owned() } else { format!("{host}:{port}") }
+        let host = match bare(host).parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => host.to_ascii_lowercase(),
+        };
+        if *port == scheme.default_port() { host } else { format!("{host}:{port}") }
     }
 }
 
@@ -57,6 +63,17 @@ impl Refused {
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
+/// Takes out of a request what is never believed of its client, before anything looks at it: what
+/// is keyed, compared and passed on is then one and the same.
+pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options) {
+    options.client.field_names.enforce(fields);
+    let client = address::canonical(client);
+    let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
+    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
+        forwarded::remove_claims(fields);
+    }
+}
+
 /// Checks a request that is not a CONNECT and says where it goes. `scheme` is what it came with to
 /// a reverse proxy ([`Scheme::of_request`]).
 pub(crate) fn target<'a>(
@@ -67,6 +84,10 @@ pub(crate) fn target<'a>(
     check_fields(parts)?;
     let host = single_host(&parts.headers)?;
     let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = "A URL has bytes beyond ASCII percent-encoded (RFC 3986, 2.1).";
+        return Err(Refused::bad(Invalid::Target, text));
+    }
     let scheme = check_scheme(parts, front, scheme)?;
     let default_port = scheme.default_port();
     let authority = match parts.uri.authority() {

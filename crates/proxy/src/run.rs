@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::account::Observer;
 use crate::arrival::{self, CacheSource, Missed, Sharing};
 use crate::control::Control;
+use crate::crowd::{self, Ask, Crowd};
 use crate::fills::Fills;
 use crate::headers::Via;
 use crate::labels::ObjectLabels;
@@ -88,8 +89,11 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         setup;
     let workers = workers.max(1);
     let options = control.options();
+    let (crowd, asked) = Crowd::new(workers, options.client.connections);
     let shared = Arc::new(Shared {
         observer,
+        crowd: Arc::new(crowd),
+        addresses: Arc::default(),
         room: Arc::new(Semaphore::new(options.client.connections.max(1))),
         short_of_descriptors: AtomicBool::new(false),
         crowded: AtomicBool::new(false),
@@ -121,7 +125,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
     let share = watch::Sender::new(Sharing::Opening);
     let mut threads = Vec::with_capacity(workers);
-    for (index, inbox) in inboxes.into_iter().enumerate() {
+    for (index, (inbox, asked)) in inboxes.into_iter().zip(asked).enumerate() {
         let listeners = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?;
         let start = Start {
             index,
@@ -129,6 +133,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
             control: control.clone(),
             listeners,
             inbox,
+            asked,
             peers: peers.clone(),
             setup: setup.take(),
             patience,
@@ -159,6 +164,7 @@ struct Start {
     control: Control,
     listeners: Vec<Listener>,
     inbox: mpsc::UnboundedReceiver<Accepted>,
+    asked: mpsc::UnboundedReceiver<Ask>,
     peers: Vec<mpsc::UnboundedSender<Accepted>>,
     /// The first worker's.
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
@@ -187,9 +193,10 @@ fn work(start: Start) -> io::Result<Ended> {
 }
 
 async fn serve(start: Start) -> io::Result<Ended> {
-    let Start { index, shared, control, listeners, inbox, peers, admin, .. } = start;
+    let Start { index, shared, control, listeners, inbox, asked, peers, admin, .. } = start;
     let tell = start.accepting;
     let worker = Worker::new(index, shared.clone(), control.options());
+    let crowd = spawn_local(crowd::answer(worker.clone(), asked));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -200,9 +207,15 @@ async fn serve(start: Start) -> io::Result<Ended> {
         log::warn!("serving without the cache until the process before has let go of it");
     }
     let peers: Rc<[_]> = peers.into();
+    let (stop, stopped) = watch::channel(false);
     let mut accepting = Vec::new();
     for listener in listeners {
-        let accept = listener::accept(worker.clone(), listener.into_tokio()?, peers.clone());
+        let accept = listener::accept(
+            worker.clone(),
+            listener.into_tokio()?,
+            peers.clone(),
+            stopped.clone(),
+        );
         accepting.push(spawn_local(accept));
     }
     let inbox = spawn_local(listener::take_over(worker.clone(), inbox));
@@ -216,8 +229,10 @@ async fn serve(start: Start) -> io::Result<Ended> {
         tell();
     }
     worker.sweep(control.subscribe()).await;
+    stop.send_replace(true);
     for task in accepting {
-        task.abort();
+        // It ended early only by a panic, which was told.
+        let _ = task.await;
     }
     let ended = match control.hands_over() {
         true => drain_for_next(&worker, &start.share, start.released).await,
@@ -227,6 +242,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         }
     };
     inbox.abort();
+    crowd.abort();
     arrival.abort();
     if let Some(ended) = ended {
         return Ok(ended);

@@ -56,6 +56,7 @@ async fn decide(
 ) -> Response<AnswerBody> {
     let worker = &connection.worker;
     let (mut parts, body) = request.into_parts();
+    let is_long = trust == Trust::TooLong || parts.headers.len() > context.options.client.headers;
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
         http2::join_cookies(&mut parts.headers);
@@ -67,9 +68,13 @@ async fn decide(
         &context.options.forwarded,
     );
     let account = Account::open(connection, &parts, scheme);
+    request::distrust(&mut parts.headers, connection.client.ip(), &context.options);
     if let Some(text) = ill_framed(&parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(account, &Refused { status, why: Invalid::Body, text });
+    }
+    if is_long {
+        return refuse(account, &TOO_LONG);
     }
     if worker.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
@@ -112,10 +117,19 @@ async fn decide(
     response
 }
 
+const TOO_LONG: Refused = Refused {
+    status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    why: Invalid::Syntax,
+    text: "The request's head is longer, or has more lines, than is taken here.",
+};
+
 /// What is wrong with the framing of a request's body.
 fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'static str> {
     if trust == Trust::None {
         return Some("The chunks of a body on this connection are not framed as RFC 9112 has it.");
+    }
+    if framing::is_absurd(&parts.headers) {
+        return Some("The request's Content-Length is larger than any body.");
     }
     let agrees = parts.version != Version::HTTP_2
         || framing::agrees_with_stream(&parts.headers, body.is_end_stream());
@@ -278,7 +292,7 @@ async fn write_through(
     // the object in several ways.
     let names_itself = visit.parts.method == Method::POST
         && visit.upgrade.is_none()
-        && visit.keys(&url).len() == 1
+        && visit.names(&url).len() == 1
         && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
     match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {
         Some((store, key)) => {

@@ -107,9 +107,7 @@ impl Serving<'_> {
                         account.asked(&parts.errand.to, parts.errand.trail.clone());
                     }
                     status = match segment.from {
-                        Provenance::Fetched => {
-                            CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial).stored(true)
-                        }
+                        Provenance::Fetched => CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial),
                         Provenance::Joined => CacheStatus::new(Outcome::HitFill),
                         Provenance::Stored(_) => status,
                     };

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use crate::access::Denial;
 use crate::account::Observer;
+use crate::crowd::Crowd;
 use crate::interim::Interim;
 use crate::metrics::Event;
 use crate::options::UpstreamLimits;
@@ -105,6 +106,8 @@ pub(crate) struct Upstream {
     observer: Arc<dyn Observer>,
     /// Where failures go; `None`: nowhere.
     failures: Option<Arc<FailureLog>>,
+    /// Who makes way when there is no descriptor left.
+    crowd: Option<Arc<Crowd>>,
 }
 
 /// A request, and how to make it again when that is allowed.
@@ -177,12 +180,18 @@ impl Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
         let resolver = Resolver::default();
-        Upstream { pool: Pool::default(), resolver, builder, observer, failures: None }
+        let (failures, crowd) = (None, None);
+        Upstream { pool: Pool::default(), resolver, builder, observer, failures, crowd }
     }
 
     /// The same; what fails is written to a log.
     pub fn with_log(self, failures: Arc<FailureLog>) -> Upstream {
         Upstream { failures: Some(failures), ..self }
+    }
+
+    /// The same, for which `crowd` makes way when it lacks a descriptor.
+    pub fn with_crowd(self, crowd: Arc<Crowd>) -> Upstream {
+        Upstream { crowd: Some(crowd), ..self }
     }
 
     /// Writes of an attempt that failed. What is a client's own doing is none.
@@ -453,6 +462,11 @@ impl Upstream {
         if let Some(failures) = &self.failures {
             failures.tick();
         }
+    }
+
+    /// Closes all connections that are idle, and says how many there were.
+    pub fn let_go(&self) -> usize {
+        self.pool.let_go()
     }
 }
 

@@ -97,10 +97,17 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// The keys of all that may be stored for a URL behind this request's front.
+    /// The keys of all that may be stored for a URL behind this request's front, in its usual
+    /// spellings.
     pub fn keys(&self, url: &Url) -> Vec<Key> {
-        let names = self.options().rules.names(self.site(), url);
-        names.iter().filter_map(|name| cache::primary_key(self.site(), name)).collect()
+        let spellings = url.spellings();
+        let names = spellings.iter().flat_map(|url| self.names(url));
+        names.filter_map(|name| cache::primary_key(self.site(), &name)).collect()
+    }
+
+    /// The names that rules give a URL behind this request's front.
+    pub fn names(&self, url: &Url) -> Vec<Url> {
+        self.options().rules.names(self.site(), url)
     }
 
     /// Where this request leads to.

@@ -6,6 +6,7 @@
 //! level: a scan of ports must not fill it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use ipnet::IpNet;
@@ -17,6 +18,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::account::Observer;
 use crate::address;
+use crate::addresses::{Addresses, Place};
 use crate::metrics::Event;
 use crate::options::Options;
 use crate::proxy_header;
@@ -74,6 +76,8 @@ pub(crate) struct Ready {
     pub client: SocketAddr,
     pub link: Link,
     pub protocol: Protocol,
+    /// Held as long as the connection is open.
+    pub place: Option<Place>,
 }
 
 /// The peer's address; a client of a Unix socket is on this machine.
@@ -87,11 +91,14 @@ pub(crate) async fn welcome(
     peer: SocketAddr,
     manners: &Manners,
     options: &Options,
+    addresses: &Arc<Addresses>,
     observer: &dyn Observer,
 ) -> Option<Ready> {
     let on_unix_socket = matches!(socket, Socket::Unix(_));
     let mut raw = Raw::new(socket);
     let mut client = peer;
+    // A client of a Unix socket has no address unless a balancer tells one.
+    let mut has_address = !on_unix_socket;
     let mut link = Link { scheme: Scheme::Http, tls: None };
     if !manners.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
@@ -106,6 +113,7 @@ pub(crate) async fn welcome(
             Ok(Ok((told, early))) => {
                 raw.put_back(early);
                 client = told.client.unwrap_or(peer);
+                has_address |= told.client.is_some();
                 if told.secured {
                     link.scheme = Scheme::Https;
                 }
@@ -120,8 +128,19 @@ pub(crate) async fn welcome(
             return None;
         }
     }
+    let place = match options.client.per_address {
+        Some(most) if has_address && !is_proxy(client.ip(), options) => {
+            let Some(place) = addresses.enter(client.ip(), most) else {
+                observer.count(Event::AddressCrowded, 1);
+                log::debug!("{client}: as many connections as one address may have");
+                return None;
+            };
+            Some(place)
+        }
+        _ => None,
+    };
     if manners.tls {
-        return secure(raw, client, link, options, observer).await;
+        return secure(raw, client, link, place, options, observer).await;
     }
     let mut protocol = Protocol::Http1;
     if manners.h2c {
@@ -131,13 +150,20 @@ pub(crate) async fn welcome(
             Err(_) => return None,
         }
     }
-    Some(Ready { stream: Stream::Plain(raw), client, link, protocol })
+    Some(Ready { stream: Stream::Plain(raw), client, link, protocol, place })
+}
+
+/// Whether an address is that of a proxy in front, which brings many clients.
+fn is_proxy(client: IpAddr, options: &Options) -> bool {
+    let client = address::canonical(client);
+    options.forwarded.trust.iter().any(|network| network.contains(&client))
 }
 
 async fn secure(
     raw: Raw,
     client: SocketAddr,
     mut link: Link,
+    place: Option<Place>,
     options: &Options,
     observer: &dyn Observer,
 ) -> Option<Ready> {
@@ -156,7 +182,8 @@ async fn secure(
             }
             link.scheme = Scheme::Https;
             link.tls = Some(facts);
-            return Some(Ready { stream: Stream::Tls(Box::new(stream)), client, link, protocol });
+            let stream = Stream::Tls(Box::new(stream));
+            return Some(Ready { stream, client, link, protocol, place });
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "too slow".to_owned(),

@@ -14,11 +14,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::account::Observer;
+use crate::addresses::Addresses;
 use crate::arrival::Missed;
 use crate::cache::Store;
 use crate::client_io::{ConnState, Cut, Phase};
 use crate::connection;
 use crate::control::State;
+use crate::crowd::{self, Candidate, Crowd, Standing};
 use crate::fills::Fills;
 use crate::headers::Via;
 use crate::http2;
@@ -43,6 +45,10 @@ pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
     /// One permit for each connection that may be open.
     pub room: Arc<Semaphore>,
+    /// Who makes way when there is no room.
+    pub crowd: Arc<Crowd>,
+    /// The connections of each client address.
+    pub addresses: Arc<Addresses>,
     /// All permits are taken, and it was said.
     pub crowded: AtomicBool,
     pub wall_clock: WallClock,
@@ -130,7 +136,8 @@ impl Worker {
             observer: shared.observer.clone(),
             upstream: Rc::new(
                 Upstream::new(&options.upstream, shared.observer.clone())
-                    .with_log(shared.failures.clone()),
+                    .with_log(shared.failures.clone())
+                    .with_crowd(shared.crowd.clone()),
             ),
             shared,
             attended: RefCell::default(),
@@ -193,10 +200,36 @@ impl Worker {
     pub fn watch(self: &Rc<Self>, state: &Rc<ConnState>) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
+        state.came();
         let watched = Watched { state: state.clone(), since: Instant::now(), blocked: None };
         self.connections.borrow_mut().insert(id, watched);
         self.observer.connection(true);
         WatchGuard { worker: self.clone(), id }
+    }
+
+    /// The first so many of the connections that may make way.
+    pub fn candidates(&self, most: usize) -> Vec<Candidate> {
+        let now = Instant::now();
+        let mut all = Vec::new();
+        for (&id, watched) in &*self.connections.borrow() {
+            let state = &watched.state;
+            let since = state.since().unwrap_or(watched.since);
+            let (phase, has_asked) = (state.phase(), state.has_asked());
+            let standing = Standing { id, phase, has_asked, since };
+            // What it has been told to end needs no second word.
+            all.extend(standing.candidate(now).filter(|_| state.cut().is_none()));
+        }
+        crowd::first(all, most)
+    }
+
+    /// Closes those of these connections that have nothing under way still, and says how many.
+    pub fn close(&self, ids: &[u64]) -> usize {
+        let connections = self.connections.borrow();
+        let found = ids.iter().filter_map(|id| connections.get(id));
+        let waiting = found.filter(|watched| watched.state.phase() != Phase::Busy);
+        let closed = waiting.inspect(|watched| watched.state.cut_now(Cut::Crowd)).count();
+        self.observer.count(Event::ConnectionMadeWay, closed as u64);
+        closed
     }
 
     /// Looks after time-outs and changes of the options until the drain begins.

@@ -1,7 +1,8 @@
 //! The bytes under which the store keeps a response, its variants and their marker.
 //!
 //! ```text
-//! primary:  'P', class 'G', length of front (u16), front, URL
+//! primary:  'P', class 'G', length of front (u16), front, URL;
+//!           0, path and query as they are sent, where that is not what the URL has
 //! variant:  'V', length of primary (u32), primary, epoch (16 bytes),
 //!           per field of the marker: 0 when absent | 1, length (u32), normalised value
 //! part:     'W', length of the object's key (u32), that key (primary or variant),
@@ -23,18 +24,25 @@ const PRIMARY: u8 = b'P';
 const VARIANT: u8 = b'V';
 const PART: u8 = b'W';
 const CLASS_GET: u8 = b'G';
+/// No URL holds one.
+const SPELLED: u8 = 0;
 
 /// The key of the object that `url` names behind `front` (the forward proxy, or a site's name).
 /// Longer fronts than 65,535 bytes are cut, which no configuration allows.
 pub fn primary(front: &str, url: &Url) -> Bytes {
     let length = u16::try_from(front.len()).unwrap_or(u16::MAX);
     let front = &front.as_bytes()[..usize::from(length)];
-    let mut key = BytesMut::with_capacity(4 + front.len() + url.as_str().len());
+    let spelled = url.spelled().map_or(0, |spelled| 1 + spelled.len());
+    let mut key = BytesMut::with_capacity(4 + front.len() + url.as_str().len() + spelled);
     key.put_u8(PRIMARY);
     key.put_u8(CLASS_GET);
     key.put_u16_le(length);
     key.put_slice(front);
     key.put_slice(url.as_str().as_bytes());
+    if let Some(spelled) = url.spelled() {
+        key.put_u8(SPELLED);
+        key.put_slice(spelled.as_bytes());
+    }
     key.freeze()
 }
 
@@ -116,8 +124,10 @@ fn length_of(bytes: &[u8]) -> u32 {
 pub struct Described<'a> {
     /// The front it came through.
     pub front: &'a str,
-    /// The URL.
+    /// The URL in normal form.
     pub url: &'a str,
+    /// Path and query as an origin was asked for them, where that is not what the URL has.
+    pub spelled: Option<&'a str>,
     /// It is one of several variants.
     pub is_variant: bool,
 }
@@ -142,7 +152,11 @@ pub fn describe(key: &[u8]) -> Option<Described<'_>> {
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let (front, url) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
     let (front, url) = (std::str::from_utf8(front).ok()?, std::str::from_utf8(url).ok()?);
-    Some(Described { front, url, is_variant })
+    let (url, spelled) = match url.split_once(char::from(SPELLED)) {
+        Some((url, spelled)) => (url, Some(spelled)),
+        None => (url, None),
+    };
+    Some(Described { front, url, spelled, is_variant })
 }
 
 #[cfg(test)]
@@ -166,6 +180,17 @@ mod tests {
             assert!(!keys[at + 1..].contains(key));
         }
         assert_eq!(primary("forward", &url("HTTP://A:80")), keys[0]);
+    }
+
+    #[test]
+    fn spellings_are_kept_apart_and_have_one_url() {
+        let keys = ["http://a/a", "http://a/%61", "http://a/a?", "http://a/%61?"]
+            .map(|text| primary("forward", &url(text)));
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key));
+        }
+        let told = describe(&keys[1]).map(|told| (told.url, told.spelled));
+        assert_eq!(told, Some(("http://a/a", Some("/%61"))));
     }
 
     #[test]
@@ -220,7 +245,8 @@ mod tests {
         let marker = VaryMarker::new(7, &["accept".parse().unwrap()]);
         let variant = variant(&primary, &marker, &headers(&["Accept: x"]));
         for (key, is_variant) in [(&primary, false), (&variant, true)] {
-            let expected = Described { front: "forward", url: "http://a/b?c", is_variant };
+            let expected =
+                Described { front: "forward", url: "http://a/b?c", spelled: None, is_variant };
             assert_eq!(describe(key), Some(expected));
         }
         for whole in [&primary, &variant] {

@@ -17,7 +17,10 @@ const LONG_WEEKDAYS: [&str; 7] =
 
 /// Reads an HTTP date in any of its three forms; `None` when it is none of them, or before 1970.
 ///
-/// Case does not matter, and `UTC` is as good as `GMT` (RFC 9111, 4.2); any other zone is no date.
+/// Case does not matter (RFC 9111, 4.2). The zone is `GMT`; with any other one, `UTC` too, it is no
+/// date: what that means is said where each field is (an `Expires` has passed, RFC 9111, 5.3; a
+/// condition is none, RFC 9110, 13.1.3; a `Date` is that of the receipt, RFC 9110, 6.6.1; a
+/// `Last-Modified` says nothing).
 /// A two-digit year that would lie more than 50 years after `now` is in the past century.
 pub fn parse(text: &[u8], now: Time) -> Option<Time> {
     let text = std::str::from_utf8(text).ok()?;
@@ -106,7 +109,7 @@ fn asctime(text: &str) -> Option<Time> {
 }
 
 fn is_zone(text: &str) -> bool {
-    text.eq_ignore_ascii_case("GMT") || text.eq_ignore_ascii_case("UTC")
+    text.eq_ignore_ascii_case("GMT")
 }
 
 fn one_of(names: &[&str], name: &str) -> Option<u64> {
@@ -176,7 +179,7 @@ mod tests {
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
             "sun, 06 nov 1994 08:49:37 gmt",
-            "SUNDAY, 06-NOV-94 08:49:37 UTC",
+            "SUNDAY, 06-NOV-94 08:49:37 GMT",
         ] {
             assert_eq!(read(text), Some(784_111_777), "{text}");
         }
@@ -197,6 +200,8 @@ mod tests {
             "now",
             "Sun, 06 Nov 1994 08:49:37",
             "Sun, 06 Nov 1994 08:49:37 EST",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sunday, 06-Nov-94 08:49:37 UTC",
             "Sun, 06 Nov 1994 08:49:37 +0000",
             "Sun, 06 Nov 1994 08:49:37 GMT ",
             "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 
+use crate::field_names::{self, as_variable};
 use crate::vary::Vary;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -18,38 +19,111 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// All that is believed of a proxy in front: also what we never write ourselves. Some frameworks
-/// answer for another path or host when one of these says so, which no key has in it; `Proxy` sets
-/// an environment variable of CGI programs.
-const CLAIMS: [HeaderName; 22] = [
-    FORWARDED,
-    X_FORWARDED_FOR,
-    X_FORWARDED_PROTO,
-    X_FORWARDED_HOST,
-    HeaderName::from_static("x-forwarded-port"),
-    HeaderName::from_static("x-forwarded-prefix"),
-    HeaderName::from_static("x-forwarded-scheme"),
-    HeaderName::from_static("x-forwarded-server"),
-    HeaderName::from_static("x-forwarded-ssl"),
-    HeaderName::from_static("x-forwarded-uri"),
-    HeaderName::from_static("x-real-ip"),
-    HeaderName::from_static("x-client-ip"),
-    HeaderName::from_static("true-client-ip"),
-    HeaderName::from_static("front-end-https"),
-    HeaderName::from_static("x-url-scheme"),
-    HeaderName::from_static("x-host"),
-    HeaderName::from_static("x-original-host"),
-    HeaderName::from_static("x-http-host-override"),
-    HeaderName::from_static("x-original-url"),
-    HeaderName::from_static("x-original-uri"),
-    HeaderName::from_static("x-rewrite-url"),
-    HeaderName::from_static("proxy"),
+/// answer for another host, scheme or path when one of these says so, which no key has in it;
+/// others believe an address; `Proxy` sets an environment variable of CGI programs. Gathered from
+/// what frameworks and delivery networks document and from the published lists of fields that have
+/// poisoned caches. In the order of their bytes.
+const CLAIMS: [&str; 75] = [
+    "base-url",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-ipcountry",
+    "cf-pseudo-ipv4",
+    "cf-visitor",
+    "client-address",
+    "client-ip",
+    "clientip",
+    "fastly-client-ip",
+    "fastly-ssl",
+    "fly-client-ip",
+    "forwarded",
+    "forwarded-for",
+    "forwarded-for-ip",
+    "forwarded-host",
+    "forwarded-proto",
+    "front-end-https",
+    "http-host",
+    "https",
+    "https-from-lb",
+    "incap-client-ip",
+    "orig-path-info",
+    "path-info",
+    "proxy",
+    "proxy-client-ip",
+    "proxy-host",
+    "proxy-request-fulluri",
+    "proxy-url",
+    "real-ip",
+    "remote-addr",
+    "remote-host",
+    "remote-user",
+    "request-uri",
+    "script-name",
+    "server-name",
+    "server-port",
+    "ssl-offloaded",
+    "true-client-ip",
+    "unencoded-url",
+    "wl-proxy-client-ip",
+    "wl-proxy-ssl",
+    "x-accel-mapping",
+    "x-backend-host",
+    "x-base-url",
+    "x-client-host",
+    "x-client-ip",
+    "x-clientip",
+    "x-cluster-client-ip",
+    "x-coming-from",
+    "x-forward-for",
+    "x-forward-host",
+    "x-forward-proto",
+    "x-forwarder-for",
+    "x-gateway-host",
+    "x-host",
+    "x-http-destinationurl",
+    "x-http-host-override",
+    "x-http-path-override",
+    "x-https",
+    "x-ip",
+    "x-originating-ip",
+    "x-proxy-url",
+    "x-proxyuser-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+    "x-remote-protocol",
+    "x-replaced-path",
+    "x-request-uri",
+    "x-scheme",
+    "x-script-name",
+    "x-sendfile-type",
+    "x-server-name",
+    "x-server-port",
+    "x-url-scheme",
+];
+
+/// What the names of further claims begin with: whole families of them, of which nobody knows all
+/// members.
+const FAMILIES: [&str; 10] = [
+    "cloudfront-",
+    "x-amzn-remapped-",
+    "x-appengine-",
+    "x-arr-",
+    "x-azure-",
+    "x-envoy-",
+    "x-forwarded",
+    "x-original",
+    "x-real-",
+    "x-rewrite-",
 ];
 
 /// What makes an application take a request for one of another method.
-const METHODS: [HeaderName; 3] = [
-    HeaderName::from_static("x-http-method-override"),
-    HeaderName::from_static("x-http-method"),
-    HeaderName::from_static("x-method-override"),
+const METHODS: [&str; 6] = [
+    "request-method",
+    "x-ajax-real-method",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method",
+    "x-method-override",
 ];
 
 /// A field that can be written.
@@ -106,19 +180,26 @@ pub fn tells_clients_apart(fields: &[Field], vary: &Vary) -> bool {
     })
 }
 
-/// Takes every claim out of a request.
+/// Takes every claim out of a request, however its name is spelled ([`field_names`]).
 pub fn remove_claims(request: &mut HeaderMap) {
-    for name in CLAIMS {
-        request.remove(name);
-    }
+    field_names::remove_where(request, |name| {
+        is_one_of(&CLAIMS, name) || FAMILIES.iter().any(|begin| begins_with(name, begin))
+    });
 }
 
 /// Takes out of a GET or HEAD what says that it is meant as another method: its answer is kept, and
 /// given to those who did mean it.
 pub fn remove_other_methods(request: &mut HeaderMap) {
-    for name in METHODS {
-        request.remove(name);
-    }
+    field_names::remove_where(request, |name| is_one_of(&METHODS, name));
+}
+
+/// Whether a program may take the field for one of these names, which are sorted.
+fn is_one_of(names: &[&str], name: &str) -> bool {
+    names.binary_search_by(|known| known.bytes().cmp(as_variable(name))).is_ok()
+}
+
+fn begins_with(name: &str, begin: &str) -> bool {
+    name.len() >= begin.len() && as_variable(&name[..begin.len()]).eq(begin.bytes())
 }
 
 /// Adds `fields` to a request. Addresses go behind those that are there; of scheme and host the one
@@ -243,12 +324,31 @@ mod tests {
     }
 
     #[test]
+    fn the_lists_are_sorted() {
+        assert!(CLAIMS.is_sorted() && METHODS.is_sorted());
+    }
+
+    #[test]
     fn claims_of_others_go() {
         let mut request =
             headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Rewrite-URL: /x", "A: b"]);
         remove_claims(&mut request);
         assert_eq!(request, headers(&["A: b"]));
-        let mut request = headers(&["X-HTTP-Method-Override: DELETE", "A: b"]);
+        let claims = CLAIMS.iter().map(|name| (*name).to_owned());
+        let families = FAMILIES.iter().map(|begin| format!("{begin}-thing"));
+        let named = ["x-forwarded-host", "x-forwarded-path", "x-forwarded", "x-real-ip"];
+        for name in claims.chain(families).chain(named.map(str::to_owned)) {
+            for name in [name.to_ascii_uppercase(), name.replace('-', "_"), name.replace('-', ".")]
+            {
+                let mut request = headers(&[&format!("{name}: 1"), "A: b"]);
+                remove_claims(&mut request);
+                assert_eq!(request, headers(&["A: b"]), "{name}");
+            }
+        }
+        let mut fine = headers(&["Host: a", "X-Request-ID: 1", "Origin: b", "User-Agent: c"]);
+        remove_claims(&mut fine);
+        assert_eq!(fine.len(), 4);
+        let mut request = headers(&["X-HTTP-Method-Override: DELETE", "x_http_method: x", "A: b"]);
         remove_other_methods(&mut request);
         assert_eq!(request, headers(&["A: b"]));
     }

@@ -32,6 +32,7 @@ pub mod date;
 pub mod device_class;
 pub mod disguise;
 pub mod etag;
+pub mod field_names;
 #[cfg(test)]
 mod fixture;
 pub mod forwarded;
@@ -65,6 +66,7 @@ pub mod via;
 
 pub use cache_control::{RequestDirectives, ResponseDirectives};
 pub use etag::EntityTag;
+pub use field_names::FieldNames;
 pub use packed::Packed;
 pub use pattern::Pattern;
 pub use query::QueryRule;

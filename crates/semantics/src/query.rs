@@ -29,15 +29,16 @@ impl QueryRule {
     /// The URL under which the object of `url` is kept. A query of which nothing is left goes with
     /// its `?`.
     pub fn apply(&self, url: &Url) -> Url {
-        let query = url.path_and_query().split_once('?');
-        let Some((_, query)) = query.filter(|_| *self != QueryRule::default()) else {
+        if *self == QueryRule::default() {
             return url.clone();
-        };
-        let mut kept: Vec<&str> = query.split('&').filter(|part| self.keeps(part)).collect();
-        if self.sorted {
-            kept.sort_by_key(|part| name(part));
         }
-        url.with_query(&kept.join("&"))
+        url.map_query(|query| {
+            let mut kept: Vec<&str> = query.split('&').filter(|part| self.keeps(part)).collect();
+            if self.sorted {
+                kept.sort_by_key(|part| name(part));
+            }
+            kept.join("&")
+        })
     }
 
     fn keeps(&self, part: &str) -> bool {

@@ -5,15 +5,25 @@
 //! percent-encoded unreserved characters decoded (but not the dot, which could form a `..` that
 //! servers treat differently) and the hex digits of the others in upper case. Two spellings that
 //! stay different cost a second copy; two resources under one name would be a lie.
+//!
+//! Equivalent is what the RFCs call so, not what every server takes for so: one may redirect an odd
+//! spelling of a path, or refuse it. A proxy must send path and query as they came (RFC 9110, 7.7),
+//! so an answer is only what that spelling got. Therefore a URL keeps the spelling beside its
+//! normal form, and the key has both: the answer to `/%61` is none for `/a`. Names that operators
+//! use are the normal form alone.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use http::Uri;
 
 /// A normalised absolute `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Url {
+    /// The normal form; behind it path and query as an origin is asked for them, where that is
+    /// something else.
     text: String,
+    /// Length of the normal form.
+    end: usize,
     /// Where the path begins: the length of scheme and authority.
     path: usize,
     /// One past the last `/` of the path.
@@ -83,7 +93,9 @@ impl Url {
         push_path(&mut text, path)?;
         let query_at = text[path_at..].find('?').map_or(text.len(), |at| path_at + at);
         let directory = text[..query_at].rfind('/').map_or(query_at, |at| at + 1);
-        Ok(Url { text, path: path_at, directory })
+        let end = text.len();
+        push_spelling(&mut text, path_at, path);
+        Ok(Url { text, end, path: path_at, directory })
     }
 
     /// From one string, such as an operator's `purge http://host/path`.
@@ -95,7 +107,7 @@ impl Url {
 
     /// The whole URL.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.text[..self.end]
     }
 
     /// `http` or `https`.
@@ -110,18 +122,52 @@ impl Url {
 
     /// The path with the query, if any.
     pub fn path_and_query(&self) -> &str {
-        &self.text[self.path..]
+        &self.text[self.path..self.end]
     }
 
-    /// The same URL with another query, which is in normal form already; without one if it is
-    /// empty.
-    pub(crate) fn with_query(&self, query: &str) -> Url {
-        let (path, _) = split_query(self.path_and_query());
-        let mut text = self.text[..self.path + path.len()].to_owned();
-        if !query.is_empty() {
-            text.push('?');
-            text.push_str(query);
+    /// Path and query as an origin is asked for them.
+    pub fn sent(&self) -> &str {
+        self.spelled().unwrap_or(self.path_and_query())
+    }
+
+    /// The same, where it is not the normal form.
+    pub fn spelled(&self) -> Option<&str> {
+        (self.end < self.text.len()).then(|| &self.text[self.end..])
+    }
+
+    /// This URL and the other spellings of it that are usual: its normal form, and the one with the
+    /// hex digits of percent-encodings in lower case. Whoever means the object means all of them.
+    pub fn spellings(&self) -> Vec<Url> {
+        let normal = self.with_spelling(None);
+        let lower = lower_escapes(self.path_and_query());
+        let lower = lower.map(|spelled| self.with_spelling(Some(&spelled)));
+        let mut all = vec![self.clone()];
+        for other in iter::once(normal).chain(lower) {
+            if !all.contains(&other) {
+                all.push(other);
+            }
         }
+        all
+    }
+
+    /// The same URL with another query, made by `change` of this one; without one if it is empty.
+    pub(crate) fn map_query(&self, change: impl Fn(&str) -> String) -> Url {
+        let changed = |text: &str| {
+            let (path, query) = split_query(text);
+            let query = query.strip_prefix('?').map(&change).filter(|query| !query.is_empty());
+            match query {
+                Some(query) => format!("{path}?{query}"),
+                None => path.to_owned(),
+            }
+        };
+        let normal = changed(self.path_and_query());
+        let spelled = self.spelled().map(changed).filter(|spelled| *spelled != normal);
+        let text = format!("{}{normal}", &self.text[..self.path]);
+        Url { end: text.len(), text, ..*self }.with_spelling(spelled.as_deref())
+    }
+
+    fn with_spelling(&self, spelled: Option<&str>) -> Url {
+        let text = format!("{}{}", self.as_str(), spelled.unwrap_or(""));
         Url { text, ..*self }
     }
 
@@ -188,7 +234,7 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.as_str())
     }
 }
 
@@ -245,6 +291,26 @@ fn push_path(text: &mut String, path: &str) -> Result<(), BadUrl> {
         text.push_str(path);
     }
     Ok(())
+}
+
+/// Appends what is sent for `path`, where that is not the normal form, which begins at `normal`.
+fn push_spelling(text: &mut String, normal: usize, path: &str) {
+    let path = path.split('#').next().unwrap_or("");
+    let begin = if path.starts_with('/') { "" } else { "/" };
+    if text[normal..].strip_prefix(begin) != Some(path) {
+        text.push_str(begin);
+        text.push_str(path);
+    }
+}
+
+/// A text in normal form with its percent-encodings in lower case; `None` when that is the same.
+fn lower_escapes(normal: &str) -> Option<String> {
+    let mut lower = normal.to_owned();
+    for (at, _) in normal.match_indices('%') {
+        lower.get_mut(at + 1..at + 3)?.make_ascii_lowercase();
+    }
+    let is_it = |url: Url| lower != normal && url.path_and_query() == normal;
+    Url::new("http", "a", &lower).is_ok_and(is_it).then_some(lower)
 }
 
 /// Appends `path` with its percent-encodings in normal form; `None` when one of them is malformed.
@@ -339,6 +405,41 @@ mod tests {
             assert_eq!(normal(text), Ok(expected.into()), "{text}");
             assert_eq!(normal(expected), Ok(expected.into()), "{expected} is normal already");
         }
+    }
+
+    #[test]
+    fn the_spelling_that_is_sent_is_kept() {
+        for (path, spelled) in [
+            ("", None),
+            ("?", None),
+            ("?q", None),
+            ("/#f", None),
+            ("/a?b#f", None),
+            ("/~a%2F%2E", None),
+            ("/%zz%61", None),
+            ("/%61", Some("/%61")),
+            ("?%61#f", Some("/?%61")),
+            ("/%c3%BC", Some("/%c3%BC")),
+            ("/a?%2f", Some("/a?%2f")),
+        ] {
+            let url = Url::new("http", "a", path).unwrap();
+            assert_eq!(url.spelled(), spelled, "{path}");
+            assert_eq!(Url::new("http", "a", url.sent()), Ok(url), "{path}");
+        }
+    }
+
+    #[test]
+    fn whoever_means_an_object_means_its_usual_spellings() {
+        let spellings = |path: &str| {
+            let all = Url::new("http", "a", path).unwrap().spellings();
+            all.iter().map(|url| url.sent().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(spellings("/a"), ["/a"]);
+        assert_eq!(spellings("/%61"), ["/%61", "/a"]);
+        assert_eq!(spellings("/%C3?%21"), ["/%C3?%21", "/%c3?%21"]);
+        assert_eq!(spellings("/%c3"), ["/%c3", "/%C3"]);
+        assert_eq!(spellings("/%c3%BC"), ["/%c3%BC", "/%C3%BC", "/%c3%bc"]);
+        assert_eq!(spellings("/%zz%AA%"), ["/%zz%AA%"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The process: configuration errors, signals, descriptors, the admin interface.
 
 use std::fs;
+use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -71,26 +72,61 @@ fn sighup_reopens_the_access_log() {
 }
 
 #[test]
-fn running_out_of_descriptors_pauses_and_recovers() {
+fn idle_clients_make_way_when_descriptors_run_out() {
     raise_descriptor_limit();
     // The limit of connections follows from the descriptors; here it must not fire first.
     let setup = Setup::forward().config("[client]\nconnections = 1000\n");
     let setup = setup.descriptors(96).flag("workers", "1");
     let (origin, running) = (Origin::start(), setup.start());
+    let mut idle: Vec<Connection> = Vec::new();
+    for n in 0..200 {
+        let mut connection = running.connect();
+        if n % 2 == 0 {
+            get(&origin.url("/page")).send_on(&mut connection).unwrap().verify("/page");
+        }
+        idle.push(connection);
+    }
+    // Also what is not stored, for which a connection to the origin has to be opened.
+    for n in 0..20 {
+        let target = format!("/other{n}");
+        running.get(&origin.url(&target)).verify(&target);
+    }
+    let healthy = get("/healthz").header("Host", "localhost").send(running.admin());
+    assert_eq!(healthy.status, 200);
+    let metrics = running.metrics();
+    let made_way = metrics.lines().find_map(|line| {
+        line.strip_prefix("larder_client_connections_made_way_total ")?.parse::<u64>().ok()
+    });
+    assert!(made_way.is_some_and(|n| n > 100), "{metrics}");
+    drop(idle);
+    running.stop();
+}
+
+#[test]
+fn running_out_of_descriptors_pauses_and_recovers() {
+    raise_descriptor_limit();
+    // The limit of connections follows from the descriptors; here it must not fire first.
+    let setup =
+        Setup::forward().config("connect-ports = [\"1-65535\"]\n[client]\nconnections = 1000\n");
+    let setup = setup.descriptors(96).flag("workers", "1");
+    let (origin, running) = (Origin::start(), setup.start());
     running.get(&origin.url("/page")).verify("/page");
-    let mut idle = Vec::new();
+    let mut busy = Vec::new();
     for _ in 0..300 {
         // The backlog takes some connections beyond those accepted; it may also be full.
         let address = running.address();
-        let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1))
+        let Ok(mut stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1))
         else {
             break;
         };
-        idle.push(stream);
+        // Tunnels make no way.
+        let target = origin.address();
+        write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").unwrap();
+        busy.push(stream);
     }
-    assert!(idle.len() > 96);
+    assert!(busy.len() > 96);
     sleep(Duration::from_millis(500));
-    drop(idle);
+    drop(busy);
     let recovered =
         || get(&origin.url("/page")).try_send(running.address()).is_ok_and(|r| r.status == 200);
     assert!(eventually(recovered), "{}", running.said());

@@ -101,6 +101,27 @@ async fn send(address: SocketAddr, request: &str) -> (u16, String) {
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
+#[test]
+fn nobody_keeps_others_out_by_waiting() {
+    with_admin(Guard::default(), |address, _| async move {
+        let mut held = Vec::new();
+        for n in 0..CONNECTIONS * 2 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let begun: &[u8] = match n % 3 {
+                0 => b"",
+                1 => b"GET /healthz HTTP/1.1\r\nHost: loc",
+                _ => b"POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nurl",
+            };
+            stream.write_all(begun).await.unwrap();
+            held.push(stream);
+        }
+        let (status, _) = ask(address, "GET /healthz", &["Host: localhost"], "").await;
+        assert_eq!(status, 200);
+        let mut oldest = held.remove(0);
+        assert_eq!(oldest.read(&mut [0]).await.unwrap_or(0), 0, "it has made way");
+    });
+}
+
 /// A request with these header lines and a body.
 async fn ask(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> (u16, String) {
     let mut request = format!("{line} HTTP/1.1\r\nConnection: close\r\n");

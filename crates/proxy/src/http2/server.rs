@@ -22,7 +22,7 @@ use super::pings::Pings;
 use super::send::{send_body, settle};
 use super::tunnel::StreamIo;
 use crate::body::AnswerBody;
-use crate::client_io::{ClientIo, Cut};
+use crate::client_io::{ClientIo, Cut, Phase};
 use crate::connection::{Connection, Tunnel, tunnel_through};
 use crate::framing_watch::Trust;
 use crate::request_body::RequestBody;
@@ -65,6 +65,12 @@ impl Server<'_> {
                 state.undo_cut();
                 self.tell_to_end();
             }
+            // A request came in time.
+            Some(Cut::Crowd) if state.phase() == Phase::Busy => state.undo_cut(),
+            Some(Cut::Crowd) => {
+                self.make_way(cx);
+                return Poll::Ready(Ok(()));
+            }
             Some(_) => return Poll::Ready(Ok(())),
             None if state.draining() && !self.told_to_end => self.tell_to_end(),
             None => {}
@@ -79,6 +85,16 @@ impl Server<'_> {
             self.stage = Stage::Serving { http, pings };
         }
         self.poll_requests(cx)
+    }
+
+    /// Tells the client that nothing further was looked at, if its socket takes that at once: what
+    /// is on its way may be asked again.
+    fn make_way(&mut self, cx: &mut Context<'_>) {
+        if let Stage::Serving { http, .. } = &mut self.stage {
+            http.abrupt_shutdown(Reason::NO_ERROR);
+            // The connection ends whatever comes of it.
+            let _ = http.poll_closed(cx);
+        }
     }
 
     fn tell_to_end(&mut self) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::cause;
@@ -19,6 +19,7 @@ use super::origin::{At, Origin};
 use super::stream::Stream;
 use super::tls::{self, Tls};
 use super::{Check, Destination, Upstream};
+use crate::listener::lacks_resource;
 use crate::metrics::Event;
 use crate::options::UpstreamLimits;
 use crate::outcome::Error as Reason;
@@ -83,13 +84,30 @@ impl Upstream {
         phase.set(Phase::Resolve);
         let permitted = self.addresses(host, port, limits, check).await?;
         phase.set(Phase::Connect);
-        let connected = race(&permitted, limits.stagger).await;
+        let connected = match race(&permitted, limits.stagger).await {
+            Err(error) if lacks_resource(&error) && self.make_way().await => {
+                race(&permitted, limits.stagger).await
+            }
+            connected => connected,
+        };
         let stream = connected.map_err(|error| not_connected(&error))?;
         self.observer.count(Event::UpstreamConnected, 1);
         // Small requests must not wait for acknowledgements; a failure only costs time.
         let _ = stream.set_nodelay(true);
         let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
         Ok((stream, address))
+    }
+
+    /// Has idle connections make way for want of a descriptor; false when there is none.
+    async fn make_way(&self) -> bool {
+        let Some(crowd) = &self.crowd else { return false };
+        let _turn = crowd.turn().await;
+        let closed = crowd.let_go().await > 0 || crowd.make_way().await > 0;
+        if closed {
+            // They end at their next turn.
+            sleep(Duration::from_millis(5)).await;
+        }
+        closed
     }
 
     /// Whether the check permits any address of any server that may be asked.

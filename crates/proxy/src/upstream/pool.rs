@@ -139,6 +139,18 @@ impl Pool {
         });
     }
 
+    /// Closes all connections that are idle, and says how many there were.
+    pub fn let_go(&self) -> usize {
+        let mut closed = 0;
+        for slot in self.slots.borrow_mut().values_mut() {
+            let before = slot.idle.len() + slot.shared.len();
+            slot.idle.clear();
+            slot.shared.retain(|shared| shared.idle_since().is_none());
+            closed += before - slot.shared.len();
+        }
+        closed
+    }
+
     /// A connection that can be used at once. `current`: the addresses that the origin's name has
     /// now; connections to others are given up.
     pub fn take(

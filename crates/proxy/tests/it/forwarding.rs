@@ -358,3 +358,28 @@ fn a_proxy_that_is_told_to_end_while_it_starts_ends() {
         Rig::forward().stop();
     }
 }
+
+#[test]
+fn the_origin_is_told_the_host_as_the_key_has_it() {
+    let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
+    let mut rig = Rig::reverse(origin.address, true);
+    let hosts = [
+        ("A.Example:80", "a.example"),
+        ("b.EXAMPLE:", "b.example"),
+        ("c.example:081", "c.example:81"),
+        ("[::0:1]", "[::1]"),
+        ("d.example.", "d.example."),
+    ];
+    for (n, (host, told)) in hosts.iter().enumerate() {
+        let mut client = rig.client();
+        for spelling in [host, told] {
+            client.send(format!("GET /%61 HTTP/1.1\r\nHost: {spelling}\r\n\r\n"));
+            assert_eq!(client.answer().text(), "yes");
+        }
+        let asked = origin.asked();
+        assert_eq!(asked.len(), n + 1, "{host} and {told} are one");
+        assert_eq!(asked[n].field("host").unwrap(), *told);
+        assert!(asked[n].head.starts_with("GET /%61 "), "{}", asked[n].head);
+    }
+    rig.stop();
+}

@@ -8,6 +8,7 @@ mod authority;
 mod caching;
 mod client;
 mod collapsing;
+mod crowd;
 mod edge;
 mod filling;
 mod forwarding;

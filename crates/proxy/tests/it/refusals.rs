@@ -197,3 +197,107 @@ fn max_forwards_ends_a_trace_here() {
     client.send(request("OPTIONS", &origin.url("/"), "Max-Forwards: 5\r\n")).answer();
     assert_eq!(origin.asked()[0].field("max-forwards").unwrap(), "4");
 }
+
+/// A head for a reverse proxy with so many bytes and lines.
+fn padded(bytes: usize, lines: usize) -> String {
+    let mut head = "GET / HTTP/1.1\r\nHost: a.example\r\n".to_owned();
+    for n in 2..lines {
+        head.push_str(&format!("X-{n}: {n}\r\n"));
+    }
+    let rest = bytes - head.len() - "X: \r\n\r\n".len();
+    format!("{head}X: {}\r\n\r\n", "x".repeat(rest))
+}
+
+#[test]
+fn a_head_may_be_as_large_as_the_limit_and_no_larger() {
+    let origin = Origin::always(ok("", "yes"));
+    let rig = Rig::h2c_with(origin.address, |options| {
+        options.client.head_bytes = 8192;
+        options.client.headers = 20;
+    });
+    for (bytes, lines, status) in [(8192, 20, 200), (8193, 20, 431), (8192, 21, 431)] {
+        let text = padded(bytes, lines);
+        for pieces in [1, 2] {
+            let mut client = rig.client();
+            // Not the first request, and with something behind it.
+            client.send(padded(8192, 20));
+            assert_eq!(client.answer().status, 200);
+            let (first, second) = text.split_at(text.len() / pieces);
+            client.send(first).send(format!("{second}{}", "GET /").trim_end_matches("GET /"));
+            assert_eq!(client.answer().status, status, "{bytes} bytes, {lines} lines");
+            assert!(status == 200 || client.closed());
+        }
+    }
+}
+
+/// The status for a request in HTTP/2 with these fields.
+fn in_http2(to: std::net::SocketAddr, path: &str, fields: &[(&str, String)]) -> u16 {
+    let mut request = http::Request::get(format!("http://a.example{path}"));
+    for (name, value) in fields {
+        request = request.header(*name, value);
+    }
+    let request = request.body(()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(to).await.unwrap();
+        let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let (answer, _) = sender.send_request(request, true).unwrap();
+        answer.await.unwrap().status().as_u16()
+    })
+}
+
+#[test]
+fn in_http2_a_head_has_the_same_limits() {
+    let origin = Origin::always(ok("", "yes"));
+    let rig = Rig::h2c_with(origin.address, |options| {
+        options.client.head_bytes = 8192;
+        options.client.headers = 20;
+    });
+    // Each field counts with its name, its value and 32 bytes (RFC 9113, 6.5.2).
+    let pseudo = [":methodGET", ":schemehttp", ":authoritya.example", ":path/"];
+    let before: usize = pseudo.iter().map(|field| field.len() + 32).sum();
+    for (bytes, status) in [(8192, 200), (8193, 431)] {
+        let value = "x".repeat(bytes - before - "x".len() - 32);
+        assert_eq!(in_http2(rig.address, "/", &[("x", value)]), status, "{bytes}");
+    }
+    for (lines, status) in [(20, 200), (21, 431)] {
+        let fields = vec![("x", "y".to_owned()); lines];
+        assert_eq!(in_http2(rig.address, "/", &fields), status, "{lines}");
+    }
+}
+
+#[test]
+fn bytes_beyond_ascii_are_no_part_of_a_url() {
+    let origin = Origin::always(ok("", "yes"));
+    let rig = Rig::h2c(origin.address);
+    for target in ["/\u{fc}", "/a?\u{fc}", "/\u{7f}"] {
+        let mut client = rig.client();
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
+        assert_eq!(client.answer().status, 400, "{target:?}");
+    }
+    assert_eq!(in_http2(rig.address, "/\u{fc}", &[]), 400);
+    assert_eq!(in_http2(rig.address, "/%C3%BC", &[]), 200);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn lengths_that_no_body_has_are_refused() {
+    for length in ["9223372036854775808", "18446744073709551615", "99999999999999999999"] {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let origin = Origin::always(answer);
+        let rig = Rig::forward();
+        for method in ["GET", "HEAD"] {
+            let mut client = rig.client();
+            client.send(request(method, &origin.url("/"), ""));
+            assert_eq!(client.answer_to(method).status, 502, "{method} {length}");
+        }
+        let mut client = rig.client();
+        client.send(request("POST", &origin.url("/"), &format!("Content-Length: {length}\r\n")));
+        // Of the two largest numbers of 64 bits hyper says so itself, by another status.
+        let status = if length.starts_with("184") { 431 } else { 400 };
+        assert_eq!(client.answer().status, status, "{length}");
+        assert!(client.closed());
+        assert_eq!(origin.asked().iter().filter(|asked| asked.head.starts_with("POST")).count(), 0);
+    }
+}

@@ -145,9 +145,14 @@ impl Rig {
 
     /// A reverse proxy whose clients may speak HTTP/2 at once.
     pub fn h2c(upstream: SocketAddr) -> Rig {
+        Rig::h2c_with(upstream, |_| ())
+    }
+
+    pub fn h2c_with(upstream: SocketAddr, change: impl FnOnce(&mut Options)) -> Rig {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let manners = Manners { h2c: true, ..Manners::default() };
-        let options = reverse_options(upstream, true);
+        let mut options = reverse_options(upstream, true);
+        change(&mut options);
         Rig::start_with(listener, manners, options, empty_cache(), MEMORY)
     }
 

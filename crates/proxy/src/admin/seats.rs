@@ -1,0 +1,121 @@
+//! The connections of the admin interface: so many at a time, and whoever has waited longest makes
+//! way for the next one. Only those for whom something is being done stay.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+/// See the module.
+pub(super) struct Seats {
+    most: usize,
+    taken: Rc<RefCell<Vec<Rc<State>>>>,
+    left: Rc<Notify>,
+}
+
+/// One of them.
+struct State {
+    /// When it was taken, or something was done last.
+    since: Cell<Instant>,
+    busy: Cell<bool>,
+    leave: Notify,
+}
+
+/// A seat, free again when dropped.
+pub(super) struct Seat {
+    state: Rc<State>,
+    taken: Rc<RefCell<Vec<Rc<State>>>>,
+    left: Rc<Notify>,
+}
+
+impl Seats {
+    pub fn new(most: usize) -> Seats {
+        Seats { most, taken: Rc::default(), left: Rc::default() }
+    }
+
+    /// A seat, as soon as there is one.
+    pub async fn take(&self) -> Seat {
+        while self.taken.borrow().len() >= self.most {
+            self.free_one();
+            self.left.notified().await;
+        }
+        let (since, busy) = (Cell::new(Instant::now()), Cell::new(false));
+        let state = Rc::new(State { since, busy, leave: Notify::new() });
+        self.taken.borrow_mut().push(state.clone());
+        Seat { state, taken: self.taken.clone(), left: self.left.clone() }
+    }
+
+    /// Asks whoever has waited longest to leave; false when nobody waits.
+    pub fn free_one(&self) -> bool {
+        let taken = self.taken.borrow();
+        let waiting = taken.iter().filter(|state| !state.busy.get());
+        let first = waiting.min_by_key(|state| state.since.get());
+        first.inspect(|state| state.leave.notify_one()).is_some()
+    }
+}
+
+impl Seat {
+    /// Completes when the seat is needed.
+    pub async fn asked_to_leave(&self) {
+        self.state.leave.notified().await;
+    }
+
+    /// Something is being done until the result is dropped.
+    pub fn work(&self) -> Busy {
+        self.state.busy.set(true);
+        Busy(self.state.clone(), self.left.clone())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.taken.borrow_mut().retain(|state| !Rc::ptr_eq(state, &self.state));
+        self.left.notify_one();
+    }
+}
+
+/// While it is there something is being done.
+pub(super) struct Busy(Rc<State>, Rc<Notify>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.since.set(Instant::now());
+        self.0.busy.set(false);
+        // Whoever waits for a seat may have this one when nobody leaves.
+        self.1.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn now<F: Future>(future: F) -> Option<F::Output> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn whoever_waits_longest_leaves_and_nobody_who_works() {
+        let seats = Seats::new(3);
+        let [a, b, c] = [(); 3].map(|()| now(seats.take()).expect("a seat"));
+        drop(a.work());
+        let working = b.work();
+        assert!(now(seats.take()).is_none(), "nobody has left yet");
+        assert!(now(c.asked_to_leave()).is_some());
+        assert!(now(a.asked_to_leave()).is_none() && now(b.asked_to_leave()).is_none());
+        drop(c);
+        let d = now(seats.take()).expect("a seat");
+        let (_a, _d) = (a.work(), d.work());
+        assert!(!seats.free_one());
+        drop(working);
+        assert!(seats.free_one() && now(b.asked_to_leave()).is_some());
+    }
+}

@@ -1,0 +1,129 @@
+//! More clients than there is room for.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use proxy::metrics::Event;
+
+use crate::client::Client;
+use crate::origin::{Origin, Then, ok};
+use crate::rig::{Rig, wait_until};
+
+const ROOM: usize = 4;
+
+fn crowded(rig: &Rig) -> u64 {
+    rig.seen.metrics.total(Event::ConnectionMadeWay)
+}
+
+/// A connection that has sent so much.
+fn begun(to: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+}
+
+/// What comes before the end of a connection, which must be near.
+fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let (mut all, mut some) = (Vec::new(), [0; 1024]);
+    loop {
+        match stream.read(&mut some) {
+            Ok(0) => return all,
+            Ok(n) => all.extend_from_slice(&some[..n]),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return all,
+            Err(error) => panic!("the connection stays open: {error}"),
+        }
+    }
+}
+
+#[test]
+fn the_longest_idle_makes_way() {
+    let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
+    let rig = Rig::forward_with(|options| options.client.connections = ROOM);
+    let url = origin.url("/");
+    let mut clients: Vec<Client> = (0..ROOM).map(|_| rig.client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.get(&url).text(), "yes");
+    }
+    // The first is used again, so that the second is the one that idles longest.
+    assert_eq!(clients[0].get(&url).text(), "yes");
+    wait_until("all are idle", || rig.seen.outcomes.lock().unwrap().len() == ROOM + 1);
+    assert_eq!(rig.client().get(&url).text(), "yes");
+    assert_eq!(crowded(&rig), 1);
+    assert!(clients[1].closed());
+    for at in [0, 2, 3] {
+        assert_eq!(clients[at].get(&url).text(), "yes", "{at}");
+    }
+}
+
+#[test]
+fn nobody_keeps_others_out_by_saying_little() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for bytes in [&b""[..], b"GET / HT", b"PRI * HT", PREFACE] {
+        let origin = Origin::always(ok("", "yes"));
+        let rig = Rig::h2c_with(origin.address, |options| options.client.connections = ROOM);
+        let held: Vec<_> = (0..ROOM * 3).map(|_| begun(rig.address, bytes)).collect();
+        let mut client = rig.client();
+        client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        assert_eq!(client.answer().text(), "yes", "{bytes:?}");
+        assert!(crowded(&rig) > (ROOM * 2) as u64, "{bytes:?}");
+        let told = rest(held.into_iter().next().unwrap());
+        // Who speaks HTTP/2 is told that nothing was looked at: a GOAWAY frame is the last.
+        let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(told.ends_with(&goaway), bytes == PREFACE, "{told:?}");
+    }
+}
+
+#[test]
+fn nobody_makes_way_in_the_middle_of_a_request() {
+    let (go, gone) = mpsc::channel::<()>();
+    let gone = std::sync::Mutex::new(gone);
+    let origin = Origin::start(move |asked, stream| {
+        if asked.head.contains("/slow") {
+            gone.lock().unwrap().recv().unwrap();
+        }
+        stream.write_all(ok("", "yes").as_bytes()).unwrap();
+        Then::Stay
+    });
+    let rig = Rig::forward_with(|options| options.client.connections = ROOM);
+    let mut busy: Vec<Client> = (0..ROOM).map(|_| rig.client()).collect();
+    for (n, client) in busy.iter_mut().enumerate() {
+        let url = origin.url(&format!("/slow{n}"));
+        client.send(format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+    }
+    wait_until("all are asked for", || origin.count() == ROOM);
+    let (address, url) = (rig.address, origin.url("/quick"));
+    let further = thread::spawn(move || Client::connect(address).get(&url).text());
+    thread::sleep(Duration::from_millis(300));
+    assert!(!further.is_finished() && crowded(&rig) == 0);
+    for _ in 0..ROOM {
+        go.send(()).unwrap();
+    }
+    for client in &mut busy {
+        assert_eq!(client.answer().text(), "yes");
+    }
+    assert_eq!(further.join().unwrap(), "yes");
+}
+
+#[test]
+fn one_address_has_so_many_connections() {
+    let origin = Origin::always(ok("", "yes"));
+    let rig = Rig::forward_with(|options| options.client.per_address = Some(2));
+    let url = origin.url("/");
+    let mut two = [rig.client(), rig.client()];
+    for client in &mut two {
+        assert_eq!(client.get(&url).text(), "yes");
+    }
+    assert!(rest(begun(rig.address, b"")).is_empty());
+    assert_eq!(rig.seen.metrics.total(Event::AddressCrowded), 1);
+    drop(two);
+    let again = || {
+        let mut client = begun(rig.address, b"");
+        client.write_all(format!("GET {url} HTTP/1.0\r\n\r\n").as_bytes()).is_ok()
+            && rest(client).ends_with(b"yes")
+    };
+    wait_until("places are free again", again);
+}

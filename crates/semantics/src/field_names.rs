@@ -1,0 +1,82 @@
+//! Names of request fields that several fields share at the origin.
+//!
+//! Programs behind CGI and its descendants (FastCGI, WSGI, PHP, Rack) see a field as a variable in
+//! whose name everything but letters and digits is an underscore: `X_Forwarded_Host` and
+//! `X-Forwarded-Host`, `Accept_Encoding` and `Accept-Encoding` are one (RFC 3875, 4.1.18). A cache
+//! that keys, removes or compares the one and passes the other on gives everybody an answer that
+//! was chosen by something nobody looked at. So names beyond letters, digits and hyphens go no
+//! further, unless the operator knows better.
+
+use http::header::{HeaderMap, HeaderName};
+
+/// Which names of request fields are let through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldNames {
+    /// Of letters, digits and hyphens.
+    #[default]
+    Plain,
+    /// Of these and underscores.
+    Underscores,
+    /// All that HTTP permits (RFC 9110, 5.1).
+    Any,
+}
+
+impl FieldNames {
+    /// Takes out of a request the fields whose names are not let through.
+    pub fn enforce(self, request: &mut HeaderMap) {
+        remove_where(request, |name| !self.permit(name));
+    }
+
+    fn permit(self, name: &str) -> bool {
+        let fine = |byte: u8| match byte {
+            b'-' => true,
+            b'_' => self == FieldNames::Underscores,
+            _ => byte.is_ascii_alphanumeric(),
+        };
+        self == FieldNames::Any || name.bytes().all(fine)
+    }
+}
+
+/// Removes the fields whose names `is_bad`.
+pub(crate) fn remove_where(fields: &mut HeaderMap, is_bad: impl Fn(&str) -> bool) {
+    let bad = |fields: &HeaderMap| -> Vec<HeaderName> {
+        fields.keys().filter(|name| is_bad(name.as_str())).cloned().collect()
+    };
+    for name in bad(fields) {
+        fields.remove(name);
+    }
+}
+
+/// The bytes of a field's name as a program behind CGI tells them apart, in lower case and with
+/// hyphens: the name of the field that it takes this one for.
+pub(crate) fn as_variable(name: &str) -> impl Iterator<Item = u8> + '_ {
+    let plain = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
+    name.bytes().map(move |byte| plain(byte.to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    #[test]
+    fn names_are_let_through_by_their_bytes() {
+        let left = |names: FieldNames| {
+            let mut fields = headers(&["A-b9: 1", "A_b: 1", "A_b: 2", "A.b: 1", "A!b_c: 1"]);
+            names.enforce(&mut fields);
+            let mut left: Vec<String> = fields.keys().map(ToString::to_string).collect();
+            left.sort_unstable();
+            left.join(" ")
+        };
+        assert_eq!(left(FieldNames::Plain), "a-b9");
+        assert_eq!(left(FieldNames::Underscores), "a-b9 a_b");
+        assert_eq!(left(FieldNames::Any), "a!b_c a-b9 a.b a_b");
+    }
+
+    #[test]
+    fn a_variable_has_one_name() {
+        for name in ["X-Real-IP", "x_real_ip", "X.Real~IP"] {
+            assert!(as_variable(name).eq(*b"x-real-ip"), "{name}");
+        }
+    }
+}
