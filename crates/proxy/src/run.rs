@@ -24,6 +24,7 @@ use crate::labels::ObjectLabels;
 use crate::listener::{self, Accepted, Listener};
 use crate::neighbours::Neighbours;
 use crate::operator::{AdminSetup, Operator};
+use crate::options::Options;
 use crate::release;
 use crate::upstream::checks;
 use crate::upstream::figures::ServerFigures;
@@ -90,28 +91,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let workers = workers.max(1);
     let options = control.options();
     let (crowd, asked) = Crowd::new(workers, options.client.connections);
-    let shared = Arc::new(Shared {
-        observer,
-        crowd: Arc::new(crowd),
-        addresses: Arc::default(),
-        room: Arc::new(Semaphore::new(options.client.connections.max(1))),
-        short_of_descriptors: AtomicBool::new(false),
-        crowded: AtomicBool::new(false),
-        wall_clock: WallClock::new(),
-        loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
-        via: Via::new(&options.pseudonym),
-        pseudonym: options.pseudonym.clone(),
-        fills: Fills::new(),
-        neighbours: Neighbours::default(),
-        variants: Variants::default(),
-        missed: Missed::new(),
-        labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
-        windows: Arc::new(Windows::new(cache.memory() / 8)),
-        tunnels: Arc::default(),
-        failures: Arc::default(),
-        running: AtomicUsize::new(workers),
-        holding: AtomicUsize::new(workers),
-    });
+    let shared = Arc::new(shared(&options, observer, crowd, workers, cache.memory()));
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(shared.windows.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone())));
@@ -156,6 +136,38 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         };
     }
     result
+}
+
+/// What the workers share at the begin, with so many bytes of memory for the caches.
+fn shared(
+    options: &Options,
+    observer: Arc<dyn Observer>,
+    crowd: Crowd,
+    workers: usize,
+    memory: u64,
+) -> Shared {
+    Shared {
+        observer,
+        crowd: Arc::new(crowd),
+        addresses: Arc::default(),
+        room: Arc::new(Semaphore::new(options.client.connections.max(1))),
+        short_of_descriptors: AtomicBool::new(false),
+        crowded: AtomicBool::new(false),
+        wall_clock: WallClock::new(),
+        loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+        via: Via::new(&options.pseudonym),
+        pseudonym: options.pseudonym.clone(),
+        fills: Fills::new(),
+        neighbours: Neighbours::default(),
+        variants: Variants::default(),
+        missed: Missed::new(),
+        labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
+        windows: Arc::new(Windows::new(memory / 8)),
+        tunnels: Arc::default(),
+        failures: Arc::default(),
+        running: AtomicUsize::new(workers),
+        holding: AtomicUsize::new(workers),
+    }
 }
 
 struct Start {

@@ -219,7 +219,8 @@ fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
         held[number.fetch_add(1, SeqCst).min(1)].pass();
         send(stream, &ok(FRESH, "body"))
     });
-    let wait = Duration::from_millis(400);
+    // All have come before it is over.
+    let wait = Duration::from_millis(1_500);
     let rig = Rig::forward_with(|options| options.fill.wait = wait);
     // Whichever answers first is the answer of all who wait.
     for first in [0, 1] {
