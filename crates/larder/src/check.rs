@@ -39,6 +39,7 @@ pub fn run(path: &Path) -> Result<(), Failure> {
         warn(&warning);
     }
     // The files that TLS to origin servers needs.
-    front(&loaded.config).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
+    front(&loaded.config, &[])
+        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
     answer(&format!("{}: ok", path.display()))
 }

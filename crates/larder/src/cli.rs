@@ -75,6 +75,8 @@ pub enum Inspection {
         url: String,
         /// The site of a reverse proxy under which it is stored.
         site: Option<String>,
+        /// The configuration that says what it may be called.
+        config: Option<PathBuf>,
     },
     /// Every record read and checked.
     Verify,
@@ -134,6 +136,7 @@ fn inspection(matches: &ArgMatches) -> Inspection {
         Some(("object", matches)) => Inspection::Object {
             url: matches.get_one::<String>("url").cloned().unwrap_or_default(),
             site: matches.get_one("site").cloned(),
+            config: matches.get_one("config").cloned(),
         },
         _ => Inspection::Overview,
     }
@@ -239,8 +242,19 @@ fn inspect() -> Command {
             Command::new("object")
                 .about("What is stored for a URL")
                 .arg(Arg::new("url").value_name("URL").required(true).help("The object's URL."))
+                .arg(
+                    path_arg(
+                        "config",
+                        "FILE",
+                        "The configuration that the proxy runs with: its \
+                         sites, their hosts and its rules say what an object may be called.",
+                    )
+                    .long("config"),
+                )
                 .arg(Arg::new("site").long("site").value_name("NAME").help(
-                    "The site of a reverse proxy; without it, what the forward proxy stored.",
+                    "The site of a reverse proxy, under which alone it is looked for; without it \
+                     and --config: by the forward proxy's name for it, the site \"default\"'s, and \
+                     that of the site called like its host.",
                 )),
         )
 }
@@ -317,7 +331,10 @@ mod tests {
             panic!("not an inspection");
         };
         assert_eq!(path, PathBuf::from("x.cache"));
-        assert_eq!(what, Inspection::Object { url: "http://a/".to_owned(), site: None });
+        assert_eq!(
+            what,
+            Inspection::Object { url: "http://a/".to_owned(), site: None, config: None }
+        );
         assert!(json);
         let Ok(Invocation::Inspect { what, json, .. }) = parse("larder inspect x.cache") else {
             panic!("not an inspection");

@@ -222,6 +222,7 @@ pub struct Site {
     pub hosts: Vec<String>,
     pub upstream: Vec<String>,
     pub host_header: HostHeader,
+    pub key_host: Option<KeyHost>,
     pub manner: Manner,
 }
 
@@ -229,6 +230,25 @@ pub struct Site {
 pub const DEFAULT_SITE: &str = "default";
 
 impl Site {
+    /// Whether its hosts are one to the cache.
+    pub fn is_one(&self) -> bool {
+        self.key_host != Some(KeyHost::Client)
+    }
+
+    /// What of its hosts an origin server may not expect, unless somebody has thought of it.
+    fn host_warning(&self) -> Option<String> {
+        let told = self.host_header == HostHeader::Client && self.hosts.len() > 1;
+        (told && self.key_host.is_none()).then(|| {
+            let (name, first) = (self.called().unwrap_or_default(), &self.hosts[0]);
+            format!(
+                "site {name}: its hosts are one to the cache, and GET asks its origin servers for \
+                 {first} whichever of them the client names; say key-host = \"site\" if that is \
+                 meant, or key-host = \"client\" if the origin servers tell the hosts apart (by \
+                 redirecting from one to the other, say)"
+            )
+        })
+    }
+
     /// Its name, or the first of its hosts.
     pub fn called(&self) -> Option<&str> {
         self.name.as_deref().or(self.hosts.first().map(String::as_str))
@@ -265,6 +285,15 @@ pub enum HostHeader {
     Client,
     /// That of the upstream's URL.
     Upstream,
+}
+
+/// Which of a site's hosts are one to the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHost {
+    /// All of them.
+    Site,
+    /// None: each is for itself.
+    Client,
 }
 
 /// The form of a line of the access log.
@@ -364,6 +393,7 @@ impl Config {
                  they answer is stored and served"
             ));
         }
+        warnings.extend(self.sites.iter().filter_map(Site::host_warning));
         if !self.certificates.is_empty() && !self.speaks_tls() {
             warnings.push("there are certificates, but no [[listener]] says tls = true".to_owned());
         }

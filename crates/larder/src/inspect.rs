@@ -9,15 +9,19 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
+use proxy::aliases::Aliases;
 use proxy::cache::primary_key;
-use semantics::{Meta, StoredHead, Time, Url};
+use semantics::{Meta, Settings, StoredHead, Time, Url};
 use serde_json::{Value, json};
 use store::{Condition, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 
 use crate::caches::judge;
+use crate::check;
 use crate::cli::Inspection;
+use crate::config::{Config, DEFAULT_SITE, Layer};
 use crate::executor::on_device;
 use crate::messages::{Failure, answer};
+use crate::translate::rules;
 use crate::units::about;
 
 /// How often the progress of a verification is shown.
@@ -60,7 +64,9 @@ async fn inspect(device: &AnyDevice, what: &Inspection) -> Result<Report, String
         Inspection::Overview => overview(&inspector).await,
         Inspection::Superblock => Ok(superblock(&inspector.superblock())),
         Inspection::Clusters => clusters(&inspector).await,
-        Inspection::Object { url, site } => object(&inspector, url, site.as_deref()).await,
+        Inspection::Object { url, site, config } => {
+            object(&inspector, url, site.as_deref(), config.as_deref()).await
+        }
         Inspection::Verify => verify(&inspector).await,
     }
 }
@@ -246,20 +252,93 @@ async fn clusters(inspector: &Looking<'_>) -> Result<Report, String> {
     Ok(Report { text, json, bad: false })
 }
 
-async fn object(inspector: &Looking<'_>, url: &str, site: Option<&str>) -> Result<Report, String> {
+/// What an object may be called: the site of a reverse proxy, or none, and the URL.
+type Called = (Option<String>, Url);
+
+async fn object(
+    inspector: &Looking<'_>,
+    url: &str,
+    site: Option<&str>,
+    config: Option<&Path>,
+) -> Result<Report, String> {
     let parsed = Url::parse(url).map_err(|why| {
         format!("expected a URL such as http://example.com/path, got {url:?}: {why}")
     })?;
-    let key = primary_key(site, &parsed).ok_or("the URL is longer than any key")?;
-    let found = inspector.find(key.as_bytes()).await?;
-    let object = found.ok_or_else(|| format!("nothing is stored for {}", parsed.as_str()))?;
-    Ok(describe(&parsed, &object))
+    let mut fronts = Vec::new();
+    for (site, name) in called(&parsed, site, config)? {
+        let key = primary_key(site.as_deref(), &name).ok_or("the URL is longer than any key")?;
+        let front = site.map_or("the forward proxy".to_owned(), |site| format!("site {site}"));
+        if let Some(object) = inspector.find(key.as_bytes()).await? {
+            return Ok(describe(&name, &front, &object));
+        }
+        if !fronts.contains(&front) {
+            fronts.push(front);
+        }
+    }
+    let hint = match site.is_some() || config.is_some() {
+        true => "",
+        false => "; --config FILE names all sites, hosts and rules",
+    };
+    Err(format!("nothing is stored for {} ({}{hint})", parsed.as_str(), fronts.join(", ")))
 }
 
-fn describe(url: &Url, object: &ObjectReport) -> Report {
+/// All that an object may be called, as far as that is told.
+fn called(url: &Url, site: Option<&str>, config: Option<&Path>) -> Result<Vec<Called>, String> {
+    let config = config.map(|path| check::load(Some(path), &Layer::new())).transpose();
+    let config = config.map_err(|failure| failure.to_string())?.map(|loaded| loaded.config);
+    let mut fronts = vec![(None, Aliases::default())];
+    if let Some(config) = &config {
+        let fronts_of_sites = sites(config);
+        if !fronts_of_sites.is_empty() {
+            fronts = fronts_of_sites;
+        }
+    } else {
+        let (host, _) = Aliases::split(url.authority());
+        let guessed = [DEFAULT_SITE, host].map(|name| (Some(name.to_owned()), Aliases::default()));
+        fronts.extend(guessed);
+    }
+    if let Some(site) = site {
+        let known = fronts.into_iter().find(|(name, _)| name.as_deref() == Some(site));
+        fronts = vec![known.unwrap_or((Some(site.to_owned()), Aliases::default()))];
+    }
+    let rules = config.as_ref().map(|config| rules(config, &Settings::default())).transpose()?;
+    let mut all: Vec<Called> = Vec::new();
+    for (site, aliases) in fronts {
+        for authority in aliases.authorities(url) {
+            let name = Url::new(url.scheme(), &authority, url.sent());
+            let name = name.map_err(|why| why.to_string())?;
+            let names = match &rules {
+                Some(rules) => rules.names(site.as_deref(), &name),
+                None => vec![name],
+            };
+            let known: Vec<Called> = names.into_iter().map(|url| (site.clone(), url)).collect();
+            all.extend(known.into_iter().filter(|one| !all.contains(one)).collect::<Vec<_>>());
+        }
+    }
+    Ok(all)
+}
+
+/// The sites of a configuration, and their names.
+fn sites(config: &Config) -> Vec<(Option<String>, Aliases)> {
+    let listeners = config.all_listeners();
+    let ports = listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip());
+    let ports: Vec<u16> = ports.map(|address| address.port()).filter(|port| *port != 0).collect();
+    let listed = config.sites.iter().map(|site| {
+        let aliases = Aliases::new(&site.hosts, site.is_one(), &ports);
+        (site.called().map(str::to_owned), aliases)
+    });
+    let rest = config.reverse.iter().map(|_| {
+        let aliases = Aliases::new(&[], false, &ports);
+        (Some(DEFAULT_SITE.to_owned()), aliases)
+    });
+    listed.chain(rest).collect()
+}
+
+fn describe(url: &Url, front: &str, object: &ObjectReport) -> Report {
     let whole = if object.whole { "whole" } else { "DAMAGED" };
     let mut text = format!(
-        "url       {}\nbody      {} bytes{}, {whole}\nrecord    {} bytes at {}, {}\n\
+        "url       {}\nfront     {front}\nbody      {} bytes{}, {whole}\n\
+         record    {} bytes at {}, {}\n\
          stored    {} (number {})\n",
         url.as_str(),
         object.len,
@@ -276,6 +355,7 @@ fn describe(url: &Url, object: &ObjectReport) -> Report {
     );
     let mut json = json!({
         "url": url.as_str(),
+        "front": front,
         "bytes": object.len,
         "pieces": object.pieces,
         "whole": object.whole,

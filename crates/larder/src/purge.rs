@@ -20,12 +20,10 @@ pub fn command() -> Command {
              undoes it. Exit codes: 0 when all were done, also where nothing was stored; 1 when \
              one was not; 2 for a wrong command line or configuration.",
         )
-        .arg(
-            Arg::new("url")
-                .value_name("URL")
-                .num_args(0..)
-                .help("What is stored for this URL, all variants."),
-        )
+        .arg(Arg::new("url").value_name("URL").num_args(0..).help(
+            "What is stored for this URL, all variants; with * at its end everything whose \
+                     URL begins so.",
+        ))
         .arg(
             text("prefix", "URL", "Everything whose URL begins so, character by character.")
                 .action(ArgAction::Append),
@@ -117,6 +115,9 @@ enum Outcome {
     Refused(String),
 }
 
+/// Of a purge that is one entry, whatever it concerns.
+const UNCOUNTED: &str = ", in force for all that it concerns (not counted)";
+
 /// What an answer says.
 fn understood(told: &Answer) -> Outcome {
     let (status, body) = (told.status, told.body.as_str());
@@ -126,14 +127,22 @@ fn understood(told: &Answer) -> Outcome {
         let fronts = json[name].as_array()?.iter().filter_map(Value::as_str);
         Some(fronts.collect::<Vec<_>>().join(", "))
     };
+    let objects = match json["objects"].as_u64() {
+        Some(1) => " 1 object".to_owned(),
+        Some(many) => format!(" {many} objects"),
+        None => String::new(),
+    };
     match status {
         200 => Outcome::Done(match (fronts("removed"), fronts("outdated")) {
-            (Some(fronts), _) => format!("removed ({fronts})"),
-            (_, Some(fronts)) => format!("outdated ({fronts})"),
-            _ if json["soft"] == json!(true) => "outdated".to_owned(),
-            _ => "purged".to_owned(),
+            (Some(fronts), _) => format!("removed{objects} ({fronts})"),
+            (_, Some(fronts)) => format!("outdated{objects} ({fronts})"),
+            _ if json["soft"] == json!(true) => format!("outdated{UNCOUNTED}"),
+            _ => format!("purged{UNCOUNTED}"),
         }),
-        404 if json["error"] == json!("nothing was stored") => Outcome::Done(error.to_owned()),
+        404 if json["error"] == json!("nothing was stored") => Outcome::Done(match &json["hint"] {
+            Value::String(hint) => format!("{error}; {hint}"),
+            _ => error.to_owned(),
+        }),
         _ => Outcome::Refused(format!("{status}: {error}")),
     }
 }
@@ -172,12 +181,15 @@ mod tests {
             understood(&Answer::read(&text).unwrap())
         };
         let done = |text: &str| Outcome::Done(text.to_owned());
-        let removed = r#"{"removed":["forward"],"soft":false,"url":"http://a/"}"#;
-        assert_eq!(told("200 OK", removed), done("removed (forward)"));
-        assert_eq!(told("200 OK", r#"{"soft":true,"tags":["a"]}"#), done("outdated"));
-        assert_eq!(told("200 OK", r#"{"host":"a","soft":false}"#), done("purged"));
-        let nothing = r#"{"error":"nothing was stored","url":"http://a/"}"#;
-        assert_eq!(told("404 Not Found", nothing), done("nothing was stored"));
+        let removed = r#"{"objects":2,"removed":["forward"],"soft":false}"#;
+        assert_eq!(told("200 OK", removed), done("removed 2 objects (forward)"));
+        let uncounted = |word: &str| done(&format!("{word}{UNCOUNTED}"));
+        let soft = r#"{"objects":null,"soft":true,"tags":["a"]}"#;
+        assert_eq!(told("200 OK", soft), uncounted("outdated"));
+        let host = r#"{"host":"a","objects":null,"soft":false}"#;
+        assert_eq!(told("200 OK", host), uncounted("purged"));
+        let nothing = r#"{"error":"nothing was stored","hint":"try b","objects":0}"#;
+        assert_eq!(told("404 Not Found", nothing), done("nothing was stored; try b"));
         let refused = Outcome::Refused("401: This needs the token.".to_owned());
         assert_eq!(told("401 Unauthorized", "This needs the token.\n"), refused);
         assert_eq!(told("404 Not Found", "x"), Outcome::Refused("404: x".to_owned()));

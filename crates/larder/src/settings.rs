@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proxy::upstream::{Balance, Http2};
 
-use crate::config::{Action, Config, HostHeader, LogFormat, Rule, Site};
+use crate::config::{Action, Config, HostHeader, KeyHost, LogFormat, Rule, Site};
 use crate::field::{Field, Take, misdeclared};
 use crate::value::{Kind, Value};
 
@@ -45,6 +45,7 @@ choice!(HOST_HEADER for HostHeader {
     "client" => HostHeader::Client,
     "upstream" => HostHeader::Upstream,
 });
+choice!(KEY_HOST for KeyHost { "site" => KeyHost::Site, "client" => KeyHost::Client });
 choice!(HTTP2 for Http2 {
     "off" => Http2::Off,
     "auto" => Http2::Negotiated,

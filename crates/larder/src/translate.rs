@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderName, Method};
 use proxy::access::{self, Access};
 use proxy::address::Locals;
+use proxy::aliases::Aliases;
 use proxy::certificate::Certificate;
 use proxy::http2::Http2Options;
 use proxy::keyring::{Keyring, TlsOptions};
@@ -35,7 +36,10 @@ pub struct Surroundings {
 
 /// The proxy's options. The error is a sentence.
 pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, String> {
-    let front = front(config)?;
+    let mut ports: Vec<u16> = around.own.iter().map(SocketAddr::port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    let front = front(config, &ports)?;
     let access = access(config, &front, around)?;
     let pseudonym = Pseudonym::new(&config.pseudonym)
         .ok_or_else(|| format!("pseudonym: {:?} cannot be used", config.pseudonym))?;
@@ -56,8 +60,9 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     })
 }
 
-/// What is served. Reads the files that TLS to origin servers needs. The error is a sentence.
-pub fn front(config: &Config) -> Result<Front, String> {
+/// What is served on our own `ports`. Reads the files that TLS to origin servers needs. The error
+/// is a sentence.
+pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
     let general = Manner::default().over(&config.upstream.manner);
     let mut sites = Vec::new();
     for site in &config.sites {
@@ -65,13 +70,16 @@ pub fn front(config: &Config) -> Result<Front, String> {
         let pass_host = site.host_header == HostHeader::Client;
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
         let upstream = group(&site.manner.over(&general), &name, &site.upstream, host)?;
-        sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host });
+        let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
+        sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host, aliases });
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
         let upstream = group(&general, &name, upstream, None)?;
         let pass_host = config.reverse_host == HostHeader::Client;
-        sites.push(Site { name, hosts: Vec::new(), upstream, pass_host });
+        // Whatever a client calls it is known to nobody: each name is for itself.
+        let aliases = Aliases::new(&[], false, ports);
+        sites.push(Site { name, hosts: Vec::new(), upstream, pass_host, aliases });
     }
     Ok(if sites.is_empty() { Front::Forward } else { Front::Reverse(sites) })
 }
@@ -110,7 +118,8 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Ve
     texts.iter().map(|text| text.parse::<T>().map_err(|error| error.to_string())).collect()
 }
 
-fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
+/// The rules for some requests. The error is a sentence.
+pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     let numbered = config.rules.iter().enumerate();
     let rules = numbered.map(|(at, rule)| {
         rule.to_proxy(at + 1, base).map_err(|(key, why)| format!("rule.{key}: {why}"))

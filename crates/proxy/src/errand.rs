@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use semantics::forwarded::{self, Hop};
-use semantics::{Settings, hop_by_hop};
+use semantics::{MethodClass, Settings, hop_by_hop};
 
 use crate::access::Query;
 use crate::address;
@@ -41,6 +41,8 @@ pub(crate) struct Errand {
     own_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
+    /// The host that it is for, for whoever balances by that.
+    place: String,
     /// Where the 1xx answers go.
     pub interim: Option<Arc<Interim>>,
     /// The servers that it went to, where a log wants to know.
@@ -65,6 +67,8 @@ impl Errand {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
         let to = Errand::destination(options, target);
+        let place = target.place().0.to_ascii_lowercase();
+        let target = &as_told(&parts.method, target);
         let own_host = match &options.front {
             Front::Forward => true,
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
@@ -97,6 +101,7 @@ impl Errand {
             uri: origin_form(target.path),
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
+            place,
             interim,
             trail: worker.observer.wants_texts().then(Arc::default),
             rule: None,
@@ -246,7 +251,7 @@ impl Errand {
             trail: self.trail.as_deref(),
             in_passing: self.in_passing,
             upgrade: self.upgrade.as_deref(),
-            hash: several.map_or(0, |group| group.hash(&self.named.0, &self.uri)),
+            hash: several.map_or(0, |group| group.hash(&self.place, &self.uri)),
         }
     }
 
@@ -260,6 +265,13 @@ impl Errand {
         }
         request
     }
+}
+
+/// The target as its origin server is told of it. Only what may be shared is asked for by the name
+/// that it is shared under: who is posted to may compare `Host` with `Origin`.
+fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
+    let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
+    Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
 }
 
 /// Sets the fields that tell of the request's way to us.

@@ -191,6 +191,18 @@ impl Case<'_> {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
+    /// What an operator finds a setting of lifetimes by.
+    fn setting(&self, key: &str, settings: &Settings) -> String {
+        let general = self.options.semantics.lifetimes.errors;
+        match &self.rule {
+            // A rule that does not say has the general one.
+            Some(rule) if key != "error-ttl" || settings.lifetimes.errors != general => {
+                format!("{key} of {}", rule.name)
+            }
+            _ => format!("caching.{key}"),
+        }
+    }
+
     /// Why the cache takes no part; `None` when it does.
     fn past_the_cache(&self, has_key: bool, has_store: bool) -> Option<&'static str> {
         if self.facts.class != MethodClass::Cacheable {
@@ -268,6 +280,8 @@ impl Case<'_> {
         let directives = ResponseDirectives::parse(&headers, settings);
         let received = exchange.received;
         let freshness = freshness::lifetime(status, &headers, &directives, received, settings);
+        let set = freshness::setting(status, &headers, &directives, received, settings);
+        let set = set.map(|key| self.setting(key, settings));
         let vary = match Vary::of(&headers) {
             Vary::None => Vec::new(),
             Vary::Names(names) => names.iter().map(ToString::to_string).collect(),
@@ -280,7 +294,7 @@ impl Case<'_> {
             "stored": judged.is_ok() && !bypassed,
             "why": judged.err().map(|why| why.name()).or(bypassed.then_some("rule")),
             "lifetime": freshness.lifetime.get(),
-            "lifetime_from": basis(freshness.basis),
+            "lifetime_from": set.unwrap_or_else(|| basis(freshness.basis).to_owned()),
             "vary": vary,
         }))
     }

@@ -4,7 +4,6 @@
 //! it is kept anywhere. The scheme is no part of a name: what is purged is gone however it is asked
 //! for.
 
-use http::uri::Authority;
 use semantics::{TagFields, Url, cache_key};
 use store::{Label, Labels, Target};
 
@@ -67,8 +66,8 @@ pub(crate) fn of_prefix(url: &Url) -> Target<'_> {
 }
 
 /// Everything of a host on all its ports, or on the one that is named.
-pub(crate) fn of_host(host: &Authority) -> Target<'_> {
-    Target::Label(Label { kind: HOST, name: host.as_str().as_bytes() })
+pub(crate) fn of_host(host: &str) -> Target<'_> {
+    Target::Label(Label { kind: HOST, name: host.as_bytes() })
 }
 
 /// Everything with a tag.

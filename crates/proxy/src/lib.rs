@@ -16,6 +16,7 @@ mod account;
 pub mod address;
 mod addresses;
 pub mod admin;
+pub mod aliases;
 mod answer;
 mod arrival;
 mod body;

@@ -17,6 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Builder;
 
 use crate::admin::{Purge, Scope};
+use crate::aliases::Aliases;
 use crate::framing_watch::{FramingWatch, Trust};
 use crate::options::{Front, Site};
 use crate::proxy_header::{self, Told};
@@ -151,7 +152,13 @@ const TARGETS: [&[u8]; 24] = [
 fn site() -> Front {
     let upstream = Group::one(Origin::plain("127.0.0.1", 8080)).into();
     let (name, hosts) = ("a".to_owned(), Vec::new());
-    Front::Reverse(vec![Site { name, hosts, upstream, pass_host: true }])
+    Front::Reverse(vec![Site {
+        name,
+        hosts,
+        upstream,
+        pass_host: true,
+        aliases: Aliases::default(),
+    }])
 }
 
 /// A request that may be one; `None` when the library does not take it.

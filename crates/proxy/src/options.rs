@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::aliases::Aliases;
 use crate::http2::Http2Options;
 use crate::keyring::Keyring;
 use crate::resolve::{Lookup, SystemLookup};
@@ -155,6 +156,8 @@ pub struct Site {
     /// The `Host` the upstream gets: the client's (`true`, the default of the command line) or the
     /// upstream's own authority.
     pub pass_host: bool,
+    /// Which of its names are one.
+    pub aliases: Aliases,
 }
 
 /// A token that names this proxy (RFC 9110 section 7.6.3, RFC 9211 section 2).

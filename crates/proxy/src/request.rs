@@ -13,6 +13,7 @@ use http::{Method, StatusCode, Version};
 use semantics::forwarded;
 
 use crate::address;
+use crate::aliases::Aliases;
 use crate::framing;
 use crate::headers::has_member;
 use crate::options::{Front, Options, Site};
@@ -30,19 +31,34 @@ pub(crate) struct Target<'a> {
     pub host: &'a str,
     /// Port, the scheme's own when none was given.
     pub port: u16,
+    /// The names of its site, where they are one.
+    pub aliases: Option<&'a Aliases>,
     /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
     pub path: &'a str,
 }
 
-impl Target<'_> {
-    /// `host[:port]` in the one form that the key has: what origins are told in `Host`, too.
+impl<'a> Target<'a> {
+    /// The host and port that it is for: what the object is called, and what upstreams are told.
+    pub fn place(&self) -> (&'a str, u16) {
+        let one = |of: &'a Aliases| of.canonical(self.port, self.scheme.default_port());
+        self.aliases.and_then(one).unwrap_or((self.host, self.port))
+    }
+
+    /// Whether it is for the very host and port that the client named.
+    pub fn is_as_named(&self) -> bool {
+        let (host, port) = self.place();
+        host.eq_ignore_ascii_case(self.host) && port == self.port
+    }
+
+    /// [`Target::place`] as `host[:port]` in the one form that the key has: what origins are told
+    /// in `Host`, too.
     pub fn authority(&self) -> String {
-        let Target { scheme, host, port, .. } = self;
+        let (host, port) = self.place();
         let host = match bare(host).parse::<Ipv6Addr>() {
             Ok(address) => format!("[{address}]"),
             Err(_) => host.to_ascii_lowercase(),
         };
-        if *port == scheme.default_port() { host } else { format!("{host}:{port}") }
+        if port == self.scheme.default_port() { host } else { format!("{host}:{port}") }
     }
 }
 
@@ -78,7 +94,7 @@ pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options
 /// a reverse proxy ([`Scheme::of_request`]).
 pub(crate) fn target<'a>(
     parts: &'a Parts,
-    front: &Front,
+    front: &'a Front,
     scheme: Scheme,
 ) -> Result<Target<'a>, Refused> {
     check_fields(parts)?;
@@ -133,7 +149,8 @@ pub(crate) fn target<'a>(
         Front::Forward => {
             let (host, port) =
                 authority.ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
-            Ok(Target { site: 0, scheme, host, port: port.unwrap_or(default_port), path })
+            let port = port.unwrap_or(default_port);
+            Ok(Target { site: 0, scheme, host, port, aliases: None, path })
         }
         Front::Reverse(sites) => in_site(sites, scheme, authority, path),
     }
@@ -158,7 +175,7 @@ pub(crate) fn bare(host: &str) -> &str {
 }
 
 fn in_site<'a>(
-    sites: &[Site],
+    sites: &'a [Site],
     scheme: Scheme,
     authority: Option<(&'a str, Option<u16>)>,
     path: &'a str,
@@ -174,7 +191,9 @@ fn in_site<'a>(
             why: Invalid::Misdirected,
             text: "No site with this host is served here.",
         })?;
-    Ok(Target { site, scheme, host, port: port.unwrap_or(scheme.default_port()), path })
+    let port = port.unwrap_or(scheme.default_port());
+    let aliases = Some(&sites[site].aliases).filter(|of| of.are_one() && !host.is_empty());
+    Ok(Target { site, scheme, host, port, aliases, path })
 }
 
 /// Checks that hold for every request.
@@ -309,6 +328,7 @@ mod tests {
             hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
             upstream: Group::one(Origin::plain("127.0.0.1", 8080)).into(),
             pass_host: true,
+            aliases: Aliases::default(),
         };
         Front::Reverse(vec![site("a", &["a.example"]), site("b", &["b.example"])])
     }
@@ -333,7 +353,14 @@ mod tests {
         let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
         assert_eq!(
             t,
-            Target { site: 0, scheme: Scheme::Http, host: "A.example", port: 81, path: "/x?y" }
+            Target {
+                site: 0,
+                scheme: Scheme::Http,
+                host: "A.example",
+                port: 81,
+                aliases: None,
+                path: "/x?y"
+            }
         );
         let refused =
             target(&parts("GET", "/x", &["a.example"]), &Front::Forward, Scheme::Http).unwrap_err();

@@ -280,7 +280,8 @@ async fn write_through(
         Err(failure) => return failed(account, failure),
     };
     let exchange = Exchange { requested, received: now() };
-    let Some(url) = visit.url() else {
+    // What the answer tells of places is about the name that was told.
+    let Some(url) = visit.named_url() else {
         return forward::hand_on(visit, account, response, status);
     };
     let (code, headers) = (response.status(), response.headers());
@@ -292,6 +293,7 @@ async fn write_through(
     // the object in several ways.
     let names_itself = visit.parts.method == Method::POST
         && visit.upgrade.is_none()
+        && visit.target.is_as_named()
         && visit.names(&url).len() == 1
         && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
     match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {

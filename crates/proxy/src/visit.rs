@@ -97,6 +97,11 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// The URL that the request names, by whatever name of its site.
+    pub fn named_url(&self) -> Option<Url> {
+        url(self.options(), &Target { aliases: None, ..self.target })
+    }
+
     /// The keys of all that may be stored for a URL behind this request's front, in its usual
     /// spellings.
     pub fn keys(&self, url: &Url) -> Vec<Key> {
@@ -105,9 +110,13 @@ impl<'a> Visit<'a> {
         names.filter_map(|name| cache::primary_key(self.site(), &name)).collect()
     }
 
-    /// The names that rules give a URL behind this request's front.
+    /// The names that its site and rules give a URL behind this request's front.
     pub fn names(&self, url: &Url) -> Vec<Url> {
-        self.options().rules.names(self.site(), url)
+        let url = match &self.options().front {
+            Front::Forward => url.clone(),
+            Front::Reverse(sites) => sites[self.target.site].aliases.one(url.clone()),
+        };
+        self.options().rules.names(self.site(), &url)
     }
 
     /// Where this request leads to.
@@ -117,12 +126,15 @@ impl<'a> Visit<'a> {
 
     /// The request for the origin.
     pub fn errand(&self) -> Errand {
+        // Who is asked for another protocol may compare `Host` with `Origin`; nothing of it is
+        // shared.
+        let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
         let mut errand = Errand::new(
             self.worker(),
             self.connection.client,
             self.options(),
             self.parts,
-            &self.target,
+            &Target { aliases, ..self.target },
         );
         errand.rule.clone_from(&self.rule);
         if let Some(upgrade) = &self.upgrade {

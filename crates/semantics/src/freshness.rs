@@ -48,21 +48,34 @@ impl Freshness {
 
     /// The lifetime that an operator's settings make of it.
     fn under(self, lifetimes: &Lifetimes, status: StatusCode) -> Freshness {
-        let moved = |lifetime: Seconds| {
-            let basis = if self.is_stated_by_origin() { self.basis } else { Basis::Operator };
-            Freshness { lifetime, basis }
-        };
+        let Some((_, lifetime)) = self.decided_by(lifetimes, status) else { return self };
+        let basis = if self.is_stated_by_origin() { self.basis } else { Basis::Operator };
+        Freshness { lifetime, basis }
+    }
+
+    /// The setting that decides over this lifetime, by its name in a rule, and what it makes of it;
+    /// `None` where none does.
+    fn decided_by(
+        &self,
+        lifetimes: &Lifetimes,
+        status: StatusCode,
+    ) -> Option<(&'static str, Seconds)> {
         let unsaid = |said: Option<Seconds>| said.filter(|_| !self.is_stated_by_origin());
         if status.as_u16() >= 400 {
-            return unsaid(lifetimes.errors).map_or(self, moved);
+            return unsaid(lifetimes.errors).map(|lifetime| ("error-ttl", lifetime));
         }
         if let Some(fixed) = lifetimes.fixed {
-            return moved(fixed);
+            return Some(("ttl", fixed));
         }
-        let of = unsaid(lifetimes.unsaid).map_or(self, moved);
-        let least = lifetimes.min.map_or(of.lifetime, |min| of.lifetime.max(min));
-        let within = lifetimes.max.map_or(least, |max| least.min(max));
-        if within == of.lifetime { of } else { moved(within) }
+        let mut decided = unsaid(lifetimes.unsaid).map(|lifetime| ("default-ttl", lifetime));
+        let lifetime = |decided: Option<(&str, Seconds)>| decided.map_or(self.lifetime, |d| d.1);
+        if let Some(min) = lifetimes.min.filter(|min| lifetime(decided) < *min) {
+            decided = Some(("min-ttl", min));
+        }
+        if let Some(max) = lifetimes.max.filter(|max| lifetime(decided) > *max) {
+            decided = Some(("max-ttl", max));
+        }
+        decided
     }
 }
 
@@ -83,6 +96,19 @@ pub fn lifetime(
     settings: &Settings,
 ) -> Freshness {
     by_origin(status, headers, directives, received, settings).under(&settings.lifetimes, status)
+}
+
+/// The operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it follows
+/// the origin.
+pub fn setting(
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: Time,
+    settings: &Settings,
+) -> Option<&'static str> {
+    let of_origin = by_origin(status, headers, directives, received, settings);
+    of_origin.decided_by(&settings.lifetimes, status).map(|(name, _)| name)
 }
 
 fn by_origin(
@@ -193,6 +219,37 @@ mod tests {
             assert_eq!(of(status, &[modified]), expected, "{status}");
             let public = of(status, &[modified, "Cache-Control: public"]);
             assert_eq!(public, (100, Basis::Heuristic), "{status} public");
+        }
+    }
+
+    #[test]
+    fn the_setting_that_decides_is_named() {
+        let all = || Lifetimes {
+            unsaid: Some(Seconds::new(9)),
+            min: Some(Seconds::new(5)),
+            max: Some(Seconds::new(20)),
+            errors: Some(Seconds::new(7)),
+            fixed: None,
+        };
+        let named = |lifetimes: Lifetimes, status: u16, lines: &[&str]| {
+            let (settings, headers) =
+                (Settings { lifetimes, ..Settings::default() }, headers(lines));
+            let directives = ResponseDirectives::parse(&headers, &settings);
+            let status = StatusCode::from_u16(status).unwrap();
+            setting(status, &headers, &directives, Time::from_unix(0), &settings)
+        };
+        for (expected, status, line) in [
+            (Some("default-ttl"), 200, "A: b"),
+            (Some("min-ttl"), 200, "Cache-Control: max-age=1"),
+            (None, 200, "Cache-Control: max-age=10"),
+            (Some("max-ttl"), 200, "Cache-Control: max-age=30"),
+            (Some("error-ttl"), 404, "A: b"),
+            (None, 404, "Cache-Control: max-age=1"),
+        ] {
+            assert_eq!(named(all(), status, &[line]), expected, "{status} {line}");
+            let fixed = Lifetimes { fixed: Some(Seconds::new(3)), ..all() };
+            let ttl = if status == 200 { Some("ttl") } else { expected };
+            assert_eq!(named(fixed, status, &[line]), ttl, "{status} {line}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The keys of the tables that may be repeated: the sites of a reverse proxy, the access rules.
 
-use super::{ACTION, HOST_HEADER, RuleField, SiteField, count, joined, upstream};
+use super::{ACTION, HOST_HEADER, KEY_HOST, RuleField, SiteField, count, joined, upstream};
 use crate::config::{Rule, Site};
 use crate::field::{Field, Take};
 use crate::value::Kind;
@@ -35,8 +35,21 @@ const SITE_ITSELF: &[SiteField] = &[
         HOST_HEADER,
         &["client"],
         |s, v| s.host_header = Take::take(v),
-        "The Host that the origin server is sent: the client's, or that of `upstream`.",
+        "The Host that the origin server is sent: the client's (with GET and HEAD that of \
+         `key-host`), or that of `upstream`.",
     ),
+    SiteField::new(
+        "key-host",
+        KEY_HOST,
+        &["auto"],
+        |s, v| s.key_host = Take::take(v),
+        "Whether the site's hosts, and the ports of Larder's own listeners, are one to the cache. \
+         \"site\": what is stored is called by the first of `hosts`, and GET and HEAD name it to \
+         the origin server, too. \"client\": each host and port that a client names has answers \
+         of its own. \"auto\" is \"site\", with a warning where the origin server is told of \
+         several hosts.",
+    )
+    .word("auto"),
     SiteField::new(
         "name",
         Kind::Text("a name"),

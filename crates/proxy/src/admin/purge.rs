@@ -34,12 +34,17 @@ pub struct Purge {
 /// What came of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purged {
-    /// Of a URL: something was removed, or marked as stale: the fronts (`forward`, or the name of
-    /// a site) under which it was stored.
-    Found(Vec<String>),
-    /// Of a URL: nothing was stored; running fetches begun before are not stored either.
-    Nothing,
-    /// Of anything else: it is in force, whatever is stored.
+    /// Of a URL: something was removed, or marked as stale.
+    Found {
+        /// The fronts (`forward`, or the name of a site) under which it was stored.
+        fronts: Vec<String>,
+        /// How many objects that were; one with all its variants counts once.
+        objects: usize,
+    },
+    /// Of a URL: nothing was stored; running fetches begun before are not stored either. What may
+    /// have been meant, in a sentence.
+    Nothing(String),
+    /// Of anything else: it is in force, whatever is stored; nobody has counted that.
     InForce,
     /// It cannot be of this cache; says why.
     NotOurs(String),
@@ -81,6 +86,18 @@ impl Scope {
     /// It is no such URL; says why.
     pub fn url(text: &str) -> Result<Scope, String> {
         url(text, "a URL to purge").map(Scope::Url)
+    }
+
+    /// What is stored for one URL, or, with `*` at its end, everything whose URL begins so: as the
+    /// admin interface, the command line and the method `PURGE` are told it.
+    ///
+    /// # Errors
+    /// It is no such URL; says why.
+    pub fn url_or_prefix(text: &str) -> Result<Scope, String> {
+        match text.strip_suffix('*') {
+            Some(begin) => Scope::prefix(begin),
+            None => Scope::url(text),
+        }
     }
 
     /// Everything whose URL begins so.
@@ -217,7 +234,7 @@ impl Given {
         }
         let first = |list: &[String]| list.first().cloned().unwrap_or_default();
         let scope = match lists.map(|list| list.is_empty()) {
-            [false, ..] => Scope::url(&first(&self.urls)),
+            [false, ..] => Scope::url_or_prefix(&first(&self.urls)),
             [_, false, _] => Scope::prefix(&first(&self.prefixes)),
             [.., false] => Scope::host(&first(&self.hosts)),
             _ if self.everything => Ok(Scope::Everything),
@@ -249,14 +266,20 @@ impl Purged {
         told.insert(name.to_owned(), value);
         told.insert("soft".to_owned(), json!(purge.soft));
         let status = match self {
-            Purged::Found(fronts) => {
+            Purged::Found { fronts, objects } => {
                 let done = if purge.soft { "outdated" } else { "removed" };
                 told.insert(done.to_owned(), json!(fronts));
+                told.insert("objects".to_owned(), json!(objects));
                 StatusCode::OK
             }
-            Purged::InForce => StatusCode::OK,
-            Purged::Nothing => {
+            Purged::InForce => {
+                told.insert("objects".to_owned(), Value::Null);
+                StatusCode::OK
+            }
+            Purged::Nothing(hint) => {
                 told.insert("error".to_owned(), json!("nothing was stored"));
+                told.insert("objects".to_owned(), json!(0));
+                told.insert("hint".to_owned(), json!(hint));
                 StatusCode::NOT_FOUND
             }
             Purged::NotOurs(why) => {

@@ -64,8 +64,10 @@ impl Backend for Rc<Shelf> {
             let found = name == "http://a.example/x?y=1&z";
             self.purged.borrow_mut().push(name);
             match purge.scope {
-                Scope::Url(_) if found => Purged::Found(vec!["forward".to_owned()]),
-                Scope::Url(_) => Purged::Nothing,
+                Scope::Url(_) if found => {
+                    Purged::Found { fronts: vec!["forward".to_owned()], objects: 1 }
+                }
+                Scope::Url(_) => Purged::Nothing("a hint".to_owned()),
                 _ => Purged::InForce,
             }
         })
@@ -311,8 +313,7 @@ fn purges() {
         ] {
             let (status, text) = ask(address, line, &["Host: localhost", header], body).await;
             assert_eq!(status, 200, "{text}");
-            let expected =
-                r#"{"removed":["forward"],"soft":false,"url":"http://a.example/x?y=1&z"}"#;
+            let expected = r#"{"objects":1,"removed":["forward"],"soft":false,"url":"http://a.example/x?y=1&z"}"#;
             assert!(text.ends_with(&format!("{expected}\n")), "{text}");
         }
         let line = "POST /purge?url=http://b.example/";
@@ -331,16 +332,47 @@ fn purges_by_anything_else() {
         let json = "Content-Type: application/json";
         let url = "http://a.example/i";
         for (line, body, told, scope) in [
-            ("?tag=a&tag=b%20c", "", r#"{"soft":false,"tags":["a","b c"]}"#, "Tags"),
-            ("?soft=1", r#"{"tags":["a"]}"#, r#"{"soft":true,"tags":["a"]}"#, "Tags"),
-            ("", r#"{"tag":"a","soft":true}"#, r#"{"soft":true,"tags":["a"]}"#, "Tags"),
-            ("?host=A.example:81", "", r#"{"host":"a.example:81","soft":false}"#, "Host"),
-            ("?everything=1", "", r#"{"everything":true,"soft":false}"#, "Everything"),
-            ("", r#"{"everything":true}"#, r#"{"everything":true,"soft":false}"#, "Everything"),
+            ("?tag=a&tag=b%20c", "", r#"{"objects":null,"soft":false,"tags":["a","b c"]}"#, "Tags"),
+            (
+                "?soft=1",
+                r#"{"tags":["a"]}"#,
+                r#"{"objects":null,"soft":true,"tags":["a"]}"#,
+                "Tags",
+            ),
+            (
+                "",
+                r#"{"tag":"a","soft":true}"#,
+                r#"{"objects":null,"soft":true,"tags":["a"]}"#,
+                "Tags",
+            ),
+            (
+                "?host=A.example:81",
+                "",
+                r#"{"host":"a.example:81","objects":null,"soft":false}"#,
+                "Host",
+            ),
+            (
+                "?everything=1",
+                "",
+                r#"{"everything":true,"objects":null,"soft":false}"#,
+                "Everything",
+            ),
+            (
+                "",
+                r#"{"everything":true}"#,
+                r#"{"everything":true,"objects":null,"soft":false}"#,
+                "Everything",
+            ),
             (
                 &format!("?prefix={url}"),
                 "",
-                &format!(r#"{{"prefix":"{url}","soft":false}}"#),
+                &format!(r#"{{"objects":null,"prefix":"{url}","soft":false}}"#),
+                "Prefix",
+            ),
+            (
+                &format!("?url={url}*"),
+                "",
+                &format!(r#"{{"objects":null,"prefix":"{url}","soft":false}}"#),
                 "Prefix",
             ),
         ] {
@@ -351,7 +383,7 @@ fn purges_by_anything_else() {
         }
         let line = "POST /purge?url=http://a.example/x?y=1%26z&soft=yes";
         let (_, text) = ask(address, line, &["Host: localhost"], "").await;
-        assert!(text.contains(r#""outdated":["forward"],"soft":true"#), "{text}");
+        assert!(text.contains(r#""objects":1,"outdated":["forward"],"soft":true"#), "{text}");
     });
 }
 

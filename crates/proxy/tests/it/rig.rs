@@ -9,6 +9,7 @@ use device::{AnyDevice, MemoryDevice};
 
 use proxy::access::{self, Access};
 use proxy::address::Locals;
+use proxy::aliases::Aliases;
 use proxy::metrics::{Event, Metrics};
 use proxy::options::{Front, Options, Site};
 use proxy::outcome::Outcome;
@@ -220,7 +221,8 @@ fn reverse_options(upstream: SocketAddr, pass_host: bool) -> Options {
 
 fn options_to(group: Group, pass_host: bool) -> Options {
     let upstream = Arc::new(group);
-    let site = Site { name: "main".to_owned(), hosts: Vec::new(), upstream, pass_host };
+    let (name, aliases) = ("main".to_owned(), Aliases::default());
+    let site = Site { name, hosts: Vec::new(), upstream, pass_host, aliases };
     let access = Access::new(access::Front::Reverse, Locals::of_this_machine().unwrap());
     Options::new(Front::Reverse(vec![site]), Arc::new(access))
 }
