@@ -23,6 +23,7 @@ use crate::upstreams::{Manner, wrong_servers};
 use crate::value::Value;
 
 pub mod clients;
+mod order;
 
 /// Everything that `larder serve` can be told. Field by field described in [`SETTINGS`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -394,6 +395,7 @@ impl Config {
             ));
         }
         warnings.extend(self.sites.iter().filter_map(Site::host_warning));
+        warnings.extend(self.idle_rules());
         if !self.certificates.is_empty() && !self.speaks_tls() {
             warnings.push("there are certificates, but no [[listener]] says tls = true".to_owned());
         }

@@ -13,10 +13,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::crypto::ring;
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::pem;
 
 /// Who serves a certificate that ends within this time is told.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -46,9 +48,8 @@ impl Certificate {
     /// is not the certificate's.
     pub fn load(chain: &Path, key: &Path, names: &[String]) -> Result<Certificate, String> {
         let at = |path: &Path, why: String| format!("{}: {why}", path.display());
-        let certificates =
-            read(chain).and_then(|text| certificates(&text)).map_err(|why| at(chain, why))?;
-        let private = read(key).and_then(|text| private_key(&text)).map_err(|why| at(key, why))?;
+        let certificates = certificates(chain, &read(chain).map_err(|why| at(chain, why))?)?;
+        let private = private_key(key, &read(key).map_err(|why| at(key, why))?)?;
         let (named, ends) = describe(&certificates[0]).map_err(|why| at(chain, why))?;
         let names = if names.is_empty() { named } else { names.to_vec() };
         if names.is_empty() {
@@ -103,21 +104,28 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
 }
 
-fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates in `file`, which holds `text`. The error names the file, and the line.
+pub(crate) fn certificates(
+    file: &Path,
+    text: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, String> {
+    let at = file.display().to_string();
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let all = all.map_err(|error| format!("expected certificates in PEM: {error}"))?;
+    let all = all.map_err(|error| pem::located(&at, "certificates", text, &error))?;
     if all.is_empty() {
-        return Err("expected a certificate in PEM, found none".to_owned());
+        return Err(format!("{at}: expected a certificate in PEM, found none"));
     }
     Ok(all)
 }
 
-fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
-        pem::Error::NoItemsFound => {
-            "expected a private key in PEM without a passphrase, found none".to_owned()
+/// The private key in `file`, which holds `text`. The error names the file, and the line.
+pub(crate) fn private_key(file: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    let at = file.display().to_string();
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| match pem::fault(text, &error) {
+        (None, _) if matches!(error, rustls_pki_types::pem::Error::NoItemsFound) => {
+            format!("{at}: expected a private key in PEM without a passphrase, found none")
         }
-        error => format!("expected a private key in PEM: {error}"),
+        _ => pem::located(&at, "a private key", text, &error),
     })
 }
 
@@ -208,7 +216,11 @@ mod tests {
         let why = refused(&dir.path().join("missing.pem"), &key);
         assert!(why.contains("missing.pem"), "{why}");
         let torn = write(dir.path(), "torn.pem", "-----BEGIN CERTIFICATE-----\nMII\n");
-        assert!(refused(&torn, &key).contains("torn.pem: expected certificates in PEM"));
+        let why = refused(&torn, &key);
+        assert!(why.contains("torn.pem:1: expected certificates in PEM: the block"), "{why}");
+        let torn = write(dir.path(), "torn.key", "\n-----BEGIN PRIVATE KEY-----\n?\n");
+        let why = refused(&chain, &torn);
+        assert!(why.contains("torn.key:3: expected a private key in PEM: not base64"), "{why}");
         let text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let junk = write(dir.path(), "junk.pem", text);
         assert!(refused(&junk, &key).contains("junk.pem: the certificate cannot be understood"));

@@ -62,6 +62,7 @@ mod out_body;
 pub mod outcome;
 mod parts;
 mod parts_body;
+mod pem;
 mod proxy_header;
 mod purger;
 mod release;

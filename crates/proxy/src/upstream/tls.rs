@@ -14,11 +14,11 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::origin::Http2;
+use crate::certificate;
 use crate::outcome::Error as Reason;
 
 /// How a server proves who it is, and we to it.
@@ -172,18 +172,13 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let at = file.display();
     let text = fs::read(file).map_err(|error| format!("{at}: {error}"))?;
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let all = read.map_err(|error| format!("{at}: not PEM: {error}"))?;
-    match all.is_empty() {
-        true => Err(format!("{at}: holds no certificate (expected PEM)")),
-        false => Ok(all),
-    }
+    certificate::certificates(file, &text)
 }
 
 fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let at = file.display();
     let text = fs::read(file).map_err(|error| format!("{at}: {error}"))?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| format!("{at}: no private key: {error}"))
+    certificate::private_key(file, &text)
 }
 
 /// Why a handshake failed, for the outcome.
@@ -268,7 +263,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (empty, missing) = (dir.path().join("empty.pem"), dir.path().join("missing.pem"));
         fs::write(&empty, "nothing here\n").unwrap();
-        for (file, why) in [(&empty, "holds no certificate"), (&missing, "No such file")] {
+        for (file, why) in
+            [(&empty, "expected a certificate in PEM, found none"), (&missing, "No such file")]
+        {
             let authorities = Some(file.clone());
             let said = refused(TlsOptions { authorities, ..TlsOptions::default() });
             assert!(said.contains(why) && said.contains(file.to_str().unwrap()), "{said}");
@@ -279,7 +276,7 @@ mod tests {
         let identity = Some(Identity { certificate: certificate.clone(), key: certificate });
         let unverified = true;
         let said = refused(TlsOptions { identity, unverified, ..TlsOptions::default() });
-        assert!(said.contains("no private key"), "{said}");
+        assert!(said.contains("expected a private key in PEM"), "{said}");
     }
 
     #[test]
