@@ -1,10 +1,10 @@
 //! An open file or block device, shared by all workers; each attaches to it for a device handle of
 //! its own.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -186,6 +186,24 @@ impl CacheFile {
         }
         self.len.fetch_max(new, Ordering::AcqRel);
         Ok(self.geometry().len)
+    }
+
+    /// Gives a regular file of root's to another owner, who can then open it after us. Returns
+    /// whether it was given. One that is reached through a symbolic link, or by several names, may
+    /// be another's: it stays as it is, and so does a block device.
+    ///
+    /// # Errors
+    ///
+    /// As the system says.
+    pub fn give_to(&self, owner: u32, group: u32) -> io::Result<bool> {
+        let (ours, there) = (self.handle.metadata()?, fs::symlink_metadata(&self.path)?);
+        let same = (ours.dev(), ours.ino()) == (there.dev(), there.ino());
+        let is_plain = self.kind == FileKind::Regular && same && ours.nlink() == 1;
+        if !is_plain || ours.uid() != 0 || owner == 0 {
+            return Ok(false);
+        }
+        fchown(&*self.handle, Some(owner), Some(group))?;
+        Ok(true)
     }
 
     /// Lets another process have the lock, though handles are open here still: to be called when

@@ -179,7 +179,7 @@ fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
 }
 
 /// A file made in /dev would lie in memory, where a device was meant that is not there (yet).
-fn is_device_name(path: &Path) -> bool {
+pub fn is_device_name(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists()
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::config::{File, Layer, Loaded};
+use crate::machine;
 use crate::messages::{Failure, answer, warn};
 use crate::translate::{front, keyring, keyring_warnings};
 
@@ -27,19 +28,30 @@ fn read(path: &Path) -> Result<File, Failure> {
     File::parse(&name, &text).map_err(Failure::usage)
 }
 
-/// Validates the file and says that it is good, or everything that is wrong with it.
+/// Validates the file, also against this machine, and says that it is good, or everything that is
+/// wrong with it.
 pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = load(Some(path), &Layer::new())?;
-    for warning in loaded.config.warnings().into_iter().chain(loaded.config.remarks()) {
+    let config = &loaded.config;
+    let warnings = config.warnings().into_iter().chain(config.remarks());
+    for warning in warnings.chain(machine::disproportions(config)) {
         warn(&format!("{}: {warning}", path.display()));
     }
-    let keyring = keyring(&loaded.config)
-        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
-    for warning in keyring.iter().flat_map(keyring_warnings) {
-        warn(&warning);
+    let mut wrong = machine::obstacles(config);
+    match keyring(config) {
+        Ok(keyring) => keyring.iter().flat_map(keyring_warnings).for_each(|text| warn(&text)),
+        Err(why) => wrong.push(why),
     }
     // The files that TLS to origin servers needs.
-    front(&loaded.config, &[])
-        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
+    wrong.extend(front(config, &[]).err());
+    let mut told: Vec<String> = Vec::new();
+    for line in wrong.iter().map(|why| format!("{}: {why}", path.display())) {
+        if !told.contains(&line) {
+            told.push(line);
+        }
+    }
+    if !told.is_empty() {
+        return Err(Failure::usage(told.join("\n")));
+    }
     answer(&format!("{}: ok", path.display()))
 }

@@ -177,7 +177,7 @@ pub fn command() -> Command {
         .subcommand(lab::command())
         .subcommand(
             Command::new("check-config")
-                .about("Validate a configuration file and name everything wrong with it")
+                .about("Validate a configuration file on this machine and name all that is wrong")
                 .arg(path_arg("file", "FILE", "The configuration file.").required(true)),
         )
 }

@@ -114,7 +114,7 @@ larder.toml:1: memry: there is no such key; did you mean memory?
 larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
 larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
 larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
-or a Unix socket such as unix:/run/larder.sock, got \"localhost\"
+:3128 for all addresses, or a Unix socket such as unix:/run/larder.sock, got \"localhost\"
 larder.toml:5: preset: expected larder, ucfs, tfs, unified, markatos-buddy, \
 markatos-stream, markatos-stream-pack, markatos-lazy-reads \
 or markatos-lazy-reads-loc, got \"cfs\"

@@ -209,7 +209,7 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
     match value {
         DeValue::String(text) if !bare || field.word == Some(text) => field.parse(text),
         DeValue::Integer(number)
-            if matches!(kind, Kind::Int(..) | Kind::Size(..) | Kind::Ports) =>
+            if matches!(kind, Kind::Int(..) | Kind::Size(..) | Kind::Ports | Kind::Listen) =>
         {
             let value = i128::from_str_radix(number.as_str(), number.radix());
             field.parse(&value.map_or_else(|_| number.to_string(), |value| value.to_string()))

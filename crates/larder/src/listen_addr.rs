@@ -1,7 +1,10 @@
 //! Where clients come in: an IP address and a port, or the path of a Unix socket.
+//!
+//! A port alone, `:port` and `*:port` are all addresses of this machine, of IPv6 and IPv4, as
+//! `[::]:port` is; `localhost:port` is `127.0.0.1:port`. No other name is looked up.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -29,9 +32,26 @@ impl FromStr for ListenAddr {
                 let good = path.starts_with('/') && path.len() <= PATH_MAX && !path.contains('\0');
                 if good { Ok(ListenAddr::Unix(path.into())) } else { Err(()) }
             }
-            None => text.parse().map(ListenAddr::Ip).map_err(|_| ()),
+            None => ip(text).or_else(|| all(text)).map(ListenAddr::Ip).ok_or(()),
         }
     }
+}
+
+/// An IP address, or `localhost`, and a port.
+pub fn ip(text: &str) -> Option<SocketAddr> {
+    let local = |text: &str| Some((Ipv4Addr::LOCALHOST, port(text)?).into());
+    text.parse().ok().or_else(|| local(text.strip_prefix("localhost:")?))
+}
+
+/// All addresses on a port.
+fn all(text: &str) -> Option<SocketAddr> {
+    let text = text.strip_prefix('*').filter(|rest| rest.starts_with(':')).unwrap_or(text);
+    let port = port(text.strip_prefix(':').unwrap_or(text))?;
+    Some((Ipv6Addr::UNSPECIFIED, port).into())
+}
+
+fn port(text: &str) -> Option<u16> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 impl fmt::Display for ListenAddr {
@@ -61,6 +81,14 @@ mod tests {
     fn addresses_and_paths_are_read_and_written() {
         for text in ["127.0.0.1:80", "[::]:443", "unix:/run/larder.sock"] {
             assert_eq!(text.parse::<ListenAddr>().unwrap().to_string(), text);
+        }
+        for text in ["8080", ":8080", "*:8080", "[::]:8080"] {
+            assert_eq!(text.parse::<ListenAddr>().unwrap().to_string(), "[::]:8080", "{text}");
+        }
+        let local = "localhost:8080".parse::<ListenAddr>().unwrap();
+        assert_eq!(local.to_string(), "127.0.0.1:8080");
+        for text in [":", "*", "*8080", "**:80", ":+80", "65536", "-1", "localhost", ":80:80"] {
+            assert!(text.parse::<ListenAddr>().is_err(), "{text}");
         }
         let long = format!("unix:/{}", "x".repeat(107));
         for text in ["", "a.example:80", "127.0.0.1", "unix:", "unix:run/x", "/run/x", &long] {

@@ -5,13 +5,14 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use nix::unistd::{Group, User, chown};
 use proxy::welcome::Manners;
 use proxy::{ListenSocket, Listener};
@@ -102,20 +103,41 @@ fn shares_port(address: SocketAddr, addresses: &[SocketAddr], others: &[SocketAd
 /// Binds to `address`; port 0 takes a free one. The error names the address. `only_v6` keeps IPv4
 /// clients from `[::]`.
 fn bind(address: SocketAddr, only_v6: bool) -> Result<Bound, String> {
-    let failed = |error: io::Error| describe(&ListenAddr::Ip(address), &error);
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))
-        .map_err(failed)?;
+    let asked = ListenAddr::Ip(address);
+    let bound = match bind_to(address, only_v6) {
+        // Who wants all addresses gets all that there are.
+        Err(error) if is_all_v6(address) && !only_v6 && knows_no_v6(&error) => {
+            log::warn!("{asked}: this machine has no IPv6: listening on its IPv4 addresses");
+            bind_to((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
+        }
+        bound => bound,
+    };
+    let (socket, bound) = bound.map_err(|error| describe(&asked, &error))?;
+    Ok(Bound { socket, address: ListenAddr::Ip(bound), asked, manners: Arc::default() })
+}
+
+fn is_all_v6(address: SocketAddr) -> bool {
+    address.is_ipv6() && address.ip().is_unspecified()
+}
+
+/// Whether a socket was refused because the system does without IPv6.
+fn knows_no_v6(error: &io::Error) -> bool {
+    let none = [Errno::EAFNOSUPPORT, Errno::EADDRNOTAVAIL];
+    none.iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
+}
+
+fn bind_to(address: SocketAddr, only_v6: bool) -> io::Result<(Socket, SocketAddr)> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // Connections of an earlier process that linger do not keep its address from us; a process
     // that listens does.
-    socket.set_reuse_address(true).map_err(failed)?;
-    if address.is_ipv6() && address.ip().is_unspecified() {
+    socket.set_reuse_address(true)?;
+    if is_all_v6(address) {
         // As told, whatever the system's default is.
-        socket.set_only_v6(only_v6).map_err(failed)?;
+        socket.set_only_v6(only_v6)?;
     }
-    socket.bind(&address.into()).map_err(failed)?;
-    let bound = socket.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
-    let (address, asked) = (ListenAddr::Ip(bound), ListenAddr::Ip(address));
-    Ok(Bound { socket, address, asked, manners: Arc::default() })
+    socket.bind(&address.into())?;
+    let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+    Ok((socket, bound))
 }
 
 /// Binds to a path. What an earlier process left there is removed when nobody listens on it.
@@ -137,9 +159,10 @@ fn bind_path(path: &Path, listener: &clients::Listener) -> Result<Bound, String>
     Ok(Bound { socket, asked: address.clone(), address, manners: Arc::default() })
 }
 
-type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
+pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
 
-fn owners(listener: &clients::Listener) -> Result<Owners, String> {
+/// The owner and group that a Unix socket is to have.
+pub fn owners(listener: &clients::Listener) -> Result<Owners, String> {
     let none = |what: &str, name: &str| format!("there is no {what} {name:?} on this machine");
     let owner = listener.owner.as_deref().map(|name| {
         let user = User::from_name(name).map_err(|error| error.to_string())?;

@@ -18,6 +18,7 @@ mod inspect;
 mod lab;
 mod listen_addr;
 mod listeners;
+mod machine;
 #[cfg(test)]
 mod manual;
 mod messages;

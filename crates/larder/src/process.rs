@@ -33,6 +33,13 @@ pub enum Identity {
     Become(User),
 }
 
+/// The user of this name.
+pub fn user(name: &str) -> Result<User, String> {
+    User::from_name(name)
+        .map_err(|error| format!("user {name:?} cannot be looked up: {error}"))?
+        .ok_or_else(|| format!("there is no user {name:?} on this machine"))
+}
+
 /// Who this process is to be, by the name in the configuration.
 pub fn identity(name: Option<&str>) -> Result<Identity, String> {
     let is_root = Uid::effective().is_root();
@@ -40,9 +47,7 @@ pub fn identity(name: Option<&str>) -> Result<Identity, String> {
         None if is_root => Ok(Identity::Root),
         None => Ok(Identity::Unprivileged),
         Some(name) => {
-            let user = User::from_name(name)
-                .map_err(|error| format!("user {name:?} cannot be looked up: {error}"))?
-                .ok_or_else(|| format!("there is no user {name:?} on this machine"))?;
+            let user = user(name)?;
             match (is_root, user.uid == Uid::effective()) {
                 (_, true) if is_root => Ok(Identity::Root),
                 (_, true) => Ok(Identity::Unprivileged),

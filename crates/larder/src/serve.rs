@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use device::CacheFile;
+use nix::unistd::User;
 use proxy::access_log::{AccessLog, Format};
 use proxy::address::Locals;
 use proxy::admin::Guard;
@@ -37,7 +38,7 @@ use crate::process::{self, Identity};
 use crate::reload::Reloader;
 use crate::translate::{Surroundings, keyring, keyring_warnings, proxy_options};
 use crate::upgrade::Upgrader;
-use crate::{check, messages, signals, sizing, storage, units};
+use crate::{check, machine, messages, signals, sizing, storage, units};
 
 /// How often the addresses of this machine are read again.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
@@ -75,7 +76,8 @@ fn prepare(
     let loaded = check::load(file.as_deref(), &flags)?;
     let config = loaded.config.clone();
     messages::start(&config.log_level);
-    config.warnings().iter().for_each(|warning| log::warn!("{warning}"));
+    let warnings = config.warnings().into_iter().chain(machine::disproportions(&config));
+    warnings.for_each(|warning| log::warn!("{warning}"));
     let (descriptors, refused) = process::raise_descriptor_limit();
     refused.iter().for_each(|why| log::warn!("{why}"));
     let identity = process::identity(config.user.as_deref()).map_err(Failure::usage)?;
@@ -99,11 +101,7 @@ fn prepare(
         false => Some(caches::open_all(&config).map_err(Failure::runtime)?),
     };
 
-    drop_privileges(&identity)?;
-    if let (Identity::Become(user), Err(why)) = (&identity, keyring(&config)) {
-        let name = &user.name;
-        log::warn!("the user {name} cannot read it, so no reload will replace it: {why}");
-    }
+    change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
     let access_log = open_access_log(&config)?;
     let control = Control::new(options);
     let passed = bound.iter().map(Bound::pass).chain(admin.iter().map(Bound::pass_admin));
@@ -411,7 +409,8 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
 }
 
 /// Who may use the admin interface.
-fn guard(config: &Config) -> Result<Guard, String> {
+/// Who is let in to the admin interface. Reads the file of its token.
+pub fn guard(config: &Config) -> Result<Guard, String> {
     let token = match (&config.admin_token, &config.admin_token_file) {
         (Some(token), _) => Some(token.clone()),
         (None, Some(path)) => Some(read_token(path)?),
@@ -430,6 +429,19 @@ fn read_token(path: &Path) -> Result<String, String> {
     }
 }
 
+/// Becomes who is to serve, and says what that user will not be able to do later.
+fn change_identity(identity: &Identity, config: &Config, caches: &[Cache]) -> Result<(), Failure> {
+    let Identity::Become(user) = identity else { return drop_privileges(identity) };
+    hand_to(user, caches).map_err(Failure::runtime)?;
+    drop_privileges(identity)?;
+    warn_of_closed(user, caches);
+    if let Err(why) = keyring(config) {
+        let name = &user.name;
+        log::warn!("the user {name} cannot read it, so no reload will replace it: {why}");
+    }
+    Ok(())
+}
+
 fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
     match identity {
         Identity::Unprivileged => Ok(()),
@@ -438,6 +450,30 @@ fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
             Ok(())
         }
         Identity::Become(user) => process::become_user(user).map_err(Failure::runtime),
+    }
+}
+
+/// Gives the caches that root made to the user who will serve them: the process that takes over at
+/// an upgrade opens them as that user.
+fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
+    for cache in caches {
+        let at = cache.file.path().display();
+        match cache.file.give_to(user.uid.as_raw(), user.gid.as_raw()) {
+            Ok(true) => log::info!("{at}: belongs to the user {} now", user.name),
+            Ok(false) => {}
+            Err(error) => return Err(format!("{at}: cannot be given to {}: {error}", user.name)),
+        }
+    }
+    Ok(())
+}
+
+/// Says which caches the user cannot open again.
+fn warn_of_closed(user: &User, caches: &[Cache]) {
+    for path in caches.iter().map(|cache| cache.file.path()) {
+        if let Err(error) = fs::File::options().read(true).write(true).open(path) {
+            let (at, name) = (path.display(), &user.name);
+            log::warn!("{at}: the user {name} cannot open it, so no upgrade will: {error}");
+        }
     }
 }
 

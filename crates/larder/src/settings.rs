@@ -134,7 +134,9 @@ const GENERAL: &[Setting] = &[
         Kind::List(&Kind::Listen),
         &["127.0.0.1:3128"],
         |c, v| c.listen = Take::take(v),
-        "Address and port, or Unix socket, to serve on; may be given several times. TLS, HTTP/2 \
+        "Address and port, or Unix socket, to serve on; may be given several times. `:3128`, \
+         `*:3128` and `3128` are all addresses of the machine, IPv6 and IPv4, as `[::]:3128` is; \
+         `0.0.0.0:3128` is those of IPv4; `localhost:3128` is 127.0.0.1. TLS, HTTP/2 \
          without TLS and the PROXY protocol need a [[listener]] table; where there are any, the \
          default is none.",
     )

@@ -3,6 +3,7 @@
 //! The decisions are pure functions of what the machine offers; the few functions at the end ask
 //! the machine.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -68,6 +69,25 @@ pub fn workers(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
+/// Bytes of memory that this process may have: the machine's, or what its cgroup leaves of them;
+/// `None` where the system does not say.
+pub fn machine_memory() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
+    let group = fs::read_to_string("/proc/self/cgroup").ok();
+    let group = group.as_deref().and_then(|text| text.lines().find_map(|l| l.strip_prefix("0::")));
+    let limits = [group.unwrap_or("/"), "/"].map(|group| {
+        let path = format!("/sys/fs/cgroup{}/memory.max", group.trim_end_matches('/'));
+        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+    });
+    limits.into_iter().flatten().chain(machine).min()
+}
+
+/// `MemTotal` of `/proc/meminfo` in bytes.
+fn mem_total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// Bytes that the file system of `path`, a file that need not exist, would still take from us.
 pub fn free_space(path: &Path) -> io::Result<u64> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -112,6 +132,13 @@ mod tests {
         assert_eq!(connections(None, 1024), 448);
         assert_eq!(connections(None, 64), 16);
         assert_eq!(connections(Some(5), 1024), 5);
+    }
+
+    #[test]
+    fn the_memory_of_the_machine_is_read() {
+        assert_eq!(mem_total("MemFree: 1 kB\nMemTotal:       2048 kB\n"), Some(2048 << 10));
+        assert_eq!(mem_total("MemTotal: x kB"), None);
+        assert!(machine_memory().is_none_or(|bytes| bytes > 0));
     }
 
     #[test]

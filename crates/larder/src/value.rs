@@ -10,7 +10,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use proxy::access::{HostPattern, PortRange};
 
-use crate::listen_addr::ListenAddr;
+use crate::listen_addr::{self, ListenAddr};
 use crate::server::{self, Server};
 use crate::units;
 
@@ -101,7 +101,7 @@ impl Kind {
             Kind::Time(min, max) => {
                 units::parse_duration(text).filter(|t| (min..=max).contains(t)).map(Value::Time)
             }
-            Kind::Addr => text.parse().ok().map(Value::Addr),
+            Kind::Addr => listen_addr::ip(text).map(Value::Addr),
             Kind::Listen => text.parse().ok().map(Value::Listen),
             Kind::Mode => {
                 let octal =
@@ -158,8 +158,8 @@ impl Kind {
             Kind::Addr => {
                 "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128".to_owned()
             }
-            Kind::Listen => "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, or a \
-                             Unix socket such as unix:/run/larder.sock"
+            Kind::Listen => "an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, :3128 \
+                             for all addresses, or a Unix socket such as unix:/run/larder.sock"
                 .to_owned(),
             Kind::Mode => "permissions in octal such as 660".to_owned(),
             Kind::CertificateHost => "a host such as www.example.com, or *.example.com".to_owned(),

@@ -64,7 +64,11 @@ fn check_config_names_the_sites_that_store_cookies() {
 #[test]
 fn check_config_accepts_the_packaged_example() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/larder.toml");
-    let output = larder(Path::new("."), &["check-config", example]);
+    let packaged = fs::read_to_string(example).expect("read");
+    let dir = tempfile::tempdir().expect("a directory");
+    let here = packaged.replace("/var/lib/larder/", "").replace("/var/log/larder/", "");
+    fs::write(dir.path().join("larder.toml"), here).expect("written");
+    let output = larder(dir.path(), &["check-config", "larder.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
@@ -83,6 +87,29 @@ fn check_config_names_file_line_key_and_what_was_expected() {
          larder: larder.toml:5: store.read-unit: expected object or cluster, or \"auto\", got \
          \"page\"\n",
     );
+}
+
+#[test]
+fn check_config_asks_the_machine() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = "user = 'no-such-user-here'\ncache = 'missing/x'\nworkers = 1024\nlisten = 8080\n\
+                memory = '64T'\n[[certificate]]\nchain = 'a.pem'\n[[rule]]\nttl = '1m'\n[[rule]]\n\
+                bypass = true\n";
+    fs::write(dir.path().join("larder.toml"), file).expect("written");
+    fs::write(dir.path().join("a.pem"), "-----BEGIN CERTIFICATE-----\n?\n").expect("written");
+    let output = larder(dir.path(), &["check-config", "larder.toml"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for line in [
+        "warning: larder.toml: memory: 64T is more than",
+        "warning: larder.toml: workers: 1024 on ",
+        "warning: larder.toml: rule 2 never takes effect: rule 1 before it",
+        "larder: larder.toml: certificate: a.pem:2: expected certificates in PEM: not base64",
+        "larder: larder.toml: user: there is no user \"no-such-user-here\" on this machine",
+        "larder: larder.toml: cache: missing/x: its directory cannot be used: No such file",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -411,7 +411,19 @@ fn started_as_root_it_becomes_the_user() {
         eprintln!("SKIPPED: becoming another user needs root");
         return;
     }
+    // What the user cannot reach is said at once, not by the upgrade that fails.
+    let closed = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(dir.path(), closed).expect("set");
     let server = Server::start(dir.path(), &["--user", "nobody", "--cache-size", "16M"]);
+    assert!(server.says("nobody cannot open it, so no upgrade will"), "{:#?}", server.said);
+    assert_eq!(server.stop("-TERM").0.code(), Some(0));
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("set");
+    // A cache that root made before there was a user.
+    let cache = dir.path().join("larder.cache");
+    std::os::unix::fs::chown(&cache, Some(0), Some(0)).expect("given back");
+    let server = Server::start(dir.path(), &["--user", "nobody", "--cache-size", "16M"]);
+    assert!(!server.says("cannot open it"), "{:#?}", server.said);
+    assert_ne!(fs::metadata(&cache).expect("there").uid(), 0, "an upgrade opens it as the user");
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).expect("read");
     let uids = status.lines().find(|line| line.starts_with("Uid:")).expect("uids");
     assert!(uids.split_whitespace().skip(1).all(|uid| uid != "0"), "{uids}");
