@@ -86,7 +86,11 @@ fn what_is_not_there_is_said() {
     let why = refusal(&larder(dir.path(), &["inspect", "text"]));
     assert_eq!(why, "larder: text: there is no Larder superblock\n");
     let why = refusal(&larder(dir.path(), &["inspect", "x.cache", "object", "http://a/"]));
-    assert_eq!(why, "larder: x.cache: nothing is stored for http://a/\n");
+    assert_eq!(
+        why,
+        "larder: x.cache: nothing is stored for http://a/ (the forward proxy, site default, \
+         site a; --config FILE names all sites, hosts and rules)\n"
+    );
     let why = refusal(&larder(dir.path(), &["inspect", "x.cache", "object", "a"]));
     assert!(why.contains("expected a URL such as http://example.com/path, got \"a\""), "{why}");
 }
