@@ -44,7 +44,8 @@ fn behind(rule: &str, first: &str) -> String {
 /// Why no request fits; `None` when one may.
 fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     let odd = |path: &&String| {
-        let tidied_away = !rule.bypass && (path.contains("//") || path.contains("/../"));
+        let lets_in = !rule.bypass && !rule.refuse_upgrades;
+        let tidied_away = lets_in && (path.contains("//") || path.contains("/../"));
         path.contains(['?', '#']) || tidied_away
     };
     if !rule.paths.is_empty() && rule.paths.iter().all(|path| odd(&path)) {
@@ -92,7 +93,9 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // A rule that lets requests into the cache wants a path to fit in both of its readings, one
     // that keeps them out in any.
-    let reading = first.paths.is_empty() || first.bypass || !second.bypass;
+    let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
+    let lets_in = !second.bypass && !second.refuse_upgrades;
+    let reading = first.paths.is_empty() || keeps_out || lets_in;
     let path = |one: &String, other: &String| {
         one == other || (!other.contains('*') && Pattern::new(one).matches(other.as_bytes()))
     };
@@ -169,6 +172,7 @@ mod tests {
             ("headers = ['Cookie']", "headers = ['!Cookie']"),
             ("headers = ['Cookie']", ""),
             ("paths = ['/a*']", "paths = ['/ab']\nbypass = true"),
+            ("paths = ['/a*']", "paths = ['/ab']\nrefuse-upgrades = true"),
             ("methods = ['HEAD']", "methods = ['GET']"),
         ] {
             assert!(!is_idle(first, second), "{first}: {second}");
