@@ -44,6 +44,11 @@ use std::process::ExitCode;
 use cli::Invocation;
 use messages::{Failure, report};
 
+/// Gives back to the system what a crowd of clients has left, seconds after they went
+/// (docs/decisions/0013-allocator.md).
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let outcome = match cli::parse() {
         Ok(Invocation::Serve { file, flags }) => serve::run(file, flags),
