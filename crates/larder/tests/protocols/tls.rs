@@ -192,11 +192,11 @@ fn certificates_are_replaced_without_a_restart_and_bad_ones_are_not_taken() {
     fs::write(&path, &good[..good.len() / 2]).unwrap();
     larder.signal(Signal::HUP);
     assert!(larder.says("the configuration stays as it was"), "{}", larder.said());
-    assert!(larder.says("a.pem: expected"), "{}", larder.said());
+    assert!(larder.says("a.pem:1: expected"), "{}", larder.said());
     // The admin interface does the same, and says what came of it.
     let reload = || crate::client::request("POST", "/reload").body(b"");
     let reply = larder.admin_send(reload());
-    assert!(reply.status == 422 && reply.text().contains("a.pem: expected"), "{}", reply.text());
+    assert!(reply.status == 422 && reply.text().contains("a.pem:1: expected"), "{}", reply.text());
     let still = run(shown(it.address, "a.example", it.authority.client(&[]))).unwrap();
     assert_eq!(still, last);
     it.authority.issue(&it.setup.path(""), "a", &["a.example"]);
