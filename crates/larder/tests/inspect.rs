@@ -67,7 +67,7 @@ fn json_says_the_same() {
 #[test]
 fn a_damaged_superblock_copy_is_named() {
     let dir = formatted();
-    damage(dir.path(), 512 << 10);
+    damage(dir.path(), (16 << 20) - (64 << 10));
     let output = larder(dir.path(), &["inspect", "x.cache", "superblock"]);
     refusal(&output);
     let text = String::from_utf8_lossy(&output.stdout);

@@ -198,6 +198,9 @@ fn what_is_not_a_cache_is_refused_with_the_way_out() {
     assert!(server.says("cache larder.cache: 16M, 0% full"), "{:#?}", server.said);
 }
 
+/// Where the two superblocks of a cache of 16 MiB are.
+const SUPERBLOCKS: [u64; 2] = [0, (16 << 20) - (64 << 10)];
+
 #[test]
 fn another_format_version_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -206,7 +209,7 @@ fn another_format_version_is_refused() {
         larder(dir.path(), &["format", "larder.cache", "--cache-size", "16M"]).status.success()
     );
     let file = fs::File::options().read(true).write(true).open(&path).expect("opened");
-    for offset in [0, 512 << 10] {
+    for offset in SUPERBLOCKS {
         file.write_all_at(&99_u32.to_le_bytes(), offset + 8).expect("written");
     }
     let output = serve_fails(dir.path(), &[]);
@@ -221,7 +224,7 @@ fn with_both_superblocks_bad_it_serves_without_caching_and_overwrites_nothing() 
         larder(dir.path(), &["format", "larder.cache", "--cache-size", "16M"]).status.success()
     );
     let file = fs::File::options().read(true).write(true).open(&path).expect("opened");
-    for offset in [0, 512 << 10] {
+    for offset in SUPERBLOCKS {
         file.write_all_at(&[0x55; 64], offset + 64).expect("written");
     }
     let before = fs::read(&path).expect("read");
@@ -257,7 +260,7 @@ fn one_of_two_caches_may_be_lost() {
         assert!(larder(dir.path(), &["format", name, "--cache-size", "16M"]).status.success());
     }
     let file = fs::File::options().write(true).open(dir.path().join("a.cache")).expect("opened");
-    for offset in [0, 512 << 10] {
+    for offset in SUPERBLOCKS {
         file.write_all_at(&[0x55; 64], offset + 64).expect("written");
     }
     let server = Server::start(dir.path(), &["--cache", "a.cache", "--cache", "b.cache"]);
