@@ -145,7 +145,9 @@ fn compare(
 fn ask(known: &mut Known, turn: u64, floor: f64) {
     known.count += 1;
     (known.used, known.counted) = (turn, turn);
-    known.value = floor + known.count as f64 / known.size.max(1) as f64;
+    // Rounded as the policy does: equal values are told apart by their turns.
+    let worth = 1.0 / known.size.max(1) as f64;
+    known.value = floor + known.count as f64 * worth;
 }
 
 #[test]
