@@ -3,7 +3,7 @@
 //!
 //! Each side may end its own direction and still receive (half-close). A tunnel in which nothing
 //! moves for a while is ended, and so is one that is cut from outside, as at the end of a drain.
-//! What moved is known however it ends. There are no more at a time than [`Places`].
+//! What moved is known however it ends. There are no more at a time than `Places`.
 
 use std::cell::Cell;
 use std::future::Future;
