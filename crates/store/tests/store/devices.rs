@@ -112,7 +112,11 @@ fn objects_are_spread_and_found_again_after_a_restart() {
 fn a_device_that_cannot_be_opened_costs_its_share_only() {
     let devices = [formatted(), formatted()];
     with_store(&devices, async |store, _| fill(store).await);
-    devices[0].poke(0, &[0xAA; 1 << 20]);
+    // Both superblocks: the second one lies near the end.
+    let len = device::Device::geometry(&devices[0]).len;
+    for offset in [0, len - (1 << 20)] {
+        devices[0].poke(offset, &[0xAA; 1 << 20]);
+    }
     let found = with_store(&devices, async |store, _| {
         assert_eq!(store.stats().len(), 1);
         count(store).await

@@ -200,7 +200,7 @@ pub fn those_who_read_a_large_object_at_once_share_its_pieces() {
     }
     let read = rig.probe.memory.counts().bytes_read - before;
     assert!(read < 24 * MIB, "{read} bytes read by 30 readers of 20 MiB");
-    drop(bodies);
+    drop((bodies, entry));
     assert_eq!(rig.store.stats()[0].transit_bytes, 0);
 }
 
