@@ -96,14 +96,11 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
     let lets_in = !second.bypass && !second.refuse_upgrades;
     let reading = first.paths.is_empty() || keeps_out || lets_in;
-    let path = |one: &String, other: &String| {
-        one == other || (!other.contains('*') && Pattern::new(one).matches(other.as_bytes()))
-    };
     let method = |one: &String, other: &String| one == other || (one == "GET" && other == "HEAD");
     reading
         && within(&first.sites, &second.sites, |one, other| one == other)
         && within(&first.hosts, &second.hosts, |one, other| host(one, other))
-        && within(&first.paths, &second.paths, path)
+        && within(&first.paths, &second.paths, |one, other| path(one, other))
         && within(&first.methods, &second.methods, method)
         && first.headers.iter().all(|test| second.headers.contains(test))
 }
@@ -123,6 +120,19 @@ fn admits_all_of(first: &Rule, second: &Rule) -> bool {
 fn within<T>(first: &[T], second: &[T], takes: impl Fn(&T, &T) -> bool) -> bool {
     let taken = |other: &T| first.iter().any(|one| takes(one, other));
     first.is_empty() || (!second.is_empty() && second.iter().all(taken))
+}
+
+/// Whether one pattern of a path takes all that another does, as far as that is plain: a path that
+/// it fits, or a pattern that begins as one does that ends with its only `*`.
+fn path(one: &str, other: &str) -> bool {
+    let (begin, rest) = one.split_once('*').unwrap_or((one, "none"));
+    let (known, is_pattern) = match other.split_once('*') {
+        Some((known, _)) => (known, true),
+        None => (other, false),
+    };
+    one == other
+        || (rest.is_empty() && known.starts_with(begin))
+        || (!is_pattern && Pattern::new(one).matches(other.as_bytes()))
 }
 
 /// Whether one pattern of a host takes all that another does.
@@ -158,6 +168,9 @@ mod tests {
         for (first, second) in [
             ("paths = ['/a*']", "paths = ['/ab', '/a/b']"),
             ("paths = ['/a*', '/b']", "paths = ['/a*']\nmethods = ['GET']"),
+            ("paths = ['/*']", "paths = ['/a/*']"),
+            ("paths = ['*']", "paths = ['/a/*.css', '/b']"),
+            ("paths = ['/a/*']", "paths = ['/a/b/*']"),
             ("hosts = ['.a.test']", "hosts = ['.b.a.test', 'a.test']"),
             ("methods = ['GET']", "methods = ['HEAD']"),
             ("headers = ['Cookie']", "headers = ['Accept', 'Cookie']"),
@@ -167,6 +180,8 @@ mod tests {
         for (first, second) in [
             ("paths = ['/a']", "paths = ['/a*']"),
             ("paths = ['/a*']", "paths = ['/ab', '/b']"),
+            ("paths = ['/a*b']", "paths = ['/a*']"),
+            ("paths = ['/a/b*']", "paths = ['/a/*']"),
             ("paths = ['/a*']", ""),
             ("hosts = ['a.test']", "hosts = ['.a.test']"),
             ("headers = ['Cookie']", "headers = ['!Cookie']"),
