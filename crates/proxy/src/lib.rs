@@ -76,6 +76,7 @@ mod run;
 mod scheme;
 mod selection;
 mod serve;
+mod shortage;
 mod sink;
 mod socket;
 mod sparse;

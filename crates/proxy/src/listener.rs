@@ -12,7 +12,7 @@ use std::os::unix;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
@@ -195,7 +195,6 @@ pub(crate) async fn accept(
     peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let short = &worker.shared.short_of_descriptors;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -204,7 +203,7 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((socket, client)) => {
-                if short.load(Ordering::Relaxed) && short.swap(false, Ordering::Relaxed) {
+                if worker.shared.descriptors.relieved(Instant::now()) {
                     log::warn!("accepting connections again");
                 }
                 let manners = listener.manners.clone();
@@ -224,12 +223,12 @@ pub(crate) async fn accept(
 
 /// Has connections make way for want of a descriptor, and waits until it may be tried again.
 async fn make_descriptors(worker: &Worker, error: &io::Error) {
-    let Shared { crowd, short_of_descriptors: short, .. } = &*worker.shared;
+    let Shared { crowd, descriptors, .. } = &*worker.shared;
     let _turn = crowd.turn().await;
     if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
         return sleep(SHORT_PAUSE).await;
     }
-    if !short.swap(true, Ordering::Relaxed) {
+    if descriptors.felt(Instant::now()) {
         log::error!(
             "cannot accept connections: {error}; trying again every {} ms (raise the limit of \
              open files, or lower the limit of connections)",

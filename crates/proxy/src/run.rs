@@ -26,6 +26,7 @@ use crate::neighbours::Neighbours;
 use crate::operator::{AdminSetup, Operator};
 use crate::options::Options;
 use crate::release;
+use crate::shortage::Shortage;
 use crate::upstream::checks;
 use crate::upstream::figures::ServerFigures;
 use crate::variants::Variants;
@@ -151,7 +152,7 @@ fn shared(
         crowd: Arc::new(crowd),
         addresses: Arc::default(),
         room: Arc::new(Semaphore::new(options.client.connections.max(1))),
-        short_of_descriptors: AtomicBool::new(false),
+        descriptors: Shortage::default(),
         crowded: AtomicBool::new(false),
         wall_clock: WallClock::new(),
         loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),

@@ -29,6 +29,7 @@ use crate::metrics::Event;
 use crate::neighbours::Neighbours;
 use crate::options::{ClientLimits, Options, Pseudonym};
 use crate::release::Needs;
+use crate::shortage::Shortage;
 use crate::tunnel::Places;
 use crate::upstream::{FailureLog, Upstream};
 use crate::variants::Variants;
@@ -52,8 +53,8 @@ pub(crate) struct Shared {
     /// All permits are taken, and it was said.
     pub crowded: AtomicBool,
     pub wall_clock: WallClock,
-    /// Descriptors have run out, and it was said.
-    pub short_of_descriptors: AtomicBool,
+    /// Of descriptors.
+    pub descriptors: Shortage,
     /// Open connections of each worker.
     pub loads: Vec<AtomicUsize>,
     pub via: Via,

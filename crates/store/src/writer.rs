@@ -234,6 +234,10 @@ impl<D: Device, C: Clock> Writer<D, C> {
         self.pieces += 1;
         self.volume.insert(NewObject { record, fetched: None }).await?;
         self.progress.placed.fetch_add(len, Ordering::Release);
+        if self.progress.reading.get().is_some() {
+            // Who lags behind the window in memory may want it, however late.
+            self.volume.shared.lock().hold(self.object_id, self.pieces - 1..self.pieces);
+        }
         Ok(())
     }
 }

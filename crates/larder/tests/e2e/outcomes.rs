@@ -12,7 +12,8 @@ fn a_miss_then_a_hit_from_memory() {
     first.verify(target);
     assert_eq!(first.outcome(), "MISS");
     assert!(first.header("cache-status").contains("fwd=uri-miss"), "{:?}", first.head);
-    assert!(first.header("cache-status").contains("stored"), "{:?}", first.head);
+    // Whether it is stored in the end cannot be known yet.
+    assert!(!first.header("cache-status").contains("stored"), "{:?}", first.head);
     let second = larder.get(&origin.url(target));
     second.verify(target);
     assert_eq!(second.outcome(), "HIT_RAM");
