@@ -163,10 +163,11 @@ impl Held {
         version.is_some_and(|version| version.pieces.contains_key(&number))
     }
 
-    /// The version to let down so that `object_id` may hold more; `None` when that is the lowest.
+    /// The version to let down so that `object_id` may hold more; `None` when that is the lowest,
+    /// or nobody reads the body of `object_id`: then it holds what there is room for.
     fn lower_than(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
-        let version = self.versions.get(&object_id)?;
+        let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
         let own = version.rank.unwrap_or((version.is_read, self.last_rank + 1));
         (*rank < own).then_some(*lowest)
     }
