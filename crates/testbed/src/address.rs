@@ -1,6 +1,6 @@
 //! Addresses on loopback for programs that are started, stopped and started again.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first port that is given, and how many there are: below those that the kernel gives to
@@ -8,20 +8,29 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 10_000;
 const PORTS: u32 = 22_000;
 
-/// An address on loopback that was free a moment ago and that nobody else in this process was
-/// given. Its port is below those that the kernel gives to connections, so that none of them takes
-/// it while a program is stopped and started on it.
+/// An address on loopback that was free a moment ago and that nobody else was given. Its IP address
+/// belongs to this process ([`own_ip`]), so that no connection, whose own end is at 127.0.0.1, and
+/// no other program takes the port before the program under test listens there or while it is
+/// stopped and started again.
 pub fn free() -> SocketAddr {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let ip = own_ip(std::process::id());
+    let ip = if TcpListener::bind((ip, 0)).is_ok() { ip } else { Ipv4Addr::LOCALHOST.into() };
     loop {
-        // Tests of several programs at a time begin at different ports.
+        // Where there is only one address, tests of several programs begin at different ports.
         let begin = std::process::id().wrapping_mul(64);
         let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16));
+        let address = SocketAddr::from((ip, port as u16));
         if TcpListener::bind(address).is_ok() {
             return address;
         }
     }
+}
+
+/// The address in 127.64.0.0/10 that belongs to a process: its number has at most 22 bits.
+fn own_ip(process: u32) -> IpAddr {
+    let [_, high, middle, low] = process.to_be_bytes();
+    Ipv4Addr::new(127, 64 + high % 64, middle, low).into()
 }
 
 #[test]
@@ -34,4 +43,11 @@ fn nobody_is_given_the_address_of_another_or_of_a_listener() {
     assert_eq!(given.len(), 200);
     assert!(!given.contains(&taken));
     assert!(given.iter().all(|address| (10_000..32_000).contains(&address.port())));
+}
+
+#[test]
+fn processes_have_addresses_of_their_own() {
+    assert_eq!(own_ip(1).to_string(), "127.64.0.1");
+    assert_eq!(own_ip((1 << 22) - 1).to_string(), "127.127.255.255");
+    assert_ne!(own_ip(256), own_ip(1));
 }
