@@ -13,11 +13,19 @@ const PORTS: u32 = 22_000;
 /// no other program takes the port before the program under test listens there or while it is
 /// stopped and started again.
 pub fn free() -> SocketAddr {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
     let ip = own_ip(std::process::id());
-    let ip = if TcpListener::bind((ip, 0)).is_ok() { ip } else { Ipv4Addr::LOCALHOST.into() };
+    free_at(if TcpListener::bind((ip, 0)).is_ok() { ip } else { Ipv4Addr::LOCALHOST.into() })
+}
+
+/// As [`free`], at the address that `localhost` is: for those that are found by that name.
+pub fn free_at_localhost() -> SocketAddr {
+    free_at(Ipv4Addr::LOCALHOST.into())
+}
+
+fn free_at(ip: IpAddr) -> SocketAddr {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {
-        // Where there is only one address, tests of several programs begin at different ports.
+        // At one address, tests of several programs begin at different ports.
         let begin = std::process::id().wrapping_mul(64);
         let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
         let address = SocketAddr::from((ip, port as u16));

@@ -124,7 +124,7 @@ fn hints_come_before_the_answer_however_it_comes_about() {
 
 #[test]
 fn hints_pass_through_http2_on_both_sides() {
-    let (authority, address) = (Authority::new(), testbed::address::free());
+    let (authority, address) = (Authority::new(), testbed::address::free_at_localhost());
     let setup = Setup::reverse(&format!("http://{}", talkative()));
     let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
     let listener = format!("[[listener]]\naddress = \"{address}\"\ntls = true\n");

@@ -22,7 +22,7 @@ struct Server {
 }
 
 fn server(origin: &Origin) -> Server {
-    let (authority, address) = (Authority::new(), testbed::address::free());
+    let (authority, address) = (Authority::new(), testbed::address::free_at_localhost());
     let setup = Setup::reverse(&origin.url(""));
     let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
     let log = setup.path("server.log").display().to_string();
