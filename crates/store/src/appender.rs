@@ -16,16 +16,19 @@ use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
 
 use crate::areas::Areas;
 use crate::journal::Moment;
-use crate::record::{Header, Place, Record};
+use crate::record::{Header, Place, Record, record_len};
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
 use crate::summary::{self, Entry, summary_len};
+use crate::volume::PIECE_MAX;
 
 /// Sealed neighbours are written in one request up to this many bytes.
 const REQUEST_MAX: u32 = 4 << 20;
 /// A gap before the summary is written over rather than skipped up to this many bytes: a second
 /// request costs more.
 const GAP_MAX: u32 = 32 * 1024;
+/// What pieces leave of a cluster: of the largest, the summary takes less than half.
+const BESIDE_PIECES: u32 = 4096;
 
 /// A record in a cluster, not yet on the device.
 #[derive(Clone)]
@@ -131,6 +134,15 @@ impl Appender {
     /// The largest record that an empty cluster takes and the index can name.
     pub(crate) fn record_max(areas: &Areas) -> usize {
         (areas.cluster_size as usize - summary_len(1)).min(SizeClass::MAX_LEN as usize)
+    }
+
+    /// Bytes of body in a piece of a large object: so many that a cluster of N times [`PIECE_MAX`]
+    /// has room for N pieces, its summary and the heads of some objects; a smaller one for one.
+    pub(crate) fn piece_size(areas: &Areas) -> u32 {
+        let count = areas.cluster_size.div_ceil(PIECE_MAX);
+        let each = (areas.cluster_size - BESIDE_PIECES) / count;
+        let record = (each - each % areas.granule).max(areas.granule);
+        record + PIECE_MAX - record_len(0, 0, PIECE_MAX as usize) as u32
     }
 
     /// Opens `cluster`; the one before must have been sealed.

@@ -334,7 +334,7 @@ impl Core {
     /// clusters; large enough for one read to be worth it.
     pub(crate) fn piece_size(&self) -> u32 {
         match &self.space {
-            Space::Clusters(_) => (self.areas.cluster_size - 4096).min(PIECE_MAX),
+            Space::Clusters(_) => Appender::piece_size(&self.areas),
             Space::Slots(_) => PIECE_MAX,
         }
     }

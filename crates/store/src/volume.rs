@@ -160,7 +160,7 @@ impl Shared {
     }
 }
 
-/// Bytes of the largest piece of a large object.
+/// Bytes of body in a piece of a large object, at most.
 pub const PIECE_MAX: u32 = 128 * 1024;
 
 /// One worker's handle on a volume.

@@ -70,6 +70,30 @@ impl Device {
 }
 
 #[test]
+fn pieces_and_heads_of_large_objects_fill_a_cluster() {
+    for (cluster, granule) in (14..=22).flat_map(|c| (6..=c - 5).map(move |g| (1 << c, 1 << g))) {
+        let areas = Areas {
+            cluster_size: cluster,
+            granule,
+            ..Areas::new(1 << 30, cluster, 1 << 14, None).expect("room")
+        };
+        let piece = Appender::piece_size(&areas);
+        assert!(piece <= PIECE_MAX, "{cluster}, {granule}");
+        let record = (record_len(0, 0, piece as usize) as u32).next_multiple_of(granule);
+        let count = cluster.div_ceil(PIECE_MAX);
+        let taken = count * record + summary_len(count as usize + 2) as u32;
+        if granule > 1024 {
+            // Not a device that anybody has: what is left is less than a granule for each piece.
+            assert!(taken - count * granule < cluster, "{cluster}, {granule}");
+            continue;
+        }
+        let left = cluster - taken;
+        assert!(left >= 2 * 1024, "{cluster}, {granule}: no room for heads");
+        assert!(left <= BESIDE_PIECES + count * granule, "{cluster}, {granule}: {left} left");
+    }
+}
+
+#[test]
 fn what_was_appended_is_on_the_device_whenever_it_was_written() {
     for seed in seeds("appender::what_was_appended", 100) {
         let mut random = fastrand::Rng::with_seed(seed);

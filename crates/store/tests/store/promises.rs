@@ -39,6 +39,22 @@ pub fn a_fetch_that_began_before_a_removal_is_not_stored() {
 }
 
 #[test]
+fn large_objects_take_little_more_than_their_size() {
+    for cluster in [256 << 10, 512 << 10] {
+        let mut rig = Rig::open(formatted(64 * MIB, cluster), product());
+        for number in 0..80 {
+            rig.insert(number, MIB).unwrap();
+            rig.settle();
+        }
+        let seen = (0..80).filter(|number| matches!(rig.look(*number), Seen::Whole(_))).count();
+        let stats = &rig.store.stats()[0];
+        let space = u64::from(stats.clusters) * u64::from(stats.cluster_size);
+        // Up to an eighth is kept free for what comes.
+        assert!(seen as u64 * MIB > space / 4 * 3, "{cluster}: {seen} in {space} bytes");
+    }
+}
+
+#[test]
 pub fn a_removal_while_the_body_comes_in_overtakes_it() {
     both(|mut rig| {
         let (store, state) = (rig.store.clone(), rig.next_state(1, 100_000));
