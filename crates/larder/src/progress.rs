@@ -14,6 +14,10 @@ use store::Event;
 /// How often progress is reported.
 const EVERY: Duration = Duration::from_secs(2);
 
+/// What becomes of a transfer that holds nothing.
+const CUT: &str = "where the object is replaced, purged or evicted meanwhile, a transfer is cut \
+                   unless the origin server has the rest";
+
 /// A listener to the store's events. `paths` are the caches in the order in which the store has
 /// them.
 pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
@@ -56,6 +60,21 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                      lost; `--cache-size` makes it longer again",
                     path(device)
                 );
+            }
+            Event::LetDown { device, objects, transfers } => {
+                let path = path(device);
+                if objects > 0 {
+                    log::warn!(
+                        "{path}: {objects} large objects that clients read are held no longer, for \
+                         all of them were more than `store.held-percent`; {CUT}"
+                    );
+                }
+                if transfers > 0 {
+                    log::warn!(
+                        "{path}: {transfers} transfers of large objects took longer than \
+                         `store.held-time` and hold nothing any more; {CUT}"
+                    );
+                }
             }
             Event::StartedEmpty { device, reason } => {
                 log::warn!("{}: the cache starts empty: {reason}", path(device));

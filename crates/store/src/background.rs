@@ -10,7 +10,8 @@ use device::{Clock, Device, Extent, Nanos};
 
 use crate::appender::WriteJob;
 use crate::areas::Areas;
-use crate::core::{EvictPlan, LabelsPlan, SUMMARY_READ, Task};
+use crate::core::{EvictPlan, LabelsPlan, LetDown, SUMMARY_READ, Task};
+use crate::event::Event;
 use crate::join::yield_now;
 use crate::record::{Found, Place, RecordKind};
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
@@ -56,6 +57,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
                 Task::ReadLabels(plan) => self.read_labels(&plan).await,
                 Task::Again => yield_now().await,
+                Task::Tell(LetDown { objects, transfers }) => {
+                    let device = self.shared.number;
+                    self.shared.tell(Event::LetDown { device, objects, transfers });
+                }
                 Task::Checkpoint => self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,
             }

@@ -57,7 +57,7 @@ pub(crate) use bearing::LabelsPlan;
 use gathering::Gathering;
 use held::Held;
 pub use held::HeldStats;
-pub(crate) use held::{HELD_STEP, HeldPiece, ReaderId};
+pub(crate) use held::{HELD_STEP, HeldPiece, LetDown, ReaderId};
 use in_transit::InTransit;
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};

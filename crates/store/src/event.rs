@@ -42,6 +42,16 @@ pub enum Event {
         /// Bytes that the cache was made for.
         expected: u64,
     },
+    /// Readers of large objects hold no longer what they have still to read: where that goes
+    /// meanwhile, their transfers end early. Told now and then, of all since it was told last.
+    LetDown {
+        /// Number of the device.
+        device: usize,
+        /// Objects, because all together were more than [`crate::Options::held_percent`].
+        objects: u64,
+        /// Readers, because they took longer than [`crate::Options::held_time`].
+        transfers: u64,
+    },
     /// Recovery has read this many of all clusters.
     Recovering {
         /// Number of the device.
@@ -79,6 +89,11 @@ impl fmt::Display for Event {
             Event::Shrunken { device, len, expected } => {
                 write!(f, "cache device {device} has only {len} of the cache's {expected} bytes")
             }
+            Event::LetDown { device, objects, transfers } => write!(
+                f,
+                "cache device {device}: {objects} objects (share) and {transfers} transfers \
+                 (time) are held no longer"
+            ),
             Event::Recovering { device, done, of } => {
                 write!(f, "cache device {device}: recovery has read {done} of {of} clusters")
             }

@@ -37,6 +37,9 @@ pub(crate) const HELD_STEP: u32 = 512;
 /// The part of the memory tier that dead pieces may take besides, for those who read them.
 const IN_MEMORY: usize = 16;
 
+/// That something was let down is told once in this time.
+const TOLD_EVERY: Nanos = 10_000_000_000;
+
 /// A reader's number: a later one has a higher.
 pub(crate) type ReaderId = u64;
 
@@ -94,6 +97,17 @@ pub(crate) struct Held {
     /// Versions that were let down for want of room, and readers for having read for too long.
     let_down: u64,
     timed_out: u64,
+    /// As many of both had been told of when, last.
+    told: (LetDown, Option<Nanos>),
+}
+
+/// How many were let down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LetDown {
+    /// Versions, for want of room.
+    pub(crate) objects: u64,
+    /// Readers, for having read for too long.
+    pub(crate) transfers: u64,
 }
 
 /// What readers hold on one device.
@@ -140,7 +154,24 @@ impl Held {
             time,
             let_down: 0,
             timed_out: 0,
+            told: Default::default(),
         }
+    }
+
+    /// When it is time to tell of those who were let down and not told of yet; `None` without any.
+    pub(super) fn tell_due(&self) -> Option<Nanos> {
+        let (told, at) = self.told;
+        let news = (told.objects, told.transfers) != (self.let_down, self.timed_out);
+        news.then(|| at.map_or(0, |at| at.saturating_add(TOLD_EVERY)))
+    }
+
+    /// Those who were let down and are now told of.
+    pub(super) fn tell(&mut self, now: Nanos) -> Option<LetDown> {
+        self.tell_due().filter(|due| *due <= now)?;
+        let all = LetDown { objects: self.let_down, transfers: self.timed_out };
+        let (told, _) = std::mem::replace(&mut self.told, (all, Some(now)));
+        let transfers = all.transfers - told.transfers;
+        Some(LetDown { objects: all.objects - told.objects, transfers })
     }
 
     pub(crate) fn stats(&self) -> HeldStats {
@@ -302,6 +333,7 @@ impl Core {
             let id = *entry.key();
             self.held.timed_out += 1;
             self.end_reading(id);
+            self.kick();
         }
     }
 
@@ -383,6 +415,7 @@ impl Core {
         self.held.let_down += 1;
         let pieces = std::mem::take(&mut version.pieces);
         self.release_held(pieces.into_values().collect());
+        self.kick();
     }
 
     fn release_held(&mut self, pieces: Vec<Piece>) {

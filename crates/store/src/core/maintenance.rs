@@ -5,6 +5,7 @@ use device::{Extent, Nanos};
 use super::Core;
 use super::bearing::LabelsPlan;
 use super::gathering::Gathering;
+use super::held::LetDown;
 use crate::appender::{Appender, Lost, Requests, WriteJob};
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::{ClusterId, State as ClusterState};
@@ -95,6 +96,8 @@ pub(crate) enum Task {
     ReadLabels(LabelsPlan),
     /// Ask again, after others had their turn.
     Again,
+    /// Say who was let down.
+    Tell(LetDown),
     /// Write a checkpoint.
     Checkpoint,
     /// Write the superblocks with this run of the store.
@@ -121,6 +124,9 @@ impl Core {
             return Task::Stop;
         }
         self.end_overdue(now.monotonic);
+        if let Some(let_down) = self.held.tell(now.monotonic) {
+            return Task::Tell(let_down);
+        }
         if self.superblock.run < self.maintenance.run_wanted {
             return Task::NameRun(self.maintenance.run_wanted);
         }
@@ -257,7 +263,8 @@ impl Core {
             .flatten();
         // Hours are counted: looking every hour is enough.
         let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);
-        Task::Idle([facts_due, flush_due, write_due, one_timers].into_iter().flatten().min())
+        let due = [facts_due, flush_due, write_due, one_timers, self.held.tell_due()];
+        Task::Idle(due.into_iter().flatten().min())
     }
 
     fn bound(&self) -> Nanos {

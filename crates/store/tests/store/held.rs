@@ -1,10 +1,11 @@
 //! A body that somebody has begun to read: it comes whole, from the version that it began with,
 //! whatever happens to that meanwhile, and nobody else finds what is gone.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use device::ManualClock;
-use store::{Body, LayoutName, Mode, Options, Target};
+use store::{Body, Event, LayoutName, Mode, Options, Target};
 
 use crate::content::{State, any_len, key};
 use crate::probe::Probe;
@@ -214,6 +215,46 @@ fn who_got_on_least_lately_is_let_down_when_all_hold_more_than_their_share() {
     }
     let (read, _) = read_removed(Options { held_percent: 0, ..product() }, 1_000_000, |_| {});
     assert_eq!(read, [Read::Cut; 10]);
+}
+
+#[test]
+fn whoever_is_let_down_is_told_of_now_and_then() {
+    use_layout(LayoutName::Cluster, 0);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&told);
+    let on_event = move |event: Event| {
+        if let Event::LetDown { objects, transfers, .. } = event {
+            listener.lock().unwrap().push((objects, transfers));
+        }
+    };
+    let options = Options {
+        held_percent: 20,
+        held_time: Duration::from_secs(100),
+        on_event: Arc::new(on_event),
+        ..product()
+    };
+    let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), options);
+    let mut readers = Vec::new();
+    for number in 0..10 {
+        let state = rig.insert(number, MIB).unwrap();
+        rig.settle();
+        readers.push(Reader::begin(&rig.entry(number).unwrap(), 0..state.len));
+        rig.remove(number);
+    }
+    // Within ten seconds two are told at most, and nothing is lost when nobody comes any more.
+    rig.pass(Duration::from_secs(60));
+    let objects = rig.store.stats()[0].held.let_down;
+    let so_far = std::mem::take(&mut *told.lock().unwrap());
+    assert!(objects > 2 && so_far.len() < objects as usize, "{so_far:?} of {objects}");
+    assert_eq!(so_far.iter().map(|told| told.0).sum::<u64>(), objects, "{so_far:?}");
+    assert!(so_far.iter().all(|told| told.1 == 0), "{so_far:?}");
+    // A reader that is let down for its time is told of when somebody notices.
+    rig.pass(Duration::from_secs(200));
+    rig.insert(100, 1_000).unwrap();
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.store.stats()[0].held.timed_out, 10);
+    let transfers = told.lock().unwrap().iter().map(|told| told.1).sum::<u64>();
+    assert_eq!(transfers, 10);
 }
 
 #[test]
