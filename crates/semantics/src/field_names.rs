@@ -5,7 +5,8 @@
 //! `X-Forwarded-Host`, `Accept_Encoding` and `Accept-Encoding` are one (RFC 3875, 4.1.18). A cache
 //! that keys, removes or compares the one and passes the other on gives everybody an answer that
 //! was chosen by something nobody looked at. So names beyond letters, digits and hyphens go no
-//! further, unless the operator knows better.
+//! further, unless the operator knows better. Those that pass for the length or the coding of a
+//! body never do: a server that believes `Content_Length` finds requests in bodies.
 
 use http::header::{HeaderMap, HeaderName};
 
@@ -33,8 +34,17 @@ impl FieldNames {
             b'_' => self == FieldNames::Underscores,
             _ => byte.is_ascii_alphanumeric(),
         };
-        self == FieldNames::Any || name.bytes().all(fine)
+        !passes_for_framing(name) && (self == FieldNames::Any || name.bytes().all(fine))
     }
+}
+
+/// The fields that say where a body ends (RFC 9112, 6).
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// Whether a program behind CGI takes the field for one of these, and it is not.
+fn passes_for_framing(name: &str) -> bool {
+    let passes = |framing: &&str| name != *framing && as_variable(name).eq(framing.bytes());
+    FRAMING.iter().any(passes)
 }
 
 /// Removes the fields whose names `is_bad`.
@@ -71,6 +81,24 @@ mod tests {
         assert_eq!(left(FieldNames::Plain), "a-b9");
         assert_eq!(left(FieldNames::Underscores), "a-b9 a_b");
         assert_eq!(left(FieldNames::Any), "a!b_c a-b9 a.b a_b");
+    }
+
+    #[test]
+    fn what_passes_for_the_length_of_a_body_never_gets_through() {
+        for names in [FieldNames::Plain, FieldNames::Underscores, FieldNames::Any] {
+            let mut fields = headers(&[
+                "Content_Length: 5",
+                "CONTENT_length: 5",
+                "Content.Length: 5",
+                "Transfer_Encoding: chunked",
+                "transfer~ENCODING: chunked",
+                "Content-Length: 6",
+                "Transfer-Encoding: chunked",
+            ]);
+            names.enforce(&mut fields);
+            let expected = headers(&["Content-Length: 6", "Transfer-Encoding: chunked"]);
+            assert_eq!(fields, expected, "{names:?}");
+        }
     }
 
     #[test]
