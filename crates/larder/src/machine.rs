@@ -8,6 +8,10 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nix::sys::statfs::{
+    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, DEVPTS_SUPER_MAGIC, PROC_SUPER_MAGIC,
+    SECURITYFS_MAGIC, SYSFS_MAGIC, TRACEFS_MAGIC, statfs,
+};
 use nix::unistd::{AccessFlags, Uid, User, access};
 use proxy::certificate::Certificate;
 
@@ -83,9 +87,27 @@ fn no_room(path: &Path, user: Option<&User>) -> Option<String> {
     if !data.is_dir() {
         return Some(format!("{at}: {within} is not a directory"));
     }
+    if is_made_up(&directory) {
+        return Some(format!("{at}: {within} is the kernel's, no files can be created there"));
+    }
     let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
     closed(&directory, &data, user, wanted)
         .map(|why| format!("{at}: cannot be created in {within}: {why}"))
+}
+
+/// Whether a directory shows what the kernel knows, whatever its permissions say.
+fn is_made_up(directory: &Path) -> bool {
+    let made_up = [
+        CGROUP_SUPER_MAGIC,
+        CGROUP2_SUPER_MAGIC,
+        DEBUGFS_MAGIC,
+        DEVPTS_SUPER_MAGIC,
+        PROC_SUPER_MAGIC,
+        SECURITYFS_MAGIC,
+        SYSFS_MAGIC,
+        TRACEFS_MAGIC,
+    ];
+    statfs(directory).is_ok_and(|about| made_up.contains(&about.filesystem_type()))
 }
 
 /// Why `user`, or we, may not do what is `wanted` with what is at `path`.

@@ -215,7 +215,9 @@ const GENERAL: &[Setting] = &[
         Kind::Addr,
         &["127.0.0.1:3129"],
         |c, v| c.admin = Take::take(v),
-        "Address and port of the admin interface: /healthz, /readyz, /metrics, /purge.",
+        "Address and port of the admin interface: /healthz, /readyz, /metrics, /purge. /readyz is \
+         200 also when a cache cannot be used, for requests are served; its text says so, and \
+         larder_cache_online is 0 in /metrics.",
     )
     .word("off")
     .flag(),

@@ -92,9 +92,10 @@ fn check_config_names_file_line_key_and_what_was_expected() {
 #[test]
 fn check_config_asks_the_machine() {
     let dir = tempfile::tempdir().expect("a directory");
-    let file = "user = 'no-such-user-here'\ncache = 'missing/x'\nworkers = 1024\nlisten = 8080\n\
-                memory = '64T'\n[[certificate]]\nchain = 'a.pem'\n[[rule]]\nttl = '1m'\n[[rule]]\n\
-                bypass = true\n";
+    let file = "user = 'no-such-user-here'\ncache = ['missing/x', '/proc/x']\n\
+                workers = 1024\nlisten = 8080\nmemory = '64T'\n\
+                [[certificate]]\nchain = 'a.pem'\n[[rule]]\nttl = '1m'\n\
+                [[rule]]\nbypass = true\n";
     fs::write(dir.path().join("larder.toml"), file).expect("written");
     fs::write(dir.path().join("a.pem"), "-----BEGIN CERTIFICATE-----\n?\n").expect("written");
     let output = larder(dir.path(), &["check-config", "larder.toml"]);
@@ -107,6 +108,7 @@ fn check_config_asks_the_machine() {
         "larder: larder.toml: certificate: a.pem:2: expected certificates in PEM: not base64",
         "larder: larder.toml: user: there is no user \"no-such-user-here\" on this machine",
         "larder: larder.toml: cache: missing/x: its directory cannot be used: No such file",
+        "larder: larder.toml: cache: /proc/x: /proc is the kernel's, no files can be created",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }

@@ -61,6 +61,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub enum Readiness {
     /// Yes.
     Ready,
+    /// Yes, though not all of the cache can be used; says what that means. A proxy without its
+    /// cache is slow, one that gets no traffic is no help, and what ails the device of one may ail
+    /// them all.
+    Uncached(String),
     /// Not yet: the cache is being recovered; says how far it is.
     Recovering(String),
     /// No longer: the process is shutting down.
@@ -234,6 +238,7 @@ impl<B: Backend> Admin<B> {
     fn readyz(&self) -> Answer {
         let (status, what) = match self.backend.readiness() {
             Readiness::Ready => (StatusCode::OK, "ready\n".to_owned()),
+            Readiness::Uncached(what) => (StatusCode::OK, format!("ready, but {what}\n")),
             Readiness::Recovering(how_far) => {
                 (StatusCode::SERVICE_UNAVAILABLE, format!("recovering: {how_far}\n"))
             }
@@ -303,7 +308,8 @@ async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Box<Answe
 
 const ENDPOINTS: &str = "\
 GET  /healthz            200 while the process serves
-GET  /readyz             200 when ready for traffic, 503 while recovering or draining
+GET  /readyz             200 when ready for traffic, 503 while recovering or draining; with a
+                         cache out of use it is 200 still, and the text says so
 GET  /metrics            figures for Prometheus
 GET  /upstreams          the servers of all sites, and how they are (JSON)
 POST /reload             reads the configuration and the certificates again, as SIGHUP does

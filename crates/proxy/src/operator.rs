@@ -64,11 +64,19 @@ impl Backend for Operator {
         if self.worker.awaits_store() {
             return Readiness::Recovering("the process before holds the cache".to_owned());
         }
-        match &self.worker.store() {
-            Some(store) if !store.share().recovered() => {
-                Readiness::Recovering("the index is not complete yet".to_owned())
+        let Some(store) = self.worker.store() else {
+            return Readiness::Uncached("no cache can be used: nothing is stored".to_owned());
+        };
+        let share = store.share();
+        if !share.recovered() {
+            return Readiness::Recovering("the index is not complete yet".to_owned());
+        }
+        match share.offline() {
+            (0, _) => Readiness::Ready,
+            (offline, all) => {
+                let out = format!("{offline} of {all} caches cannot be used");
+                Readiness::Uncached(format!("{out}: their share is not stored"))
             }
-            _ => Readiness::Ready,
         }
     }
 

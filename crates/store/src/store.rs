@@ -391,6 +391,12 @@ impl StoreShare {
         self.0.iter().map(|shared| shared.lock().account()).collect()
     }
 
+    /// How many devices are not in use, and how many there are.
+    pub fn offline(&self) -> (usize, usize) {
+        let offline = self.0.iter().filter(|shared| !shared.lock().online()).count();
+        (offline, self.0.len())
+    }
+
     /// Whether the index of every device in use is complete.
     pub fn recovered(&self) -> bool {
         self.0.iter().all(|shared| {

@@ -167,6 +167,9 @@ fn endpoints() {
         let (status, text) = ask(address, "HEAD /metrics", &host, "").await;
         assert!(status == 200 && text.ends_with("\r\n\r\n"), "{text}");
         assert_eq!(ask(address, "GET /readyz", &host, "").await.0, 200);
+        *shelf.readiness.borrow_mut() = Readiness::Uncached("1 of 2 caches".to_owned());
+        let (status, text) = ask(address, "GET /readyz", &host, "").await;
+        assert!(status == 200 && text.ends_with("ready, but 1 of 2 caches\n"), "{text}");
         *shelf.readiness.borrow_mut() = Readiness::Recovering("7 of 10 clusters".to_owned());
         let (status, text) = ask(address, "GET /readyz", &host, "").await;
         assert!(status == 503 && text.contains("7 of 10 clusters"), "{text}");
