@@ -1,4 +1,6 @@
-//! The body of a request on its way to an upstream.
+//! The body of a request on its way to an upstream, without its trailers: to HTTP/1.1 hyper sends
+//! none that were not announced, and in either version they would be fields that no rule has looked
+//! at, with names that are taken out of a head. Dropping them is what RFC 9110 (6.5.1) permits.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -109,6 +111,8 @@ impl Body for OutBody {
         let OutBody::Client(body) = self.get_mut() else { return Poll::Ready(None) };
         ready!(body.poll_hold(cx));
         let frame = ready!(Pin::new(&mut body.incoming).poll_frame(cx));
+        // They are the last frame.
+        let frame = frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers));
         let progress = &body.progress;
         progress.frames.set(progress.frames.get() + 1);
         progress.broken.set(match &frame {

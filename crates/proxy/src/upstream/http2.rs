@@ -350,19 +350,13 @@ async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
             }
             // The client broke off: so must we, or half a body would pass for a whole one.
             Some(Err(_)) => return sink.send_reset(Code::CANCEL),
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => {
-                    if send_data(&mut sink, data).await.is_none() {
-                        return;
-                    }
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data()
+                    && send_data(&mut sink, data).await.is_none()
+                {
+                    return;
                 }
-                Err(frame) => {
-                    if let Ok(trailers) = frame.into_trailers() {
-                        let _ = sink.send_trailers(trailers);
-                        return;
-                    }
-                }
-            },
+            }
         }
     }
 }

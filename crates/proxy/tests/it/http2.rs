@@ -78,6 +78,20 @@ fn bodies_trailers_and_interim_answers_pass() {
 }
 
 #[test]
+fn trailers_of_a_request_go_no_further() {
+    let origin = Http2Origin::start(None);
+    let rig = rig(&origin);
+    let mut client = rig.client();
+    for trailers in ["", "X-Sum: 1\r\n", "X-Forwarded-Host: evil.test\r\nContent_Length: 1\r\n"] {
+        client.send("PUT /p HTTP/1.1\r\nHost: a.example\r\nTrailer: X-Sum\r\n");
+        client.send("Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n");
+        client.send(format!("{trailers}\r\n"));
+        assert_eq!(client.answer().text(), "PUT 5", "{trailers}");
+    }
+    assert_eq!(origin.trailers(), []);
+}
+
+#[test]
 fn what_is_not_whole_is_never_passed_for_whole() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);

@@ -34,6 +34,7 @@ pub struct Http2Origin {
 struct State {
     connections: AtomicUsize,
     asked: Mutex<Vec<Request<()>>>,
+    trailers: Mutex<Vec<HeaderMap>>,
     refused: AtomicUsize,
     waiting: AtomicUsize,
     all_there: Notify,
@@ -69,6 +70,11 @@ impl Http2Origin {
 
     pub fn asked(&self) -> Vec<Request<()>> {
         self.state.asked.lock().unwrap().clone()
+    }
+
+    /// The trailers of requests that had any.
+    pub fn trailers(&self) -> Vec<HeaderMap> {
+        self.state.trailers.lock().unwrap().clone()
     }
 }
 
@@ -155,6 +161,9 @@ async fn answer(
     while let Some(Ok(data)) = body.data().await {
         bytes += data.len();
         let _ = body.flow_control().release_capacity(data.len());
+    }
+    if let Ok(Some(trailers)) = body.trailers().await {
+        state.trailers.lock().unwrap().push(trailers);
     }
     let text = Bytes::from(format!("{} {bytes}", request.method()));
     if let Ok(mut stream) = respond.send_response(ok(Some(text.len())), false) {
