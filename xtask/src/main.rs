@@ -34,6 +34,11 @@ enum Chore {
     Bench(bench::Options),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
     Tidy,
+    /// Prints which file of a crate imports which.
+    Imports {
+        /// The crate's folder: proxy, store and so on.
+        name: String,
+    },
     /// Runs the randomised tests of all crates for longer than `cargo test` does.
     Fuzz(fuzz::Options),
     /// Runs the engine on simulated disks that fail, through crashes and reopenings, by seed.
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
         Chore::Ci(options) => ci::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Tidy => tidy::run(),
+        Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
         Chore::Soak(options) => fuzz::soak(&options),

@@ -6,9 +6,12 @@
 //!
 //! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines a file,
 //! [`MAX_FUNCTION_LINES`] a function, [`MAX_COLUMNS`] columns a line; no words that announce
-//! unfinished work; no paths of one machine; no Rust file that no `mod` leads to.
+//! unfinished work; no paths of one machine; no Rust file that no `mod` leads to; folders import
+//! downwards only ([`rooms`]).
 
 mod dead;
+mod imports;
+mod rooms;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -78,6 +81,27 @@ pub fn run() -> Result<(), String> {
     }
 }
 
+/// Prints which file of the crates below the root imports which, by folder.
+///
+/// # Errors
+///
+/// When the sources cannot be read.
+pub fn print_imports(name: &str) -> Result<(), String> {
+    let root = workspace::root();
+    let mut files = BTreeMap::new();
+    read_sources(&root, &root, &mut files)?;
+    for (at, graph) in rooms::crates(&files) {
+        if at.file_name().is_none_or(|n| n != name) {
+            continue;
+        }
+        for (from, to) in &graph.arrows {
+            let to: Vec<String> = to.iter().map(|m| m.join("::")).collect();
+            println!("{}: {}", from.join("::"), to.join(" "));
+        }
+    }
+    Ok(())
+}
+
 /// All that is wrong below `root`.
 ///
 /// # Errors
@@ -98,6 +122,7 @@ pub fn findings(root: &Path) -> Result<Vec<Finding>, String> {
         }
     }
     found.extend(dead::files(&files));
+    found.extend(rooms::check(&files));
     found.sort();
     Ok(found)
 }
