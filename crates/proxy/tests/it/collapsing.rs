@@ -213,7 +213,7 @@ fn each_waits_for_its_own_variant() {
 #[test]
 fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
     for first in [0, 1] {
-        // On a busy machine all of them do not come before the first time is over: try a longer one.
+        // On a busy machine not all have come when the first time is over: try a longer one.
         let mut waits = [1_500, 6_000, 24_000].map(Duration::from_millis).into_iter();
         assert!(waits.any(|wait| asked_once_more(first, wait)), "the machine is too slow for this");
     }
