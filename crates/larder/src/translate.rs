@@ -196,6 +196,7 @@ fn client(config: &Config, descriptors: u64) -> ClientLimits {
         field_names: client.field_names,
         head_timeout: client.head_timeout,
         idle_timeout: client.idle_timeout,
+        park_after: ClientLimits::default().park_after,
         stall_timeout: client.stall_timeout,
         rate_min: client.rate_min,
         drain: config.drain,

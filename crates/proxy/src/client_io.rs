@@ -47,6 +47,16 @@ pub(crate) enum Cut {
     Crowd,
 }
 
+/// Whether a connection is parked: see `connection`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Parking {
+    #[default]
+    No,
+    /// It is to be.
+    Due,
+    Parked,
+}
+
 /// The state of one connection, shared by its socket, its service and the sweep.
 #[derive(Default)]
 pub(crate) struct ConnState {
@@ -81,6 +91,7 @@ pub(crate) struct ConnState {
     /// Requests of this connection so far.
     requests: Cell<u64>,
     last_answer: Cell<bool>,
+    parking: Cell<Parking>,
 }
 
 impl ConnState {
@@ -238,6 +249,46 @@ impl ConnState {
     pub fn drain(&self) {
         self.draining.set(true);
         self.wake();
+    }
+
+    /// True while whoever speaks HTTP/1 on the connection holds nothing of it, neither bytes that
+    /// came nor bytes that are to go: all requests that have come were given to the service, all
+    /// answers were written, and the client's next byte is what is waited for.
+    fn is_at_rest(&self) -> bool {
+        // hyper reads when its buffer has no whole head, or the body it reads wants more. Where the
+        // bytes so far end with a request, that is a head of which it has nothing.
+        let reads = self.read_blocked.get() && !self.eof.get();
+        let writes = self.write_blocked.get() || !self.interim_sent();
+        let ends = self.cut.get().is_some() || self.draining.get() || self.last_answer.get();
+        self.phase() == Phase::Idle
+            && !self.multiplexed.get()
+            && !ends
+            && reads
+            && !writes
+            && self.framing.borrow().is_between(self.requests.get())
+    }
+
+    /// Has a connection that is at rest parked.
+    pub fn park(&self) {
+        if self.parking.get() == Parking::No && self.is_at_rest() {
+            self.parking.set(Parking::Due);
+            self.wake();
+        }
+    }
+
+    /// Whether the connection is to be parked, and may be. Asked when hyper has done what it could;
+    /// whoever is told yes parks it.
+    pub fn is_parked_now(&self) -> bool {
+        let due = self.parking.replace(Parking::No) == Parking::Due && self.is_at_rest();
+        if due {
+            self.parking.set(Parking::Parked);
+        }
+        due
+    }
+
+    /// It is parked no longer.
+    pub fn unpark(&self) {
+        self.parking.set(Parking::No);
     }
 
     /// Remembers whom to wake. To be called at every turn of the connection's task.

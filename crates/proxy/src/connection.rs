@@ -4,6 +4,10 @@
 //!
 //! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
 //! head that does not end in time gets its 408 here; a tunnel (CONNECT, Upgrade) leaves HTTP here.
+//!
+//! hyper keeps 16 KiB of buffers and the place of a request's future for as long as it is there. So
+//! a connection of HTTP/1 that waits for its next request for a while is parked: hyper's part ends,
+//! nothing but the socket is left, and a new part begins with the next byte.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -144,6 +148,8 @@ pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
 enum HttpEnd {
     Done(hyper::Result<()>),
     Cut(Cut),
+    /// The connection is parked.
+    Parked,
 }
 
 /// Serves a connection until it ends.
@@ -172,7 +178,7 @@ pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, ma
         Protocol::Http2 => {
             worker.observer.count(Event::Http2Connection, 1);
             state.set_multiplexed();
-            http2::serve(&connection, stream).await;
+            Box::pin(http2::serve(&connection, stream)).await;
         }
     }
 }
@@ -211,14 +217,34 @@ async fn answer(
     answer
 }
 
-async fn http1(connection: &Rc<Connection>, stream: Stream) {
+/// Serves a connection of HTTP/1 until it ends.
+async fn http1(connection: &Rc<Connection>, mut stream: Stream) {
+    let Connection { worker, state, .. } = &**connection;
+    state.limit_heads(worker.context().options.client.head_bytes);
+    while let Some(parked) = Box::pin(speak_http1(connection, stream)).await {
+        worker.observer.count(Event::ConnectionParked, 1);
+        // Also when the connection is to end: it does so as any other.
+        poll_fn(|cx| {
+            state.note_task(cx);
+            match state.cut().is_some() || state.draining() {
+                true => Poll::Ready(()),
+                false => parked.poll_readable(cx),
+            }
+        })
+        .await;
+        state.unpark();
+        stream = parked;
+    }
+}
+
+/// Speaks HTTP/1 until the connection ends, or is parked: then what is left of it is returned.
+async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stream> {
     let Connection { worker, state, client, .. } = &**connection;
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
         let request = request.map(RequestBody::Http1);
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
-    state.limit_heads(worker.context().options.client.head_bytes);
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
     let mut http = worker.context().http1.serve_connection(io, service);
     let mut told_to_drain = false;
@@ -231,7 +257,10 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
             told_to_drain = true;
             Pin::new(&mut http).graceful_shutdown();
         }
-        Pin::new(&mut http).poll(cx).map(HttpEnd::Done)
+        match Pin::new(&mut http).poll(cx).map(HttpEnd::Done) {
+            Poll::Pending if state.is_parked_now() => Poll::Ready(HttpEnd::Parked),
+            polled => polled,
+        }
     })
     .await;
     let parts = http.into_parts();
@@ -242,9 +271,15 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
         if let HttpEnd::Done(Err(error)) = &end {
             refused(connection, error);
         }
-        return;
+        return None;
     }
     match end {
+        HttpEnd::Parked => {
+            // Empty lines before a request are no part of it (RFC 9112, 2.2).
+            let is_empty = parts.read_buf.iter().all(|byte| b"\r\n".contains(byte));
+            debug_assert!(is_empty, "what came would be lost, and what follows be no request");
+            return is_empty.then_some(stream);
+        }
         HttpEnd::Cut(Cut::Head) => {
             worker.observer.refused(*client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
             // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
@@ -259,14 +294,7 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
             let tunnel = connection.tunnel.borrow_mut().take();
             match tunnel {
                 Some(tunnel) if result.is_ok() => {
-                    let cut = unless_cut(state, pending::<()>());
-                    let early = parts.read_buf;
-                    // The connection has counted these.
-                    let counted = early.len() as u64;
-                    let observer = &*worker.observer;
-                    let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
-                    observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
-                    observer.count(Event::BytesSent, ended.received);
+                    be_tunnel(connection, stream, parts.read_buf, tunnel).await;
                 }
                 _ => {
                     let close = Box::pin(close(stream, state.eof()));
@@ -275,6 +303,18 @@ async fn http1(connection: &Rc<Connection>, stream: Stream) {
             }
         }
     }
+    None
+}
+
+/// Is a tunnel from here on; `early` is what the client sent before our answer.
+async fn be_tunnel(connection: &Connection, stream: Stream, early: Bytes, tunnel: Tunnel) {
+    let cut = unless_cut(&connection.state, pending::<()>());
+    // The connection has counted these.
+    let counted = early.len() as u64;
+    let observer = &*connection.worker.observer;
+    let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
+    observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
+    observer.count(Event::BytesSent, ended.received);
 }
 
 /// Counts what hyper refused.
@@ -331,4 +371,22 @@ pub(crate) async fn tunnel_through<T>(
         End::Broken(error) => log::debug!("a tunnel broke: {error}"),
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of what `begin` returns.
+    fn size<A, B, C, D, F>(_begin: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_parked_connection_takes_little() {
+        // What goes on in it is in boxes that are there while it does.
+        let parked =
+            size(|worker, socket, peer, manners: &'static _| run(worker, socket, peer, manners));
+        assert!(parked < 1024 && size_of::<ConnState>() < 512, "{parked} bytes");
+    }
 }

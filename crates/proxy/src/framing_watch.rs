@@ -211,6 +211,12 @@ impl FramingWatch {
         }
     }
 
+    /// Whether so many requests have come, each to its end, and nothing behind them.
+    pub fn is_between(&self, requests: u64) -> bool {
+        let begins = matches!(self.state, State::LineStart) && !self.head.begun;
+        begins && self.heads == requests && self.odd.is_none()
+    }
+
     /// What may become of the request with this number.
     pub fn trust(&self, number: u64) -> Trust {
         match () {
@@ -285,6 +291,32 @@ mod tests {
             let text = format!("{GET}{text}");
             assert_eq!(seen(&text), (2, vec![Trust::Good, Trust::Last, Trust::None]), "{text:?}");
         }
+    }
+
+    #[test]
+    fn nothing_is_between_requests_but_empty_lines() {
+        let post = "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab";
+        let chunked = format!("{CHUNKED}1\r\na\r\n0\r\nX: y\r\n\r\n");
+        let whole = [GET, post, &chunked, GET];
+        let (mut watch, mut requests) = (FramingWatch::default(), 0);
+        assert!(watch.is_between(0));
+        for text in whole {
+            for (at, byte) in text.bytes().enumerate() {
+                watch.see(&[byte]);
+                let ends = at + 1 == text.len();
+                requests += u64::from(ends);
+                assert_eq!(watch.is_between(requests), ends, "{at} of {text:?}");
+                // Those behind it have not been told of yet, or there are none.
+                assert!(!watch.is_between(requests + 1), "{at} of {text:?}");
+            }
+            watch.see(b"\r");
+            assert!(!watch.is_between(requests));
+            watch.see(b"\n\n");
+            assert!(watch.is_between(requests));
+        }
+        watch.see(CHUNKED.as_bytes());
+        watch.see(b"nonsense\r\n\r\n");
+        assert!(!watch.is_between(requests + 1));
     }
 
     #[test]

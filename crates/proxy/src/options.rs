@@ -208,6 +208,9 @@ pub struct ClientLimits {
     pub head_timeout: Duration,
     /// Time a connection may wait for its next request. Default 75 s.
     pub idle_timeout: Duration,
+    /// After this time of it a connection is parked: nothing is kept for it but its socket.
+    /// HTTP/1 only. Default 1 s.
+    pub park_after: Duration,
     /// While we wait for a client to take or send body bytes, it must move at least
     /// [`ClientLimits::rate_min`] × this time, else it is cut. Default 60 s.
     pub stall_timeout: Duration,
@@ -235,6 +238,7 @@ impl Default for ClientLimits {
             field_names: semantics::FieldNames::default(),
             head_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
+            park_after: Duration::from_secs(1),
             stall_timeout: Duration::from_secs(60),
             rate_min: 16,
             drain: Duration::from_secs(30),

@@ -79,6 +79,16 @@ pub(crate) use transport;
 transport!(Socket { Tcp, Unix });
 
 impl Socket {
+    /// Waits until there is something to read: bytes, the end, or an error.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = match self {
+            Socket::Tcp(stream) => stream.poll_read_ready(cx),
+            Socket::Unix(stream) => stream.poll_read_ready(cx),
+        };
+        // Whoever reads is told of the error.
+        polled.map(drop)
+    }
+
     /// Makes the close a reset, if it can be had.
     pub fn reset_at_close(&self) {
         let linger = Some(Duration::ZERO);

@@ -44,6 +44,19 @@ impl Raw {
 }
 
 impl Stream {
+    /// Waits until there is something to read, which may be less than TLS can make anything of. To
+    /// be asked only after a read has found nothing: what lies decrypted here is not looked for.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let raw = match self {
+            Stream::Plain(raw) => raw,
+            Stream::Tls(tls) => tls.get_ref().0,
+        };
+        match raw.early.is_empty() {
+            true => raw.socket.poll_readable(cx),
+            false => Poll::Ready(()),
+        }
+    }
+
     /// Makes the close a reset, if it can be had: a plain end would pass for the end of a body.
     pub fn reset_at_close(&self) {
         match self {

@@ -114,6 +114,12 @@ struct Watched {
     blocked: Option<(Instant, u64)>,
 }
 
+/// What the sweep finds due.
+enum Due {
+    Cut(Cut),
+    Park,
+}
+
 /// Unregisters a connection when dropped.
 pub(crate) struct WatchGuard {
     worker: Rc<Worker>,
@@ -288,18 +294,21 @@ impl Worker {
         }
     }
 
-    /// A quarter of the shortest bound, so that none is overrun by much.
+    /// A quarter of the shortest bound, so that none is overrun by much. Parking may come late.
     fn sweep_interval(&self) -> Duration {
         let context = self.context();
         let limits = &context.options.client;
         let shortest = limits.head_timeout.min(limits.idle_timeout).min(limits.stall_timeout);
-        (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+        let interval = (shortest / 4).min(limits.park_after);
+        interval.clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
     fn sweep_once(&self, now: Instant, limits: &ClientLimits) {
         for watched in self.connections.borrow_mut().values_mut() {
-            if let Some(cut) = watched.check(now, limits) {
-                watched.state.cut_now(cut);
+            match watched.check(now, limits) {
+                Some(Due::Cut(cut)) => watched.state.cut_now(cut),
+                Some(Due::Park) => watched.state.park(),
+                None => {}
             }
             watched.state.check_uploads(now, limits);
         }
@@ -307,18 +316,19 @@ impl Worker {
 }
 
 impl Watched {
-    fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<Cut> {
+    fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<Due> {
         if self.state.take_changed() {
             self.since = now;
             self.blocked = None;
         }
         let waited = now.duration_since(self.since);
         match self.state.phase() {
-            Phase::Idle if !self.state.blocked() => {
-                (waited >= limits.idle_timeout).then_some(Cut::Idle)
-            }
-            Phase::Head => (waited >= limits.head_timeout).then_some(Cut::Head),
-            Phase::Idle | Phase::Busy => self.check_rate(now, limits),
+            Phase::Idle if !self.state.blocked() => match waited {
+                waited if waited >= limits.idle_timeout => Some(Due::Cut(Cut::Idle)),
+                waited => (waited >= limits.park_after).then_some(Due::Park),
+            },
+            Phase::Head => (waited >= limits.head_timeout).then_some(Due::Cut(Cut::Head)),
+            Phase::Idle | Phase::Busy => self.check_rate(now, limits).map(Due::Cut),
         }
     }
 

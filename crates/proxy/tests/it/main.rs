@@ -17,6 +17,7 @@ mod http2_origin;
 mod mutations;
 mod names;
 mod origin;
+mod parking;
 mod refusals;
 mod rig;
 mod secure;

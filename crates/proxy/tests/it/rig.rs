@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use device::{AnyDevice, MemoryDevice};
 
@@ -64,6 +65,11 @@ impl Observer for Seen {
         let entry = (finished.outcome, finished.body_bytes, finished.complete);
         self.urls.lock().unwrap().push(finished.texts.unwrap().url.clone());
         self.outcomes.lock().unwrap().push(entry);
+    }
+
+    fn connection(&self, opened: bool) {
+        let event = if opened { Event::ConnectionOpened } else { Event::ConnectionClosed };
+        self.metrics.count(event, 1);
     }
 
     fn count(&self, event: Event, n: u64) {
@@ -164,10 +170,12 @@ impl Rig {
     fn start_with(
         listener: TcpListener,
         manners: Manners,
-        options: Options,
+        mut options: Options,
         device: MemoryDevice,
         memory: u64,
     ) -> Rig {
+        // Nobody can tell: so whatever is tested is tested with it.
+        options.client.park_after = Duration::ZERO;
         let address = listener.local_addr().unwrap();
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());

@@ -1,0 +1,149 @@
+//! Connections that are parked while they wait for a request: nobody can tell.
+//!
+//! Every rig parks at once (`rig`), so the other tests of this crate are such tests as well.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use proxy::metrics::Event;
+
+use crate::client::request;
+use crate::origin::{Origin, Then, ok};
+use crate::rig::{Rig, wait_until};
+
+fn parked(rig: &Rig) -> u64 {
+    rig.seen.metrics.total(Event::ConnectionParked)
+}
+
+/// An origin that answers with what it was sent.
+fn echo() -> Origin {
+    Origin::start(|asked, stream| {
+        let body = String::from_utf8_lossy(&asked.body);
+        let text = format!("{} {} {body}", asked.method, asked.path);
+        let _ = stream.write_all(ok("Cache-Control: no-store\r\n", &text).as_bytes());
+        Then::Stay
+    })
+}
+
+#[test]
+fn a_parked_connection_is_served_on() {
+    let origin = echo();
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for n in 1..=5 {
+        wait_until("it is parked", || parked(&rig) == n);
+        let path = format!("/{n}");
+        assert_eq!(client.get(&origin.url(&path)).text(), format!("GET {path} "));
+    }
+    // It is one that has nothing to say which is parked first.
+    assert_eq!(rig.seen.metrics.total(Event::ConnectionOpened), 1);
+}
+
+#[test]
+fn a_parked_connection_ends_as_any_other() {
+    let origin = echo();
+    let mut rig = Rig::forward();
+    let open = |rig: &Rig| {
+        let total = |event| rig.seen.metrics.total(event);
+        total(Event::ConnectionOpened) - total(Event::ConnectionClosed)
+    };
+    let mut clients = [rig.client(), rig.client(), rig.client()];
+    for client in &mut clients[1..] {
+        assert_eq!(client.get(&origin.url("/")).status, 200);
+    }
+    wait_until("all are parked", || open(&rig) == 3 && parked(&rig) >= 3);
+    let [mut silent, mut leaving, mut staying] = clients;
+    leaving.half_close();
+    assert!(leaving.closed());
+    wait_until("who left is gone", || open(&rig) == 2);
+    rig.stop();
+    assert!(silent.closed() && staying.closed());
+}
+
+#[test]
+fn a_parked_connection_is_closed_when_it_has_idled_long_enough() {
+    let origin = echo();
+    let rig = Rig::forward_with(|options| options.client.idle_timeout = Duration::from_millis(200));
+    let mut client = rig.client();
+    assert_eq!(client.get(&origin.url("/")).status, 200);
+    wait_until("it is parked", || parked(&rig) >= 1);
+    assert!(client.closed());
+}
+
+/// The answer comes before the body does: what comes then is no request.
+#[test]
+fn a_body_that_nobody_waited_for_is_no_request() {
+    let origin = echo();
+    let rig = Rig::forward();
+    let smuggled = request("GET", &origin.url("/smuggled"), "");
+    for sent in [0, 1, smuggled.len() - 1, smuggled.len()] {
+        let fields = format!("Max-Forwards: 0\r\nContent-Length: {}\r\n", smuggled.len());
+        let head = request("OPTIONS", &origin.url("/"), &fields);
+        let mut stream = TcpStream::connect(rig.address).unwrap();
+        stream.write_all((head + &smuggled[..sent]).as_bytes()).unwrap();
+        sleep(Duration::from_millis(30));
+        // It may be closed by now.
+        let _ = stream.write_all(&smuggled.as_bytes()[sent..]);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut read = Vec::new();
+        let _ = stream.read_to_end(&mut read);
+        assert!(read.is_empty() || read.starts_with(b"HTTP/1.1 200 "), "{sent}");
+    }
+    assert!(origin.asked().iter().all(|asked| asked.path != "/smuggled"), "{:?}", origin.asked());
+}
+
+/// Requests of all kinds, in pieces with pauses between, in which the connection is parked or not.
+#[test]
+fn requests_in_any_pieces_at_any_time_are_answered_in_order() {
+    let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("LARDER_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let origin = echo();
+    let rig = Rig::forward();
+    for _ in 0..6 {
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        for n in 0..random.usize(1..12) {
+            let url = origin.url(&format!("/{n}"));
+            let text = match random.u8(..4) {
+                0 => {
+                    expected.push(format!("POST /{n} abc"));
+                    request("POST", &url, "Content-Length: 3\r\n") + "abc"
+                }
+                1 => {
+                    let chunks = "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n";
+                    expected.push(format!("POST /{n} "));
+                    request("POST", &url, "Transfer-Encoding: chunked\r\n") + chunks
+                }
+                _ => {
+                    expected.push(format!("GET /{n} "));
+                    request("GET", &url, "")
+                }
+            };
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.extend_from_slice(["", "", "\r\n", "\n"][random.usize(..4)].as_bytes());
+        }
+        let mut client = rig.client();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let size = match random.u8(..3) {
+                0 => 1,
+                1 => random.usize(1..=rest.len().min(20)),
+                _ => random.usize(1..=rest.len().min(400)),
+            };
+            let (piece, left) = rest.split_at(size);
+            client.send(piece);
+            rest = left;
+            if random.u8(..3) == 0 {
+                sleep(Duration::from_millis(random.u64(..25)));
+            }
+        }
+        for text in expected {
+            let answer = client.answer();
+            assert!(answer.text().starts_with(&text), "{text:?}: {answer:?}");
+        }
+    }
+    assert!(parked(&rig) > 0);
+}
