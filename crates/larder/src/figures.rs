@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use device::CacheFile;
-use proxy::metrics::Samples;
+use proxy::observe::metrics::Samples;
 use store::policy::PolicyName;
 use store::{Stats, StoreShare};
 
@@ -22,7 +22,7 @@ pub struct Figures {
     pub policy: PolicyName,
 }
 
-impl proxy::metrics::Source for Figures {
+impl proxy::observe::metrics::Source for Figures {
     fn samples(&self, out: &mut Samples) {
         out.gauge("larder_memory_limit_bytes", "The setting `memory`.", &[], self.memory);
         let stats = self.share.get().map(StoreShare::stats).unwrap_or_default();

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
-use proxy::aliases::Aliases;
-use proxy::cache::primary_key;
+use proxy::object::stored_response::primary_key;
+use proxy::rules::aliases::Aliases;
 use semantics::{Meta, Settings, StoredHead, Time, Url};
 use serde_json::{Value, json};
 use store::{Condition, Inspector, ObjectReport, SuperblockReport, VerifyReport};

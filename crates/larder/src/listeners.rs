@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::unistd::{Group, User, chown};
-use proxy::welcome::Manners;
+use proxy::front::handshake::Manners;
 use proxy::{ListenSocket, Listener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 

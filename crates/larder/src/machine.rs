@@ -13,7 +13,7 @@ use nix::sys::statfs::{
     SECURITYFS_MAGIC, SYSFS_MAGIC, TRACEFS_MAGIC, statfs,
 };
 use nix::unistd::{AccessFlags, Uid, User, access};
-use proxy::certificate::Certificate;
+use proxy::net::certificate::Certificate;
 
 use crate::config::Config;
 use crate::listen_addr::ListenAddr;

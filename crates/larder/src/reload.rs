@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proxy::access_log::AccessLog;
-use proxy::{Control, notify};
+use proxy::Control;
+use proxy::observe::access_log::AccessLog;
+use proxy::observe::systemd;
 
 use crate::check;
 use crate::config::{Changes, Layer, Loaded};
@@ -31,7 +32,7 @@ impl Reloader {
     /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes. Tells what
     /// changed, what waits for a restart, or what is wrong.
     pub fn reload(&mut self) -> Result<serde_json::Value, String> {
-        notify::reloading();
+        systemd::reloading();
         if let Some(log) = &self.access_log {
             log.reopen();
         }
@@ -45,7 +46,7 @@ impl Reloader {
                 log::error!("reload: the configuration stays as it was");
             }
         }
-        notify::ready();
+        systemd::ready();
         taken.map(|Changes { applied, waiting }| {
             serde_json::json!({"applied": applied, "waiting": waiting})
         })

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use http::Method;
-use proxy::edits::Edits;
-use proxy::rules;
+use proxy::message::header_edits::Edits;
+use proxy::rules::request_rules;
 use semantics::{Lifetimes, Pattern, QueryRule, Seconds, Settings};
 
 use crate::field::{Field, Take};
@@ -57,9 +57,9 @@ pub type Wrong = (&'static str, String);
 impl RequestRule {
     /// The rule as the proxy uses it; `number` counts from 1, `base` is what holds where it says
     /// nothing.
-    pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<rules::Rule, Wrong> {
+    pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
         let name = self.name.clone().unwrap_or_else(|| format!("rule {number}"));
-        Ok(rules::Rule {
+        Ok(request_rules::Rule {
             when: self.condition()?,
             bypass: self.bypass,
             query: QueryRule {
@@ -75,7 +75,7 @@ impl RequestRule {
             store_max: self.store_max,
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
-            ..rules::Rule::new(name, self.settings(base)?)
+            ..request_rules::Rule::new(name, self.settings(base)?)
         })
     }
 
@@ -89,7 +89,7 @@ impl RequestRule {
         }
     }
 
-    fn condition(&self) -> Result<rules::Condition, Wrong> {
+    fn condition(&self) -> Result<request_rules::Condition, Wrong> {
         let odd = self.paths.iter().find(|path| !path.starts_with(['/', '*']));
         if let Some(path) = odd {
             let text = format!("expected a path that begins with / or *, got {path:?}");
@@ -98,7 +98,7 @@ impl RequestRule {
         let methods = self.methods.iter().map(|name| {
             Method::from_bytes(name.as_bytes()).map_err(|error| ("methods", error.to_string()))
         });
-        Ok(rules::Condition {
+        Ok(request_rules::Condition {
             sites: self.sites.clone(),
             hosts: parse_all("hosts", &self.hosts)?,
             paths: patterns(&self.paths),

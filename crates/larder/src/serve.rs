@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use device::CacheFile;
 use nix::unistd::User;
-use proxy::access_log::{AccessLog, Format};
-use proxy::address::Locals;
-use proxy::admin::Guard;
-use proxy::metrics::Metrics;
-use proxy::options::{Front, Options, Site};
+use proxy::admin::interface::Guard;
+use proxy::net::address::Locals;
+use proxy::observe::access_log::{AccessLog, Format};
+use proxy::observe::metrics::Metrics;
+use proxy::observe::systemd;
+use proxy::request::options::{Front, Options, Site};
+use proxy::rules::access;
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Reload, Setup,
-    access, notify,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -182,7 +183,7 @@ impl Start {
             let caches = caches::open_all(&config).map_err(Failure::runtime)?;
             source = Source::now(&config, caches);
         };
-        notify::stopping();
+        systemd::stopping();
         for path in paths {
             // One that stays is no harm: the next start removes it.
             let _ = fs::remove_file(path);
@@ -264,8 +265,8 @@ impl Start {
                 Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
             }
             log::info!("{ready}");
-            notify::status(&ready);
-            notify::ready();
+            systemd::status(&ready);
+            systemd::ready();
         };
         let spawned = thread::Builder::new().name("announcer".to_owned()).spawn(announce);
         spawned.map_err(|error| cannot("start a thread", &error))

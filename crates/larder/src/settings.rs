@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use proxy::upstream::{Balance, Http2};
+use proxy::upstream::client::{Balance, Http2};
 
 use crate::config::{Action, Config, HostHeader, KeyHost, LogFormat, Rule, Site};
 use crate::field::{Field, Take, misdeclared};

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, Method};
-use proxy::access::{self, Access};
-use proxy::address::Locals;
-use proxy::aliases::Aliases;
-use proxy::certificate::Certificate;
-use proxy::http2::Http2Options;
-use proxy::keyring::{Keyring, TlsOptions};
-use proxy::options::{
+use proxy::front::http2::Http2Options;
+use proxy::net::address::Locals;
+use proxy::net::certificate::Certificate;
+use proxy::net::certificate_store::{Keyring, TlsOptions};
+use proxy::request::options::{
     ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, TunnelLimits,
     UpstreamLimits,
 };
-use proxy::resolve::{DnsLookup, Lookup, SystemLookup};
-use proxy::rules::Rules;
+use proxy::rules::access::{self, Access};
+use proxy::rules::aliases::Aliases;
+use proxy::rules::request_rules::Rules;
+use proxy::upstream::resolver::{DnsLookup, Lookup, SystemLookup};
 use semantics::forwarded::Field;
 use semantics::{Lifetimes, Seconds, Settings, TagFields};
 

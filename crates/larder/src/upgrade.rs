@@ -10,7 +10,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use proxy::{Control, notify};
+use proxy::Control;
+use proxy::observe::systemd;
 
 use crate::handover::{Heir, Passed};
 
@@ -101,7 +102,7 @@ impl Upgrader {
         let pid = heir.pid();
         match heir.take_over() {
             Ok(()) => {
-                notify::main_pid(pid);
+                systemd::main_pid(pid);
                 log::info!("upgrade: process {pid} serves; this one ends");
                 true
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
-use proxy::upstream::{
+use proxy::upstream::client::{
     At, Balance, Group, GroupOptions, HealthCheck, Http2, Identity, Next, Origin, Tls, TlsOptions,
 };
 
@@ -155,7 +155,8 @@ impl Manner {
             if let Some(tls) = &tls {
                 tls.check()?;
             }
-            let mut server = proxy::upstream::Server::new(Origin { at, tls, http2: self.http2() });
+            let mut server =
+                proxy::upstream::client::Server::new(Origin { at, tls, http2: self.http2() });
             (server.weight, server.backup, server.max_requests) = (weight, backup, max_conns);
             Ok(server)
         };

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use proxy::access::{HostPattern, PortRange};
+use proxy::rules::access::{HostPattern, PortRange};
 
 use crate::listen_addr::{self, ListenAddr};
 use crate::server::{self, Server};

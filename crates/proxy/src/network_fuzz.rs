@@ -16,14 +16,15 @@ use http::{HeaderValue, Request};
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Builder;
 
-use crate::admin::{Purge, Scope};
-use crate::aliases::Aliases;
-use crate::framing_watch::{FramingWatch, Trust};
-use crate::options::{Front, Site};
-use crate::proxy_header::{self, Told};
-use crate::request;
-use crate::scheme::Scheme;
-use crate::upstream::{Group, Origin};
+use crate::admin::interface::{Purge, Scope};
+use crate::front::proxy_protocol;
+use crate::front::proxy_protocol::Told;
+use crate::message::framing_check::{FramingWatch, Trust};
+use crate::message::scheme::Scheme;
+use crate::request::options::{Front, Site};
+use crate::request::target;
+use crate::rules::aliases::Aliases;
+use crate::upstream::client::{Group, Origin};
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);
@@ -103,11 +104,11 @@ fn headers_of_balancers() {
             _ => Vec::new(),
         };
         bytes.extend(chance.noise(&BALANCER, 12));
-        let whole = runtime.block_on(proxy_header::read(&mut &bytes[..]));
+        let whole = runtime.block_on(proxy_protocol::read(&mut &bytes[..]));
         let (one, other) = bytes.split_at(chance.1.usize(..=bytes.len()));
         let (mut one, mut other) = (one, other);
         let mut cut = (&mut one).chain(&mut other);
-        let pieces = runtime.block_on(proxy_header::read(&mut cut));
+        let pieces = runtime.block_on(proxy_protocol::read(&mut cut));
         match (whole, pieces) {
             (Ok((told, rest)), Ok((Told { client, secured }, early))) => {
                 assert!(bytes.ends_with(&rest), "{bytes:?}");
@@ -178,9 +179,9 @@ fn targets_of_requests() {
     let (reverse, mut taken) = (site(), 0);
     rounds(|chance| {
         let Some(parts) = some_request(chance) else { return };
-        let _ = request::tunnel_target(&parts);
+        let _ = target::tunnel_target(&parts);
         for front in [&Front::Forward, &reverse] {
-            let Ok(target) = request::target(&parts, front, Scheme::Http) else { continue };
+            let Ok(target) = target::target(&parts, front, Scheme::Http) else { continue };
             taken += 1;
             let text = format!("{parts:?} became {target:?}");
             assert!(target.port != 0 && !target.host.contains(['@', '/', '?', '#', ' ']), "{text}");
@@ -190,7 +191,7 @@ fn targets_of_requests() {
             let Ok(again) = again.header("host", target.authority()).body(()) else { continue };
             if !target.host.is_empty() {
                 let parts = again.into_parts().0;
-                let said = request::target(&parts, &reverse, target.scheme).expect(&text);
+                let said = target::target(&parts, &reverse, target.scheme).expect(&text);
                 assert!(said.host.eq_ignore_ascii_case(target.host), "{text}");
                 assert_eq!(said.port, target.port, "{text}");
             }

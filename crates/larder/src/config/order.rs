@@ -5,7 +5,7 @@
 //! decide it does not know.
 
 use ipnet::IpNet;
-use proxy::access::HostPattern;
+use proxy::rules::access::HostPattern;
 use semantics::Pattern;
 
 use super::{Config, Rule, Site};

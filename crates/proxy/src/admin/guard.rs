@@ -7,7 +7,7 @@ use http::uri::Authority;
 use http::{Method, Request, StatusCode};
 use subtle::ConstantTimeEq;
 
-use super::{Answer, closing, is_loopback, text};
+use crate::admin::interface::{Answer, closing, is_loopback, text};
 
 /// The names and the token that let a request in.
 #[derive(Clone, Default)]
@@ -25,7 +25,7 @@ impl Guard {
     }
 
     /// Warns when `address` can be reached by others and nothing keeps them out.
-    pub(super) fn warn_if_open(&self, address: SocketAddr) {
+    pub(crate) fn warn_if_open(&self, address: SocketAddr) {
         if self.is_open(address) {
             log::warn!(
                 "the admin interface listens on {address}, beyond this machine, without a token: \
@@ -35,12 +35,12 @@ impl Guard {
         }
     }
 
-    pub(super) fn is_open(&self, address: SocketAddr) -> bool {
+    pub(crate) fn is_open(&self, address: SocketAddr) -> bool {
         !is_loopback(address) && self.token.is_none()
     }
 
     /// The answer to a request that may not come in; `None` when it may.
-    pub(super) fn refusal<T>(&self, request: &Request<T>) -> Option<Answer> {
+    pub(crate) fn refusal<T>(&self, request: &Request<T>) -> Option<Answer> {
         let refuse = |status, what: &str| Some(closing(text(status, what.to_owned())));
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let host = match (hosts.next(), hosts.next()) {

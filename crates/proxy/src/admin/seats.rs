@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 /// See the module.
-pub(super) struct Seats {
+pub(crate) struct Seats {
     most: usize,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
@@ -23,7 +23,7 @@ struct State {
 }
 
 /// A seat, free again when dropped.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     state: Rc<State>,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
@@ -76,7 +76,7 @@ impl Drop for Seat {
 }
 
 /// While it is there something is being done.
-pub(super) struct Busy(Rc<State>, Rc<Notify>);
+pub(crate) struct Busy(Rc<State>, Rc<Notify>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

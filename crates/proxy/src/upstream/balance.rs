@@ -19,7 +19,7 @@ pub enum Balance {
 }
 
 /// The numbers of a set.
-pub(super) fn members(mut set: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
         set &= set - 1;
@@ -29,7 +29,7 @@ pub(super) fn members(mut set: u64) -> impl Iterator<Item = usize> {
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<Vec<i64>>);
+pub(crate) struct Turns(Mutex<Vec<i64>>);
 
 impl Turns {
     /// The next one of `set`, which is not empty.
@@ -55,7 +55,7 @@ impl Turns {
 }
 
 /// Those of `set` with the least load for their weight.
-pub(super) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize) -> u32) -> u64 {
+pub(crate) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize) -> u32) -> u64 {
     let mut chosen: Option<(usize, u64)> = None;
     for at in members(set) {
         let against = |other: usize| {
@@ -76,7 +76,7 @@ pub(super) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize
 
 /// The one of `set` that a hash belongs to: each server draws a lot from the hash and its own seed,
 /// and the lots of a heavier one are better in proportion.
-pub(super) fn rendezvous(
+pub(crate) fn rendezvous(
     set: u64,
     hash: u64,
     seed: impl Fn(usize) -> u64,

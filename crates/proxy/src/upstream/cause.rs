@@ -10,7 +10,7 @@ use std::io;
 use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
 /// The cause of an error that others wrap.
-pub(super) fn of(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn of(error: &(dyn Error + 'static)) -> String {
     let mut next = Some(error);
     let mut last = error;
     while let Some(error) = next {
@@ -34,7 +34,7 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> String {
 }
 
 /// The cause of an error of the system, or of what lies within it.
-pub(super) fn of_io(error: &io::Error) -> String {
+pub(crate) fn of_io(error: &io::Error) -> String {
     if let Some(inner) = error.get_ref() {
         if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
             return of_tls(tls).to_owned();
@@ -50,7 +50,7 @@ pub(super) fn of_io(error: &io::Error) -> String {
 }
 
 /// Why HTTP/2 did not go on (RFC 9113, 7).
-pub(super) fn of_http2(error: &h2::Error) -> String {
+pub(crate) fn of_http2(error: &h2::Error) -> String {
     if let Some(io) = error.get_io() {
         return of_io(io);
     }
@@ -61,7 +61,7 @@ pub(super) fn of_http2(error: &h2::Error) -> String {
 }
 
 /// Why there is no TLS connection.
-pub(super) fn of_tls(error: &rustls::Error) -> &'static str {
+pub(crate) fn of_tls(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(why) => of_certificate(why),
         rustls::Error::NoCertificatesPresented => "it showed no certificate",

@@ -13,15 +13,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::group::Group;
-use super::{Outgoing, Upstream};
-use crate::account::Observer;
-use crate::control::State;
-use crate::headers::random;
-use crate::options::{Front, Options, UpstreamLimits};
-use crate::out_body::OutBody;
+use crate::message::via::random;
+use crate::request::control::State;
+use crate::request::options::{Front, Options, UpstreamLimits};
+use crate::response::transaction::Observer;
+use crate::upstream::client::{Outgoing, Upstream};
+use crate::upstream::group::Group;
+use crate::upstream::request_body::OutBody;
 
-use super::failure::Failure;
+use crate::upstream::error::Failure;
 
 /// How the servers of a site are checked.
 #[derive(Clone, Debug)]

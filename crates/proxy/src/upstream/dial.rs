@@ -12,17 +12,18 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
-use super::cause;
-use super::failure::Failure;
-use super::failure_log::Phase;
-use super::origin::{At, Origin};
-use super::stream::Stream;
-use super::tls::{self, Tls};
-use super::{Check, Destination, Upstream};
-use crate::listener::lacks_resource;
-use crate::metrics::Event;
-use crate::options::UpstreamLimits;
-use crate::outcome::Error as Reason;
+use crate::front::listener::lacks_resource;
+use crate::observe::metrics::Event;
+use crate::observe::outcome::Error as Reason;
+use crate::request::options::UpstreamLimits;
+use crate::upstream::cause;
+use crate::upstream::client::{Check, Destination, Upstream};
+use crate::upstream::error::Failure;
+use crate::upstream::failure_log::Phase;
+use crate::upstream::origin::{At, Origin};
+use crate::upstream::stream::Stream;
+use crate::upstream::tls;
+use crate::upstream::tls::Tls;
 
 impl Upstream {
     /// A connection of its own, for a tunnel.
@@ -43,7 +44,7 @@ impl Upstream {
     }
 
     /// A stream to the origin, and the address at its other end.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         &self,
         origin: &Origin,
         limits: &UpstreamLimits,
@@ -203,7 +204,7 @@ fn not_connected(error: &io::Error) -> Failure {
 }
 
 /// Waits for a connection no longer than allowed.
-pub(super) async fn in_time<T>(
+pub(crate) async fn in_time<T>(
     limits: &UpstreamLimits,
     phase: &Cell<Phase>,
     connecting: impl Future<Output = Result<T, Failure>>,

@@ -14,13 +14,15 @@ use std::time::Duration;
 
 use http::{StatusCode, Uri};
 
-use super::balance::{self, Balance, Turns, hash, members};
-use super::checks::HealthCheck;
-use super::failure::Failure;
-use super::health::{self, Fit, Health};
-use super::origin::Origin;
-use super::queue::Queue;
-use crate::outcome::Error as Reason;
+use crate::observe::outcome::Error as Reason;
+use crate::upstream::balance;
+use crate::upstream::balance::{Balance, Turns, hash, members};
+use crate::upstream::checks::HealthCheck;
+use crate::upstream::error::Failure;
+use crate::upstream::health;
+use crate::upstream::health::{Fit, Health};
+use crate::upstream::origin::Origin;
+use crate::upstream::queue::Queue;
 
 /// The servers of one site.
 #[derive(Debug)]
@@ -100,7 +102,7 @@ pub struct Server {
     /// Requests that it gets at a time; `None`: any number.
     pub max_requests: Option<u32>,
     seed: u64,
-    pub(super) health: Arc<Health>,
+    pub(crate) health: Arc<Health>,
 }
 
 impl Server {
@@ -179,26 +181,26 @@ impl Group {
         self.queue = before.queue.clone();
     }
 
-    pub(super) fn queue(&self) -> &Queue {
+    pub(crate) fn queue(&self) -> &Queue {
         &self.queue
     }
 
     /// Whether a server that is in use has room.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let now = health::now();
         let free = |server: &Server| server.has_room() && server.health.fit(now) == Fit::Yes;
         self.servers.iter().any(free)
     }
 
     /// Whether a server besides `tried` might answer.
-    pub(super) fn has_other(&self, tried: u64) -> bool {
+    pub(crate) fn has_other(&self, tried: u64) -> bool {
         let now = health::now();
         let left = self.all() & !tried;
         members(left).any(|at| self.servers[at].health.fit(now) != Fit::No)
     }
 
     /// The server for a request whose URL has this hash, besides those that were `tried`.
-    pub(super) fn choose(self: &Arc<Self>, tried: u64, hash: u64) -> Result<Serving, Failure> {
+    pub(crate) fn choose(self: &Arc<Self>, tried: u64, hash: u64) -> Result<Serving, Failure> {
         let now = health::now();
         let mut refused = tried;
         for backup in [false, true] {
@@ -248,7 +250,7 @@ impl Group {
         }
     }
 
-    pub(super) fn nobody(&self) -> Failure {
+    pub(crate) fn nobody(&self) -> Failure {
         let now = health::now();
         let busy = |server: &Server| server.health.fit(now) != Fit::No && !server.has_room();
         match self.servers.iter().any(busy) {
@@ -264,7 +266,7 @@ impl Group {
     }
 
     /// Says what became of a server.
-    pub(super) fn report(&self, at: usize, back: bool, why: &str) {
+    pub(crate) fn report(&self, at: usize, back: bool, why: &str) {
         let (server, site) = (&self.servers[at].origin, &self.name);
         match back {
             true => {
@@ -288,7 +290,7 @@ impl fmt::Display for Group {
 
 /// One request at one server, from the choice to the end of the answer's body.
 #[derive(Debug)]
-pub(super) struct Serving {
+pub(crate) struct Serving {
     group: Arc<Group>,
     pub at: usize,
     trial: Cell<bool>,

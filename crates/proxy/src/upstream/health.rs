@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Milliseconds since the first call, never 0.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let passed = BEGAN.get_or_init(Instant::now).elapsed();
     u64::try_from(passed.as_millis()).unwrap_or(u64::MAX) + 1
@@ -17,7 +17,7 @@ pub(super) fn now() -> u64 {
 
 /// What all workers know of a server.
 #[derive(Debug, Default)]
-pub(super) struct Health {
+pub(crate) struct Health {
     /// Failures since the last success.
     failures: AtomicU32,
     /// When it may be tried again, by [`now`]; 0: in use.
@@ -33,7 +33,7 @@ pub(super) struct Health {
 
 /// What is counted of a server.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     pub requests: AtomicU64,
     pub failures: AtomicU64,
     /// Times that it went out of use.
@@ -44,7 +44,7 @@ pub(super) struct Figures {
 
 /// Whether a server may get a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     Yes,
     /// One, to try it out.
     ToTry,
@@ -53,7 +53,7 @@ pub(super) enum Fit {
 
 /// Why a server is out of use, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// It is not.
     Up,
     /// Requests failed.

@@ -32,12 +32,12 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{interval, timeout};
 
-use super::failure_log::FailureLog;
-use super::origin::Origin;
-use crate::http2::StreamIo;
-use crate::interim::Interim;
-use crate::out_body::OutBody;
-use crate::upgrade;
+use crate::front::http2::StreamIo;
+use crate::message::informational::Interim;
+use crate::message::upgrade;
+use crate::upstream::failure_log::FailureLog;
+use crate::upstream::origin::Origin;
+use crate::upstream::request_body::OutBody;
 
 /// What an origin may send of one answer before it is taken.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -49,7 +49,7 @@ const PING_EVERY: Duration = Duration::from_secs(15);
 const PING_WAIT: Duration = Duration::from_secs(10);
 
 /// See the module.
-pub(super) struct Http2 {
+pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     pub peer: Peer,
     state: Rc<State>,
@@ -57,7 +57,7 @@ pub(super) struct Http2 {
 }
 
 /// Who is at the other end.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     pub origin: Arc<Origin>,
     /// `None` for a socket in the file system.
     pub address: Option<IpAddr>,
@@ -85,7 +85,7 @@ impl Drop for Http2 {
 }
 
 /// A request under way, or its answer: it keeps the connection.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     pub connection: Rc<Http2>,
     /// Sends the request's body.
     pump: Option<AbortHandle>,
@@ -103,7 +103,7 @@ impl Drop for Stream {
 }
 
 /// Why a request has no answer.
-pub(super) struct Broke {
+pub(crate) struct Broke {
     /// The request, when it never left.
     pub unsent: Option<Request<OutBody>>,
     /// The origin says that it did nothing with it.
@@ -373,12 +373,12 @@ async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes) -> Option<()> 
 }
 
 /// The two halves of a stream as one.
-pub(super) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
+pub(crate) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
     StreamIo { sink, source, early: Bytes::new() }
 }
 
 /// The body of an answer.
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     body: RecvStream,
     /// Bytes to come, when the head says how many.
     left: Option<u64>,

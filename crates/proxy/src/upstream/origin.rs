@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::tls::Tls;
+use crate::upstream::tls::Tls;
 
 /// A server to talk to, and how. Origins that differ in any of it share no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ impl fmt::Display for Origin {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::upstream::TlsOptions;
+    use crate::upstream::client::TlsOptions;
 
     #[test]
     fn authorities_leave_the_usual_port_out() {

@@ -12,15 +12,15 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::Check;
-use super::http2::Http2;
-use super::origin::{At, Origin};
-use crate::options::UpstreamLimits;
-use crate::out_body::OutBody;
+use crate::request::options::UpstreamLimits;
+use crate::upstream::client::Check;
+use crate::upstream::http2::Http2;
+use crate::upstream::origin::{At, Origin};
+use crate::upstream::request_body::OutBody;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     slots: RefCell<HashMap<Arc<Origin>, Slot>>,
     count: Rc<Cell<usize>>,
 }
@@ -59,7 +59,7 @@ impl Drop for Counted {
 }
 
 /// A connection that is ready for a request.
-pub(super) enum Connection {
+pub(crate) enum Connection {
     Http1(Http1),
     Http2(Rc<Http2>),
 }
@@ -75,7 +75,7 @@ impl Connection {
 }
 
 /// One connection in HTTP/1.1: dropped, it is closed.
-pub(super) struct Http1 {
+pub(crate) struct Http1 {
     pub sender: SendRequest<OutBody>,
     /// The other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
@@ -90,7 +90,7 @@ impl Drop for Http1 {
 
 /// How many connections are kept.
 #[derive(Clone, Copy)]
-pub(super) struct PoolLimits {
+pub(crate) struct PoolLimits {
     pub per_origin: usize,
     pub total: usize,
 }
@@ -111,7 +111,7 @@ fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>) -> bool {
 }
 
 /// Lets the others go on when a connection was opened, or could not be.
-pub(super) struct Opening<'a> {
+pub(crate) struct Opening<'a> {
     pool: &'a Pool,
     origin: &'a Origin,
 }

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::failure::Failure;
-use super::group::{Group, Serving};
-use crate::outcome::Error as Reason;
+use crate::observe::outcome::Error as Reason;
+use crate::upstream::error::Failure;
+use crate::upstream::group::{Group, Serving};
 
 /// The queue of one site, of all workers together. A reload takes it over.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Told of each request that ended. It remembers one that nobody waited for, so that none is
     /// missed between a look at the servers and the wait.
     freed: Notify,
@@ -28,7 +28,7 @@ pub(super) struct Queue {
 
 /// What is counted of a queue.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// Requests that waited, however it ended.
     pub waits: AtomicU64,
     /// How long they did, in microseconds.
@@ -80,7 +80,7 @@ impl Drop for Place<'_> {
 
 impl Group {
     /// The server for a request that was sent to none yet: at once, or when it is its turn.
-    pub(super) async fn admit(self: &Arc<Self>, hash: u64) -> Result<Serving, Failure> {
+    pub(crate) async fn admit(self: &Arc<Self>, hash: u64) -> Result<Serving, Failure> {
         let queue = self.queue();
         let behind_others = queue.waiting() > 0;
         if !behind_others {
@@ -152,7 +152,7 @@ mod tests {
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
     use super::*;
-    use crate::upstream::{GroupOptions, Origin, Server};
+    use crate::upstream::client::{GroupOptions, Origin, Server};
 
     fn group(servers: u16, max: u32, queue: u32) -> Arc<Group> {
         let server = |at| {

@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-use crate::socket::transport;
+use crate::net::socket::transport;
 
 /// One type for all, so that the HTTP code above exists once.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),

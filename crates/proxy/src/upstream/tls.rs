@@ -17,9 +17,9 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::origin::Http2;
-use crate::certificate;
-use crate::outcome::Error as Reason;
+use crate::net::certificate;
+use crate::observe::outcome::Error as Reason;
+use crate::upstream::origin::Http2;
 
 /// How a server proves who it is, and we to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Tls {
     }
 
     /// The same settings with nothing but HTTP/1.1 offered: always equal to itself.
-    pub(super) fn without_http2(&self) -> Tls {
+    pub(crate) fn without_http2(&self) -> Tls {
         if self.0.http2 == Http2::Off {
             return self.clone();
         }
@@ -86,13 +86,13 @@ impl Tls {
         &self.0.options
     }
 
-    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let Inner { options, http2, config, .. } = &*self.0;
         config.get_or_init(|| build(options, *http2).map(Arc::new)).clone()
     }
 
     /// The name to ask a server on `host` for.
-    pub(super) fn server_name(&self, host: &str) -> Result<ServerName<'static>, String> {
+    pub(crate) fn server_name(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.0.options.name.as_deref().unwrap_or(host);
         // A final dot is no part of the name in TLS (RFC 6066, 3).
         let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
@@ -182,7 +182,7 @@ fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
 }
 
 /// Why a handshake failed, for the outcome.
-pub(super) fn reason(error: &io::Error) -> Reason {
+pub(crate) fn reason(error: &io::Error) -> Reason {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
@@ -195,7 +195,7 @@ pub(super) fn reason(error: &io::Error) -> Reason {
 
 /// What TLS has to do with an error further up, if anything: with TLS 1.3 a server may refuse our
 /// certificate only after we have sent our request.
-pub(super) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reason> {
+pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reason> {
     let mut source = Some(error);
     while let Some(inner) = source {
         if let Some(io) = inner.downcast_ref::<io::Error>() {

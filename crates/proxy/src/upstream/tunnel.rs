@@ -10,10 +10,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::group::Serving;
-use super::http2;
-use crate::http2::StreamIo;
-use crate::socket::transport;
+use crate::front::http2::StreamIo;
+use crate::net::socket::transport;
+use crate::upstream::group::Serving;
+use crate::upstream::http2;
 
 /// See the module.
 pub(crate) struct UpstreamTunnel {
@@ -38,16 +38,16 @@ struct Shared {
 transport!(Carrier { Tcp, Http1, Http2 });
 
 impl UpstreamTunnel {
-    pub(super) fn http1(upgraded: Upgraded) -> UpstreamTunnel {
+    pub(crate) fn http1(upgraded: Upgraded) -> UpstreamTunnel {
         Carrier::Http1(TokioIo::new(upgraded)).into()
     }
 
-    pub(super) fn http2(io: StreamIo, stream: http2::Stream) -> UpstreamTunnel {
+    pub(crate) fn http2(io: StreamIo, stream: http2::Stream) -> UpstreamTunnel {
         Carrier::Http2(Shared { io, _stream: stream }).into()
     }
 
     /// It counts as a request of its server for as long as it lives.
-    pub(super) fn served_by(&mut self, serving: Serving) {
+    pub(crate) fn served_by(&mut self, serving: Serving) {
         self.serving = Some(serving);
     }
 }

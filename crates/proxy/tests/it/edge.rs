@@ -4,10 +4,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy::access::{Access, Action, Front, PortRange, Rule};
-use proxy::address::Locals;
-use proxy::metrics::Event;
-use proxy::options::{self, Options};
+use proxy::net::address::Locals;
+use proxy::observe::metrics::Event;
+use proxy::request::options::{self, Options};
+use proxy::rules::access::{Access, Action, Front, PortRange, Rule};
 
 use crate::client::Client;
 use crate::origin::Origin;

@@ -304,9 +304,9 @@ fn a_tunnel_carries_bytes_both_ways() {
         options.client.idle_timeout = Duration::from_millis(20);
         options.client.stall_timeout = Duration::from_millis(20);
         options.tunnels.max = 1;
-        let access = proxy::access::Access::new(
-            proxy::access::Front::Forward,
-            proxy::address::Locals::of_this_machine().unwrap(),
+        let access = proxy::rules::access::Access::new(
+            proxy::rules::access::Front::Forward,
+            proxy::net::address::Locals::of_this_machine().unwrap(),
         );
         let ports = vec!["1-65535".parse().unwrap()];
         options.access = std::sync::Arc::new(access.connect_ports(ports));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use proxy::upstream::{Group, Http2, Origin, Tls, TlsOptions};
+use proxy::upstream::client::{Group, Http2, Origin, Tls, TlsOptions};
 
 use crate::authority::Authority;
 use crate::client::{Answer, Client};

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use device::{AnyDevice, MemoryDevice};
 
-use proxy::access::{self, Access};
-use proxy::address::Locals;
-use proxy::aliases::Aliases;
-use proxy::metrics::{Event, Metrics};
-use proxy::options::{Front, Options, Site};
-use proxy::outcome::Outcome;
-use proxy::upstream::{Group, Origin};
-use proxy::welcome::Manners;
+use proxy::front::handshake::Manners;
+use proxy::net::address::Locals;
+use proxy::observe::metrics::{Event, Metrics};
+use proxy::observe::outcome::Outcome;
+use proxy::request::options::{Front, Options, Site};
+use proxy::rules::access::{self, Access};
+use proxy::rules::aliases::Aliases;
+use proxy::upstream::client::{Group, Origin};
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup,
 };

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use proxy::upstream::{At, Group, Http2, Origin as To, Tls, TlsOptions};
+use proxy::upstream::client::{At, Group, Http2, Origin as To, Tls, TlsOptions};
 use rcgen::date_time_ymd;
 
 use crate::authority::{Authority, Front};

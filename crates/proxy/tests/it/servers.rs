@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proxy::options::Front;
-use proxy::resolve::{Found, Looking, Lookup};
-use proxy::upstream::{Balance, Group, GroupOptions, HealthCheck, Next, Origin as To, Server};
+use proxy::request::options::Front;
+use proxy::upstream::client::{
+    Balance, Group, GroupOptions, HealthCheck, Next, Origin as To, Server,
+};
+use proxy::upstream::resolver::{Found, Looking, Lookup};
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
@@ -475,8 +477,8 @@ fn a_name_that_moves_is_followed() {
 
 #[test]
 fn every_address_of_a_name_is_checked_for_the_client() {
-    use proxy::access::{self, Access, Action, Rule};
-    use proxy::address::Locals;
+    use proxy::net::address::Locals;
+    use proxy::rules::access::{self, Access, Action, Rule};
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address.port();
     let _hole = black_hole("127.0.0.2", port);

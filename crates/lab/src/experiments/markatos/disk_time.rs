@@ -11,13 +11,13 @@ const SHORT: u64 = 8_192;
 
 /// Nanoseconds of the drive, seeks and rotation included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::experiments) struct DiskTime {
+pub(crate) struct DiskTime {
     /// Reads.
-    pub(in crate::experiments) reads: Nanos,
+    pub(crate) reads: Nanos,
     /// Writes of at most a block of the file system.
-    pub(in crate::experiments) short_writes: Nanos,
+    pub(crate) short_writes: Nanos,
     /// Longer writes.
-    pub(in crate::experiments) long_writes: Nanos,
+    pub(crate) long_writes: Nanos,
 }
 
 /// See the module.

@@ -42,13 +42,13 @@ use crate::space_manager::{Read, SpaceError, SpaceManager, Stored};
 use crate::two_level::{CacheCounts, Operation, TwoLevel};
 
 /// Requests of the paper's runs of a million operations (note 3).
-pub(in crate::experiments) const GETS: u64 = 1_058_206;
+pub(crate) const GETS: u64 = 1_058_206;
 
 /// Bytes of the memory cache.
 const MEMORY: u64 = 512 << 20;
 
 /// Bytes of the disk cache of those runs.
-pub(in crate::experiments) const DISK: u64 = 2 << 30;
+pub(crate) const DISK: u64 = 2 << 30;
 
 /// Bytes that the machine has for pages of files; the paper does not say.
 const PAGES: u64 = 64 << 20;
@@ -123,7 +123,7 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 
 /// A machine that is divided.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::experiments) struct Machine {
+pub(crate) struct Machine {
     /// By what.
     pub(super) divisor: u32,
     /// What its file system is like.
@@ -167,7 +167,7 @@ impl Host {
 
 impl Machine {
     /// As large as the scale of the run permits.
-    pub(in crate::experiments) fn of(context: &Context<'_>) -> Machine {
+    pub(crate) fn of(context: &Context<'_>) -> Machine {
         Machine { divisor: context.pick(64, 1), host: Host::AsSetUp }
     }
 
@@ -177,12 +177,7 @@ impl Machine {
     }
 
     /// The operations of `gets` requests to a disk cache of `disk` bytes, both before dividing.
-    pub(in crate::experiments) fn trace(
-        self,
-        seed: u64,
-        gets: u64,
-        disk: u64,
-    ) -> Result<Trace, Failed> {
+    pub(crate) fn trace(self, seed: u64, gets: u64, disk: u64) -> Result<Trace, Failed> {
         let workload = Workload::named("dec-1996").ok_or("no workload dec-1996 is known")?;
         let by = u64::from(self.divisor);
         let requests = workload.scaled(self.divisor).iter(seed).take((gets / by) as usize);
@@ -195,7 +190,7 @@ impl Machine {
     }
 
     /// What plots say of the scale.
-    pub(in crate::experiments) fn note(self) -> String {
+    pub(crate) fn note(self) -> String {
         match self.divisor {
             1 => "As large as the paper's.".to_owned(),
             by => format!(
@@ -219,7 +214,7 @@ impl Machine {
     }
 
     /// Solaris UFS on the whole drive, its caches divided.
-    pub(in crate::experiments) fn file_system(self, clock: &Handle) -> Result<Ffs, SpaceError> {
+    pub(crate) fn file_system(self, clock: &Handle) -> Result<Ffs, SpaceError> {
         self.timed(clock).map(|(ffs, _)| ffs)
     }
 
@@ -242,12 +237,7 @@ impl Machine {
 
     /// Runs `trace` through `manager`. Of an engine that lays its file out in slots, as often as it
     /// takes until the file has the size at which the share of them is taken that is wanted.
-    pub(in crate::experiments) fn run(
-        self,
-        arm: &Arm,
-        manager: Manager,
-        trace: &Trace,
-    ) -> Result<Run, Failed> {
+    pub(crate) fn run(self, arm: &Arm, manager: Manager, trace: &Trace) -> Result<Run, Failed> {
         let Manager::Engine(engine) = manager else { return self.run_on(arm, manager, trace, 0) };
         let mut len = trace.file_len(engine.utilization);
         let mut run = self.run_on(arm, manager, trace, len)?;
@@ -279,10 +269,10 @@ impl Machine {
 }
 
 /// What a space manager is to do, and for how many requests.
-pub(in crate::experiments) struct Trace {
+pub(crate) struct Trace {
     operations: Vec<Operation>,
     /// What the caches in front of it did.
-    pub(in crate::experiments) counts: CacheCounts,
+    pub(crate) counts: CacheCounts,
     /// The most bytes of slots that the engine needs for what is kept at a time.
     peak: u64,
 }
@@ -310,12 +300,12 @@ impl Trace {
     }
 
     /// What is to be done, in order.
-    pub(in crate::experiments) fn operations(&self) -> &[Operation] {
+    pub(crate) fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
     /// Bytes of the engine's file when about so much of its slots is taken.
-    pub(in crate::experiments) fn file_len(&self, utilization: f64) -> u64 {
+    pub(crate) fn file_len(&self, utilization: f64) -> u64 {
         // Superblocks, journal and saved index take a few percent beside the slots.
         file_len((self.peak as f64 / utilization * 1.02) as u64 + (1 << 20))
     }
@@ -328,7 +318,7 @@ fn file_len(len: u64) -> u64 {
 
 /// A way of keeping objects on the machine's disk.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::experiments) enum Manager {
+pub(crate) enum Manager {
     /// M1.
     Simple,
     /// M2.
@@ -343,7 +333,7 @@ pub(in crate::experiments) enum Manager {
 
 /// The product's engine with a paper's preset.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::experiments) struct Engine {
+pub(crate) struct Engine {
     preset: &'static str,
     /// Slots taken of all slots when the cache is full, as a share.
     utilization: f64,
@@ -363,13 +353,13 @@ pub(in crate::experiments) struct Engine {
 
 /// How the product is driven, and what of it is not as it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::experiments) struct Product {
+pub(crate) struct Product {
     /// Reads under way at a time, while the program goes on; 1: it waits for each.
-    pub(in crate::experiments) reads: usize,
+    pub(crate) reads: usize,
     /// Reads that the engine hands on together, sorted; 1: each at once, as it comes.
-    pub(in crate::experiments) collected: usize,
+    pub(crate) collected: usize,
     /// What is stored may stay unwritten for a minute, as the papers' systems leave it for longer.
-    pub(in crate::experiments) minute: bool,
+    pub(crate) minute: bool,
 }
 
 impl Manager {
@@ -389,7 +379,7 @@ impl Manager {
     }
 
     /// M8.
-    pub(in crate::experiments) fn lazy(utilization: f64) -> Manager {
+    pub(crate) fn lazy(utilization: f64) -> Manager {
         Manager::engine("markatos-lazy-reads", utilization, 0)
     }
 
@@ -399,13 +389,13 @@ impl Manager {
     }
 
     /// M9.
-    pub(in crate::experiments) fn lazy_loc(utilization: f64, buffers: u16) -> Manager {
+    pub(crate) fn lazy_loc(utilization: f64, buffers: u16) -> Manager {
         Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
     }
 
     /// The engine as the product comes but for `product`, on a file as large as the others have at
     /// `utilization`.
-    pub(in crate::experiments) fn product(utilization: f64, product: Product) -> Manager {
+    pub(crate) fn product(utilization: f64, product: Product) -> Manager {
         let Product { reads, collected, minute } = product;
         Manager::Engine(Engine {
             undivided_clusters: true,
@@ -438,24 +428,24 @@ impl Engine {
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::experiments) struct Run {
+pub(crate) struct Run {
     /// Requests, memory hits included, by the completion time of the operations.
-    pub(in crate::experiments) gets_per_second: f64,
+    pub(crate) gets_per_second: f64,
     /// Share of the slots that was taken, in percent, on average over the second half of the
     /// operations; of files and clusters, not a number.
     pub(super) utilization: f64,
     /// Requests to the disk.
-    pub(in crate::experiments) accesses: u64,
+    pub(crate) accesses: u64,
     /// Pages that were read because a part of them was to be written.
-    pub(in crate::experiments) page_reads: u64,
+    pub(crate) page_reads: u64,
     /// Requests to the disk, and megabytes: reads of the managers' files.
-    pub(in crate::experiments) reads: [f64; 2],
+    pub(crate) reads: [f64; 2],
     /// The same of writes.
-    pub(in crate::experiments) writes: [f64; 2],
+    pub(crate) writes: [f64; 2],
     /// What the disk was busy with, preparation included.
-    pub(in crate::experiments) disk: DiskTime,
+    pub(crate) disk: DiskTime,
     /// Objects that the manager did not take, or gave up by itself.
-    pub(in crate::experiments) missing: u64,
+    pub(crate) missing: u64,
 }
 
 impl Run {

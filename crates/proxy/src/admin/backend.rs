@@ -1,0 +1,124 @@
+//! What the admin interface shows and steers, on the first worker.
+
+use std::io;
+use std::net::TcpListener;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::oneshot;
+use tokio::task::spawn_local;
+
+use crate::admin::interface::{
+    Admin, Backend, Explained, Guard, Purge, Purged, Readiness, Reloaded,
+};
+use crate::exchange::explain;
+use crate::exchange::explain::Question;
+use crate::exchange::purge;
+use crate::observe::metrics::Metrics;
+use crate::request::control::Control;
+use crate::server::worker::Worker;
+use crate::upstream::status;
+
+/// Reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called on a thread of
+/// its own.
+pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
+
+/// The admin interface of a proxy.
+pub struct AdminSetup {
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// Whom it lets in.
+    pub guard: Guard,
+    /// What `/metrics` shows.
+    pub metrics: Arc<Metrics>,
+    /// What `/reload` does.
+    pub reload: Reload,
+}
+
+/// The backend of the admin interface.
+pub(crate) struct Operator {
+    worker: Rc<Worker>,
+    control: Control,
+    metrics: Arc<Metrics>,
+    reload: Reload,
+}
+
+impl Operator {
+    /// Serves the admin interface until the runtime ends, for it tells of the drain, too; or until
+    /// another process takes it over.
+    pub fn start(setup: AdminSetup, worker: Rc<Worker>, control: Control) -> io::Result<()> {
+        let AdminSetup { listener, guard, metrics, reload } = setup;
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let operator = Operator { worker, control: control.clone(), metrics, reload };
+        let admin = Rc::new(Admin::new(guard, operator));
+        // After a hand-over the next process answers here.
+        spawn_local(admin.serve(listener, async move { control.handed_over().await }));
+        Ok(())
+    }
+}
+
+impl Backend for Operator {
+    fn readiness(&self) -> Readiness {
+        if self.control.draining() {
+            return Readiness::Draining;
+        }
+        if self.worker.awaits_store() {
+            return Readiness::Recovering("the process before holds the cache".to_owned());
+        }
+        let Some(store) = self.worker.store() else {
+            return Readiness::Uncached("no cache can be used: nothing is stored".to_owned());
+        };
+        let share = store.share();
+        if !share.recovered() {
+            return Readiness::Recovering("the index is not complete yet".to_owned());
+        }
+        match share.offline() {
+            (0, _) => Readiness::Ready,
+            (offline, all) => {
+                let out = format!("{offline} of {all} caches cannot be used");
+                Readiness::Uncached(format!("{out}: their share is not stored"))
+            }
+        }
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.scrape()
+    }
+
+    fn reload(&self) -> Reloaded<'_> {
+        let (reload, (tell, told)) = (self.reload.clone(), oneshot::channel());
+        let spawned = thread::Builder::new().name("reload".to_owned()).spawn(move || {
+            // Whoever asked may be gone.
+            let _ = tell.send(reload());
+        });
+        Box::pin(async move {
+            spawned.map_err(|error| error.to_string())?;
+            told.await.unwrap_or_else(|_| Err("the reload broke off; see the log".to_owned()))
+        })
+    }
+
+    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
+        Box::pin(explain::explain(&self.worker, question))
+    }
+
+    fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async move {
+            let crowd = &self.worker.shared.crowd;
+            let _turn = crowd.turn().await;
+            if crowd.make_way().await == 0 {
+                crowd.let_go().await;
+            }
+        })
+    }
+
+    fn upstreams(&self) -> serde_json::Value {
+        status::view(&self.control.options())
+    }
+
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
+        Box::pin(async move { purge::purge(&self.worker, &self.control.options(), purge).await })
+    }
+}

@@ -1,0 +1,355 @@
+//! The admin interface: health, readiness, metrics and purges, on an address of its own.
+//!
+//! It is meant for the machine itself and its operators, so it distrusts two others. A web page
+//! in an operator's browser reaches loopback too: a request whose Host is a name that nobody
+//! configured is refused (DNS rebinding), and so is a change of state that carries an Origin.
+//! Whoever else reaches the address is kept out by a token, where one is configured; without one,
+//! listening beyond loopback is warned about.
+//!
+//! What it tells and does comes from a [`Backend`]. Limits are small and fixed: this interface
+//! must answer when the proxy is in trouble, and must never be the trouble. Nobody keeps others out
+//! by waiting: when all seats are taken, whoever has waited longest makes way (`seats`).
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+
+pub use crate::admin::guard::Guard;
+pub use crate::admin::purge_request::{Purge, Purged, Scope};
+
+pub use crate::exchange::explain::Question;
+use crate::observe::metrics::CONTENT_TYPE;
+
+use crate::admin::seats::{Seat, Seats};
+
+/// Bytes of a request's head at most.
+const HEAD_BYTES: usize = 16 << 10;
+/// Header lines of a request at most.
+const HEADERS: usize = 64;
+/// Bytes of a request's body at most.
+const BODY_BYTES: usize = 64 << 10;
+/// Time for a head to arrive, the wait on an idle connection included.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for a body to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+/// Pause after a failed accept: the usual cause, too many open files, does not end at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Whether the proxy should get traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Yes.
+    Ready,
+    /// Yes, though not all of the cache can be used; says what that means. A proxy without its
+    /// cache is slow, one that gets no traffic is no help, and what ails the device of one may ail
+    /// them all.
+    Uncached(String),
+    /// Not yet: the cache is being recovered; says how far it is.
+    Recovering(String),
+    /// No longer: the process is shutting down.
+    Draining,
+}
+
+/// What is explained, or a sentence that says why it cannot be.
+pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
+
+/// What a reload changed and what waits for a restart, or a sentence that says why all stays as it
+/// was.
+pub type Reloaded<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
+
+/// What the interface shows and steers.
+pub trait Backend: 'static {
+    /// Whether the proxy should get traffic.
+    fn readiness(&self) -> Readiness;
+
+    /// The text of [`crate::observe::metrics::Metrics::scrape`].
+    fn metrics(&self) -> String;
+
+    /// What would become of a request, and why.
+    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a>;
+
+    /// Reads the configuration and the certificates again, as SIGHUP does.
+    fn reload(&self) -> Reloaded<'_>;
+
+    /// The servers of all sites, and how they are.
+    fn upstreams(&self) -> serde_json::Value;
+
+    /// Has others give up descriptors, for want of one for whoever asks here.
+    fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {})
+    }
+
+    /// Purges what is asked for, under every front, durably.
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
+}
+
+/// The admin interface.
+pub struct Admin<B> {
+    guard: Guard,
+    backend: B,
+    accept_failed: Cell<bool>,
+}
+
+pub(super) type Answer = Response<Full<Bytes>>;
+
+impl<B: Backend> Admin<B> {
+    /// An interface that lets in what `guard` allows.
+    pub fn new(guard: Guard, backend: B) -> Admin<B> {
+        Admin { guard, backend, accept_failed: Cell::new(false) }
+    }
+
+    /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then
+    /// end with it.
+    pub async fn serve(self: Rc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        if let Ok(address) = listener.local_addr() {
+            self.guard.warn_if_open(address);
+        }
+        let seats = Seats::new(CONNECTIONS);
+        let mut stop = pin!(stop);
+        loop {
+            let seated = async {
+                let accepted = listener.accept().await?;
+                io::Result::Ok((accepted.0, seats.take().await))
+            };
+            let seated = tokio::select! {
+                seated = seated => seated,
+                () = &mut stop => return,
+            };
+            match seated {
+                Ok((stream, seat)) => {
+                    self.accept_failed.set(false);
+                    let admin = self.clone();
+                    tokio::task::spawn_local(async move {
+                        tokio::select! {
+                            () = seat.asked_to_leave() => {}
+                            () = admin.connection(stream, &seat) => {}
+                        }
+                    });
+                }
+                Err(error) => {
+                    if !self.accept_failed.replace(true) {
+                        log::warn!("the admin interface cannot accept connections: {error}");
+                    }
+                    if !seats.free_one() {
+                        self.backend.make_way().await;
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn connection(self: Rc<Self>, stream: tokio::net::TcpStream, seat: &Seat) {
+        let service = service_fn(|request| {
+            let admin = self.clone();
+            async move { Ok::<_, Infallible>(admin.answer(request, seat).await) }
+        });
+        let served = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(HEAD_BYTES)
+            .max_headers(HEADERS)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+        if let Err(error) = served {
+            log::debug!("a connection to the admin interface ended: {error}");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, seat: &Seat) -> Answer {
+        let mut answer = match self.guard.refusal(&request) {
+            Some(refused) => refused,
+            None => {
+                let (head, body) = request.into_parts();
+                match body_of(&head.headers, body).await {
+                    Ok(body) => {
+                        let _busy = seat.work();
+                        self.route(Request::from_parts(head, body)).await
+                    }
+                    Err(answer) => *answer,
+                }
+            }
+        };
+        let headers = answer.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        answer
+    }
+
+    async fn route(&self, request: Request<Bytes>) -> Answer {
+        let path = request.uri().path().to_owned();
+        let allowed = match path.as_str() {
+            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" => "GET, HEAD",
+            "/purge" | "/reload" => "POST",
+            _ => {
+                let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
+                return text(StatusCode::NOT_FOUND, what);
+            }
+        };
+        let fits = match *request.method() {
+            Method::GET | Method::HEAD => allowed != "POST",
+            Method::POST => allowed == "POST",
+            _ => false,
+        };
+        if !fits {
+            let what = format!("{path} takes {allowed}.\n");
+            let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, what);
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+            return answer;
+        }
+        match path.as_str() {
+            "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
+            "/readyz" => self.readyz(),
+            "/metrics" => {
+                let mut answer = text(StatusCode::OK, self.backend.metrics());
+                let kind = HeaderValue::from_static(CONTENT_TYPE);
+                answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+                answer
+            }
+            "/explain" => self.explain(request.uri().query()).await,
+            "/purge" => self.purge(request).await,
+            "/reload" => self.reload().await,
+            "/upstreams" => json_answer(StatusCode::OK, &self.backend.upstreams()),
+            _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
+        }
+    }
+
+    fn readyz(&self) -> Answer {
+        let (status, what) = match self.backend.readiness() {
+            Readiness::Ready => (StatusCode::OK, "ready\n".to_owned()),
+            Readiness::Uncached(what) => (StatusCode::OK, format!("ready, but {what}\n")),
+            Readiness::Recovering(how_far) => {
+                (StatusCode::SERVICE_UNAVAILABLE, format!("recovering: {how_far}\n"))
+            }
+            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
+        };
+        text(status, what)
+    }
+
+    async fn explain(&self, query: Option<&str>) -> Answer {
+        let told = match Question::read(query) {
+            Ok(question) => self.backend.explain(&question).await,
+            Err(why) => Err(why),
+        };
+        match told {
+            Ok(told) => json_answer(StatusCode::OK, &told),
+            Err(why) => json_answer(StatusCode::BAD_REQUEST, &serde_json::json!({"error": why})),
+        }
+    }
+
+    async fn reload(&self) -> Answer {
+        match self.backend.reload().await {
+            Ok(told) => json_answer(StatusCode::OK, &told),
+            Err(why) => {
+                json_answer(StatusCode::UNPROCESSABLE_ENTITY, &serde_json::json!({"error": why}))
+            }
+        }
+    }
+
+    async fn purge(&self, request: Request<Bytes>) -> Answer {
+        let (head, body) = request.into_parts();
+        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        match Purge::read(head.uri.query(), kind, &body) {
+            Ok(purge) => {
+                let purged = self.backend.purge(&purge).await;
+                let (status, json) = purged.answer(&purge);
+                json_answer(status, &json)
+            }
+            Err(why) => json_answer(StatusCode::BAD_REQUEST, &serde_json::json!({"error": why})),
+        }
+    }
+}
+
+/// Reads a body within its limits, or says what was wrong with it.
+async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Box<Answer>> {
+    let too_large = || {
+        let what = format!("The body is larger than {BODY_BYTES} bytes.\n");
+        refused(text(StatusCode::PAYLOAD_TOO_LARGE, what))
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > BODY_BYTES as u64) {
+        return Err(too_large());
+    }
+    let collect = Limited::new(body, BODY_BYTES).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, collect).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => {
+            let what = format!("The body could not be read: {error}.\n");
+            Err(refused(text(StatusCode::BAD_REQUEST, what)))
+        }
+        Err(_) => {
+            let what = "The body took too long.\n".to_owned();
+            Err(refused(text(StatusCode::REQUEST_TIMEOUT, what)))
+        }
+    }
+}
+
+const ENDPOINTS: &str = "\
+GET  /healthz            200 while the process serves
+GET  /readyz             200 when ready for traffic, 503 while recovering or draining; with a
+                         cache out of use it is 200 still, and the text says so
+GET  /metrics            figures for Prometheus
+GET  /upstreams          the servers of all sites, and how they are (JSON)
+POST /reload             reads the configuration and the certificates again, as SIGHUP does
+GET  /explain?url=URL    what would become of a request, and why; also method, header,
+                         status and answer (of an answer that the origin might give), ask=true
+POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:
+            prefix=URL   everything whose URL begins so
+            host=HOST    everything of a host (host:port: of that port alone)
+            tag=TAG      everything that bears the tag; may be repeated
+            everything=1 everything
+            with soft=1  it stays and counts as stale
+                         The same may be sent as form fields, or as JSON: {\"url\": \"...\"},
+                         {\"tags\": [\"...\"], \"soft\": true}
+";
+
+pub(super) fn text(status: StatusCode, what: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(what)));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+fn json_answer(status: StatusCode, json: &serde_json::Value) -> Answer {
+    let mut answer = text(status, format!("{json}\n"));
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+fn refused(answer: Answer) -> Box<Answer> {
+    Box::new(closing(answer))
+}
+
+/// The same answer, after which the connection ends: the rest of the body is not waited for.
+pub(super) fn closing(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// True when the address is reached from this machine only.
+pub(super) fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The rest of a body whose stored pieces have gone while it was being sent: fetched from the
+//! origin by range, under the strong validator of what was sent so far. When that cannot be had, or
+//! the origin has another representation by now, the transfer is cut: never filled in.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use semantics::StoredHead;
+use semantics::packed::Flag;
+use semantics::range::ByteRange;
+use semantics::validators;
+
+use crate::request::context::Visit;
+use crate::request::upstream_request::Errand;
+use crate::server::worker::{Context, Worker};
+use crate::upstream::client::UpstreamBody;
+
+/// How to go on with a body. Made before the head is sent, used seldom.
+pub(crate) struct Rescue {
+    worker: Rc<Worker>,
+    context: Rc<Context>,
+    errand: Errand,
+    etag: HeaderValue,
+    /// Length of the whole body in bytes.
+    length: u64,
+}
+
+/// A body that the origin goes on with.
+pub(crate) struct Rest {
+    state: State,
+    left: u64,
+    /// Bytes that come before those that are wanted.
+    skip: u64,
+}
+
+/// The body of an answer, and how many of its bytes come before those that are wanted.
+type Asked = Option<(UpstreamBody, u64)>;
+
+enum State {
+    Asking(Pin<Box<dyn Future<Output = Asked>>>),
+    Reading(Box<UpstreamBody>),
+    Lost,
+}
+
+impl Rescue {
+    /// `None` when the head has no strong validator: then nothing proves that a rest fits.
+    pub fn new(visit: &Visit<'_>, head: &StoredHead, length: u64) -> Option<Rescue> {
+        if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
+            return None;
+        }
+        let etag = head.headers().get(header::ETAG)?.clone();
+        let mut errand = visit.errand();
+        errand.method = http::Method::GET;
+        errand.interim = None;
+        validators::remove_conditions(&mut errand.headers);
+        let (worker, context) = (visit.worker().clone(), visit.context.clone());
+        Some(Rescue { worker, context, errand, etag, length })
+    }
+
+    /// Asks for `range` of the body.
+    pub fn begin(self, range: Range<u64>) -> Rest {
+        let left = range.end - range.start;
+        let asking = async move {
+            let Rescue { worker, context, mut errand, etag, length } = self;
+            let part = ByteRange { start: range.start, end: range.end };
+            let value = format!("bytes={}-{}", range.start, range.end - 1);
+            errand.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
+            errand.headers.insert(header::IF_RANGE, etag.clone());
+            let asked = errand.run(&worker, &context.options, None).await;
+            let response =
+                asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
+            let skip = fits(&response, &etag, part, length)?;
+            Some((response.into_body(), skip))
+        };
+        Rest { state: State::Asking(Box::pin(asking)), left, skip: 0 }
+    }
+}
+
+/// Whether an answer has the part asked for, of exactly the same representation: then how many
+/// bytes come before it. An origin that knows no ranges sends the whole.
+fn fits<B: Body>(
+    response: &Response<B>,
+    etag: &HeaderValue,
+    part: ByteRange,
+    length: u64,
+) -> Option<u64> {
+    let headers: &HeaderMap = response.headers();
+    if headers.get(header::ETAG) != Some(etag) {
+        return None;
+    }
+    match response.status() {
+        StatusCode::PARTIAL_CONTENT => {
+            let same = headers.get(header::CONTENT_RANGE) == Some(&part.content_range(length));
+            same.then_some(0)
+        }
+        StatusCode::OK => {
+            (response.body().size_hint().exact() == Some(length)).then_some(part.start)
+        }
+        _ => None,
+    }
+}
+
+impl Rest {
+    /// Bytes still to come.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The next bytes; `None` when there are no more to be had, which is an error while
+    /// [`Rest::left`] is not zero.
+    pub fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            match &mut self.state {
+                State::Asking(asking) => {
+                    let found = ready!(asking.as_mut().poll(cx));
+                    self.state = match found {
+                        Some((body, skip)) => {
+                            self.skip = skip;
+                            State::Reading(Box::new(body))
+                        }
+                        None => State::Lost,
+                    };
+                }
+                State::Lost => return Poll::Ready(None),
+                State::Reading(body) => {
+                    let frame = ready!(Pin::new(&mut **body).poll_frame(cx));
+                    let data = frame.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
+                    let Some(mut data) = data else {
+                        self.state = State::Lost;
+                        return Poll::Ready(None);
+                    };
+                    let skipped = data.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+                    data.advance(skipped);
+                    self.skip -= skipped as u64;
+                    if data.is_empty() {
+                        continue;
+                    }
+                    data.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+                    self.left -= data.len() as u64;
+                    return Poll::Ready(Some(data));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_representation_fits() {
+        let etag = HeaderValue::from_static("\"a\"");
+        let part = ByteRange { start: 5, end: 10 };
+        let skip = |status: u16, tag: &str, range: &str, body: usize| {
+            let response = Response::builder().status(status).header("etag", tag);
+            let body = "x".repeat(body);
+            fits(&response.header("content-range", range).body(body).unwrap(), &etag, part, 20)
+        };
+        assert_eq!(skip(206, "\"a\"", "bytes 5-9/20", 5), Some(0));
+        assert_eq!(skip(200, "\"a\"", "", 20), Some(5));
+        for (status, tag, range, body) in [
+            (200, "\"a\"", "", 19),
+            (200, "\"b\"", "", 20),
+            (206, "\"b\"", "bytes 5-9/20", 5),
+            (206, "W/\"a\"", "bytes 5-9/20", 5),
+            (206, "\"a\"", "bytes 5-8/20", 5),
+            (206, "\"a\"", "bytes 5-9/21", 5),
+        ] {
+            assert_eq!(skip(status, tag, range, body), None, "{status} {tag} {range}");
+        }
+    }
+}

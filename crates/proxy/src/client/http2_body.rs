@@ -1,0 +1,89 @@
+//! The body of one request in HTTP/2. The client may send as much as is being passed on: room in
+//! its window is given back when the piece before has gone its way.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http::header::{self, HeaderMap};
+use http_body::{Frame, SizeHint};
+
+use crate::client::request_body::BrokenOff;
+use crate::client::upload_rate::Watched;
+use crate::front::connection::Connection;
+
+/// See the module.
+pub(crate) struct StreamBody {
+    stream: RecvStream,
+    /// Bytes to come, when the head says how many. The `h2` crate holds the client to it.
+    left: Option<u64>,
+    /// Bytes handed out last: with the next poll they are taken.
+    owed: usize,
+    data_ended: bool,
+    watched: Watched,
+    /// Of a client that sends nothing before it is asked to (RFC 9110, 10.1.1).
+    expectant: Option<Rc<Connection>>,
+}
+
+impl StreamBody {
+    pub(crate) fn new(stream: RecvStream, head: &HeaderMap, of: &Rc<Connection>) -> StreamBody {
+        let length = head.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+        let expects = head.get(header::EXPECT);
+        let expects = expects.is_some_and(|what| what.as_bytes().eq_ignore_ascii_case(CONTINUE));
+        let expectant = expects.then(|| of.clone());
+        let watched = Watched::new(&of.state);
+        StreamBody { stream, left: length, owed: 0, data_ended: false, watched, expectant }
+    }
+
+    pub fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        if let Some(connection) = self.expectant.take() {
+            connection.ask_for_body();
+        }
+        let owed = std::mem::take(&mut self.owed);
+        if owed > 0 {
+            // It fails for a stream that is over.
+            let _ = self.stream.flow_control().release_capacity(owed);
+        }
+        let upload = &self.watched.upload;
+        if upload.is_given_up() {
+            return Poll::Ready(Some(Err(BrokenOff::Slow)));
+        }
+        if !self.data_ended {
+            let Poll::Ready(next) = self.stream.poll_data(cx) else {
+                upload.waits(cx);
+                return Poll::Pending;
+            };
+            match next {
+                Some(Ok(data)) => {
+                    upload.came(data.len());
+                    self.owed = data.len();
+                    self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenOff::Http2(error)))),
+                None => self.data_ended = true,
+            }
+        }
+        let Poll::Ready(trailers) = self.stream.poll_trailers(cx) else {
+            upload.waits(cx);
+            return Poll::Pending;
+        };
+        upload.came(0);
+        let trailers = trailers.map_err(BrokenOff::Http2);
+        Poll::Ready(trailers.transpose().map(|trailers| trailers.map(Frame::trailers)))
+    }
+
+    pub fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    pub fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+const CONTINUE: &[u8] = b"100-continue";

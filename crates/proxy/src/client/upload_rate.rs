@@ -1,0 +1,118 @@
+//! The pace of one request's body in HTTP/2. Requests share a connection there, so the least rate
+//! is asked of each body by itself: one that is withheld is given up, the others go on.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use crate::front::client_io::ConnState;
+use crate::request::options::ClientLimits;
+
+/// What the sweep knows of a body.
+#[derive(Default)]
+pub(crate) struct Upload {
+    received: Cell<u64>,
+    /// The client has room to send, and what it sends is waited for.
+    awaited: Cell<bool>,
+    /// Since when, as the sweep first saw it, and how much had come then.
+    measured: Cell<Option<(Instant, u64)>>,
+    given_up: Cell<bool>,
+    reader: RefCell<Option<Waker>>,
+}
+
+impl Upload {
+    /// The next bytes are waited for.
+    pub fn waits(&self, cx: &Context<'_>) {
+        self.awaited.set(true);
+        self.reader.borrow_mut().replace(cx.waker().clone());
+    }
+
+    /// Bytes have come.
+    pub fn came(&self, bytes: usize) {
+        self.awaited.set(false);
+        self.received.set(self.received.get() + bytes as u64);
+    }
+
+    /// It came too slowly.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.get()
+    }
+
+    /// Gives the body up when it came too slowly for too long.
+    pub fn check(&self, now: Instant, limits: &ClientLimits) {
+        if !self.awaited.get() {
+            return self.measured.set(None);
+        }
+        let received = self.received.get();
+        let (since, before) = self.measured.get().unwrap_or((now, received));
+        self.measured.set(Some((since, before)));
+        if now.duration_since(since) < limits.stall_timeout {
+            return;
+        }
+        self.measured.set(Some((now, received)));
+        if received - before < limits.least_in_stall_timeout() {
+            self.given_up.set(true);
+            if let Some(reader) = self.reader.borrow_mut().take() {
+                reader.wake();
+            }
+        }
+    }
+}
+
+/// An upload that the sweep looks after until this is dropped.
+pub(crate) struct Watched {
+    state: Rc<ConnState>,
+    pub upload: Rc<Upload>,
+}
+
+impl Watched {
+    pub fn new(state: &Rc<ConnState>) -> Watched {
+        let upload = Rc::<Upload>::default();
+        state.upload_began(&upload);
+        Watched { state: state.clone(), upload }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.state.upload_ended(&self.upload);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_withheld_is_given_up() {
+        let limits = ClientLimits {
+            stall_timeout: Duration::from_secs(10),
+            rate_min: 100,
+            ..ClientLimits::default()
+        };
+        let (start, cx) = (Instant::now(), Context::from_waker(Waker::noop()));
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let upload = Upload::default();
+        // Nobody waits for it: the upstream takes its time.
+        for seconds in 0..60 {
+            upload.check(after(seconds), &limits);
+        }
+        // At the least rate, and then at half of it.
+        for seconds in 60..120 {
+            upload.waits(&cx);
+            upload.check(after(seconds), &limits);
+            // The sweep looks while it is waited for.
+            upload.received.set(upload.received.get() + 101);
+        }
+        assert!(!upload.is_given_up());
+        for seconds in 120..150 {
+            upload.check(after(seconds), &limits);
+            upload.received.set(upload.received.get() + 50);
+        }
+        assert!(upload.is_given_up());
+    }
+}

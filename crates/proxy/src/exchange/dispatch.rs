@@ -1,0 +1,422 @@
+//! What becomes of a request: the order of the decisions. Each decision is made elsewhere; here
+//! is only what follows on what.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body::Body as _;
+use semantics::{Exchange, MethodClass, Url, hop_by_hop, invalidation, storability, validators};
+
+use crate::client::request_body::RequestBody;
+use crate::exchange::purge;
+use crate::exchange::purge::Answered;
+use crate::fetch::fetch_task::now;
+use crate::front::connection::Connection;
+use crate::front::http2;
+use crate::get::get;
+use crate::message::framing;
+use crate::message::framing_check::Trust;
+use crate::message::scheme::Scheme;
+use crate::message::upgrade;
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
+use crate::request::context;
+use crate::request::context::Visit;
+use crate::request::options::{Front, Options};
+use crate::request::target;
+use crate::request::target::{Refused, Target};
+use crate::response::error_response;
+use crate::response::pass_through;
+use crate::response::response_body::AnswerBody;
+use crate::response::transaction::Account;
+use crate::rules::access::{Denial, Query, Verdict};
+use crate::rules::request_rules::{Asked, Rule};
+use crate::server::worker::Context;
+use crate::upstream::client::{Failure, Origin, Trail};
+
+/// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
+/// permits.
+pub(crate) async fn answer(
+    connection: &Rc<Connection>,
+    request: Request<RequestBody>,
+    trust: Trust,
+) -> Response<AnswerBody> {
+    let context = connection.worker.context();
+    let mut response = decide(connection, &context, request, trust).await;
+    purge::hide_tags(&context.options, &mut response);
+    response
+}
+
+async fn decide(
+    connection: &Rc<Connection>,
+    context: &Rc<Context>,
+    request: Request<RequestBody>,
+    trust: Trust,
+) -> Response<AnswerBody> {
+    let worker = &connection.worker;
+    let (mut parts, body) = request.into_parts();
+    let is_long = trust == Trust::TooLong || parts.headers.len() > context.options.client.headers;
+    hop_by_hop::strip_named(&mut parts.headers);
+    if parts.version == Version::HTTP_2 {
+        http2::join_cookies(&mut parts.headers);
+    }
+    let scheme = Scheme::of_request(
+        connection.link.scheme,
+        connection.client.ip(),
+        &parts.headers,
+        &context.options.forwarded,
+    );
+    let account = Account::open(connection, &parts, scheme);
+    target::distrust(&mut parts.headers, connection.client.ip(), &context.options);
+    if let Some(text) = ill_framed(&parts, &body, trust) {
+        let status = StatusCode::BAD_REQUEST;
+        return refuse(account, &Refused { status, why: Invalid::Body, text });
+    }
+    if is_long {
+        return refuse(account, &TOO_LONG);
+    }
+    if worker.shared.via.is_loop(&parts.headers) {
+        let text = "This request came back to the proxy that had sent it: a loop.\n";
+        let outcome = Outcome::Error(Error::Loop);
+        return error_response::plain(account, StatusCode::LOOP_DETECTED, outcome, text);
+    }
+    if parts.method == Method::CONNECT {
+        return Box::pin(connect(connection, &context.options, account, &parts)).await;
+    }
+    let rule = rule_for(&context.options, &parts, scheme);
+    if let Some(rule) = &rule {
+        rule.prepare(&mut parts.headers);
+    }
+    let target = match target::target(&parts, &context.options.front, scheme) {
+        Ok(target) => target,
+        Err(refused) => return refuse(account, &refused),
+    };
+    if let Some(refused) = unfit(connection, &context.options, &parts, &target, &body) {
+        return refuse(account, &refused);
+    }
+    let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
+    let visit = Visit::new(connection, context, &parts, target, rule, upgrade);
+    let account = match purge::answer(&visit, account).await {
+        Answered::Yes(response) => return *response,
+        Answered::NotAPurge(account) => account,
+    };
+    if let Err(failure) = permitted(&visit).await {
+        return failed(account, failure);
+    }
+    if let Some(denial) = refuses_upgrade(&visit) {
+        return failed(account, Failure::Denied(denial));
+    }
+    if target::max_forwards(&parts) == Some(0) {
+        return last_stop(account, &parts);
+    }
+    let mut response = dispatch(&visit, account, body).await;
+    if let Some(rule) = &visit.rule {
+        rule.unfold_vary(response.headers_mut());
+    }
+    response
+}
+
+const TOO_LONG: Refused = Refused {
+    status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    why: Invalid::Syntax,
+    text: "The request's head is longer, or has more lines, than is taken here.",
+};
+
+/// What is wrong with the framing of a request's body.
+fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'static str> {
+    if trust == Trust::None {
+        return Some("The chunks of a body on this connection are not framed as RFC 9112 has it.");
+    }
+    if framing::is_absurd(&parts.headers) {
+        return Some("The request's Content-Length is larger than any body.");
+    }
+    let agrees = parts.version != Version::HTTP_2
+        || framing::agrees_with_stream(&parts.headers, body.is_end_stream());
+    (!agrees).then_some("The request's Content-Length is not that of its body.")
+}
+
+/// Why a request that can be understood is refused as such.
+fn unfit(
+    connection: &Connection,
+    options: &Options,
+    parts: &Parts,
+    target: &Target<'_>,
+    body: &RequestBody,
+) -> Option<Refused> {
+    if !is_for_connection(connection, options, target) {
+        return Some(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "This connection was secured for another host.",
+        });
+    }
+    if upgrade::is_of_stream(parts) && upgrade::asked(parts, false).is_none() {
+        return Some(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Method,
+            text: "No tunnel of this protocol is opened here.",
+        });
+    }
+    let bad = parts.method == Method::TRACE && !body.is_end_stream();
+    let (status, why) = (StatusCode::BAD_REQUEST, Invalid::Body);
+    bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
+}
+
+/// Whether the access rules let the client have this. Also what is stored is given only to those
+/// who could fetch it.
+async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
+    match visit.options().access.before(&visit.query()) {
+        Verdict::Allow => Ok(()),
+        Verdict::Deny(denial) => Err(Failure::Denied(denial)),
+        Verdict::ByAddress => {
+            let (to, limits) = (visit.destination(), &visit.options().upstream);
+            let check = |address: SocketAddr| visit.check(address);
+            visit.worker().upstream.permitted(&to, limits, &check).await
+        }
+    }
+}
+
+/// Why a change of the protocol that the request asks for is refused: the operator says so.
+fn refuses_upgrade(visit: &Visit<'_>) -> Option<Denial> {
+    let rule =
+        visit.rule.as_ref().filter(|rule| rule.refuse_upgrades && visit.upgrade.is_some())?;
+    let text = format!(
+        "Changing the protocol (Upgrade, as WebSocket does) is refused here (refuse-upgrades of \
+         {}).\n",
+        rule.name
+    );
+    Some(Denial { reason: Denied::Upgrade, text })
+}
+
+/// The operator's rule for a request. One that cannot be understood has none, and gets its error
+/// later.
+pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
+    if options.rules.is_empty() {
+        return None;
+    }
+    let target = target::target(parts, &options.front, scheme).ok()?;
+    let url = context::url(options, &target)?;
+    let site = context::site(options, &target);
+    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
+    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
+    options.rules.find(asked).cloned()
+}
+
+/// Whether a request may come over this connection: on a reverse proxy its host must be one that
+/// the connection was secured for (RFC 9110, 7.4).
+fn is_for_connection(connection: &Connection, options: &Options, target: &Target<'_>) -> bool {
+    let Front::Reverse(_) = &options.front else { return true };
+    let (Some(tls), Some(keyring)) = (&connection.link.tls, &options.keyring) else { return true };
+    keyring.covers(tls.sni.as_deref(), target::bare(target.host))
+}
+
+/// Past the cache or through it.
+async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Response<AnswerBody> {
+    let max = visit.options().tunnels.max;
+    if visit.upgrade.is_some() && !visit.connection.enter_tunnels(max) {
+        return too_many_tunnels(account);
+    }
+    let uncached = if visit.upgrade.is_some() { Bypass::Upgrade } else { Bypass::Method };
+    let past = |why| CacheStatus::new(Outcome::Bypass(why));
+    let store = visit.store();
+    let why = match visit.facts.class {
+        MethodClass::Unsafe => {
+            let status = past(uncached);
+            let worker = visit.worker();
+            if store.is_none() && !worker.awaits_store() && !worker.needs.is_released() {
+                return pass_through::pass(visit, account, body, status).await;
+            }
+            return Box::pin(write_through(visit, account, body, status)).await;
+        }
+        MethodClass::Safe => uncached,
+        MethodClass::Cacheable if visit.upgrade.is_some() => Bypass::Upgrade,
+        MethodClass::Cacheable if visit.rule.as_ref().is_some_and(|rule| rule.bypass) => {
+            Bypass::Rule
+        }
+        MethodClass::Cacheable if !body.is_end_stream() => Bypass::Method,
+        MethodClass::Cacheable if validators::is_for_origin(&visit.parts.headers) => {
+            Bypass::Precondition
+        }
+        MethodClass::Cacheable => match (store, visit.url()) {
+            (None, _) => Bypass::Offline,
+            (_, None) => {
+                let refused = Refused {
+                    status: StatusCode::BAD_REQUEST,
+                    why: Invalid::Target,
+                    text: "The URL's path or host is not valid.",
+                };
+                return refuse(account, &refused);
+            }
+            (Some(store), Some(url)) => match visit.key(&url) {
+                Some(key) => return get::answer(visit, &store, &key, account, body).await,
+                None => Bypass::LongUrl,
+            },
+        },
+    };
+    if visit.facts.class == MethodClass::Cacheable && visit.facts.directives.only_if_cached {
+        return get::only_if_cached(account);
+    }
+    pass_through::pass(visit, account, body, past(why)).await
+}
+
+/// Passes an unsafe request on; what its answer makes invalid is gone before the client has the
+/// answer (RFC 9111, 4.4).
+async fn write_through(
+    visit: &Visit<'_>,
+    mut account: Account,
+    body: RequestBody,
+    status: CacheStatus,
+) -> Response<AnswerBody> {
+    let needs = &visit.worker().needs;
+    if needs.is_released() {
+        return too_late(account);
+    }
+    let _need = needs.firmly();
+    let requested = now();
+    let body = (!body.is_end_stream()).then_some(body);
+    let response = match pass_through::ask(visit, &mut account, body).await {
+        Ok(response) => response,
+        Err(failure) => return failed(account, failure),
+    };
+    let exchange = Exchange { requested, received: now() };
+    // What the answer tells of places is about the name that was told.
+    let Some(url) = visit.named_url() else {
+        return pass_through::hand_on(visit, account, response, status);
+    };
+    let (code, headers) = (response.status(), response.headers());
+    let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
+    let keys = targets.iter().flat_map(|url: &Url| visit.keys(url)).collect();
+    visit.worker().forget(keys).await;
+    let settings = visit.settings();
+    // Which rule a GET would have, and so the name to store it under, is not known where rules name
+    // the object in several ways.
+    let names_itself = visit.parts.method == Method::POST
+        && visit.upgrade.is_none()
+        && visit.target.is_as_named()
+        && visit.names(&url).len() == 1
+        && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
+    match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {
+        Some((store, key)) => {
+            get::keep_post(visit, &store, &key, account, response, exchange).await
+        }
+        None => pass_through::hand_on(visit, account, response, status),
+    }
+}
+
+fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {
+    if refused.why == Invalid::Body {
+        // Where it ends is what two parsers might not agree on.
+        account.is_last();
+    }
+    let outcome = Outcome::Invalid(refused.why);
+    error_response::plain(account, refused.status, outcome, format!("{}\n", refused.text))
+}
+
+/// The answer to an unsafe request that came when the store had been handed over to another
+/// process: what it changes could not be forgotten there.
+fn too_late(account: Account) -> Response<AnswerBody> {
+    account.is_last();
+    let text = "This process has just been replaced: ask again on another connection.\n";
+    let outcome = Outcome::Error(Error::Draining);
+    let mut response =
+        error_response::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// The answer to a request for a tunnel when there are as many as may be.
+fn too_many_tunnels(account: Account) -> Response<AnswerBody> {
+    let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
+    let outcome = Outcome::Error(Error::Overload);
+    let mut response =
+        error_response::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// The answer to a request that got no answer from its upstream.
+pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {
+    let status = failure.status();
+    match failure {
+        Failure::Denied(denial) => {
+            error_response::plain(account, status, Outcome::Denied(denial.reason), denial.text)
+        }
+        Failure::Failed(reason, cause) => {
+            let text = account.told(reason, &cause);
+            error_response::plain(account, status, Outcome::Error(reason), text)
+        }
+        Failure::Request(_, text) => {
+            let outcome = Outcome::Invalid(Invalid::Body);
+            error_response::plain(account, status, outcome, format!("{text}\n"))
+        }
+    }
+}
+
+/// A TRACE or OPTIONS whose `Max-Forwards` is used up ends here (RFC 9110, 7.6.2).
+fn last_stop(account: Account, parts: &Parts) -> Response<AnswerBody> {
+    let outcome = Outcome::Bypass(Bypass::Method);
+    if parts.method == Method::OPTIONS {
+        let mut response = error_response::plain(account, StatusCode::OK, outcome, "");
+        let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
+        response.headers_mut().insert(header::ALLOW, allow);
+        return response;
+    }
+    let mut echo = format!("TRACE {} {:?}\r\n", parts.uri, parts.version).into_bytes();
+    for (name, value) in &parts.headers {
+        // Never send back what authenticates (RFC 9110, 9.3.8).
+        let secret = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
+        if !secret.contains(name) {
+            echo.extend_from_slice(name.as_str().as_bytes());
+            echo.extend_from_slice(b": ");
+            echo.extend_from_slice(value.as_bytes());
+            echo.extend_from_slice(b"\r\n");
+        }
+    }
+    error_response::with_type(account, StatusCode::OK, outcome, "message/http", echo.into())
+}
+
+/// Opens a tunnel: the bytes flow once our answer has been written.
+async fn connect(
+    connection: &Rc<Connection>,
+    options: &Options,
+    mut account: Account,
+    parts: &Parts,
+) -> Response<AnswerBody> {
+    if matches!(options.front, Front::Reverse(_)) {
+        let refused = Refused {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            why: Invalid::Method,
+            text: "A reverse proxy opens no tunnels.",
+        };
+        return refuse(account, &refused);
+    }
+    let (host, port) = match target::tunnel_target(parts) {
+        Ok(target) => target,
+        Err(refused) => return refuse(account, &refused),
+    };
+    let query = Query { client: connection.client.ip(), method: &parts.method, host, port };
+    if let Verdict::Deny(denial) = options.access.before(&query) {
+        return failed(account, Failure::Denied(denial));
+    }
+    if !connection.enter_tunnels(options.tunnels.max) {
+        return too_many_tunnels(account);
+    }
+    let check = |address: SocketAddr| options.access.at(&query, address);
+    let origin = Origin::plain(host, port);
+    match connection.worker.upstream.dial(&origin, &options.upstream, &check).await {
+        Err(failure) => failed(account, failure),
+        Ok(stream) => {
+            let response = Response::new(AnswerBody::of_tunnel());
+            account.answered(StatusCode::OK, Outcome::Tunnel, response.headers());
+            let (origin, trail) = (Arc::new(origin), Trail::default());
+            trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
+            account.asked(&origin, Some(Arc::new(trail)));
+            connection.open_tunnel(stream.into(), account, options);
+            response
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Why a request is treated as it is: the decisions of the real way, one by one, in words.
+//!
+//! It promises to ask the same functions in the same order as a request does, so that it cannot
+//! tell another story: which rule is in force, what the object is called, what is stored under that
+//! name and whether it would do, and whether an answer would be stored and for how long. The answer
+//! is one that is given along, or, if wished, the origin's own. Nothing is stored or removed; what
+//! is looked up counts as used.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, StatusCode, Uri};
+use semantics::freshness::{self, Basis};
+use semantics::reuse::{self, Reuse};
+use semantics::vary::{self, Vary};
+use semantics::{
+    Exchange, MethodClass, RequestFacts, ResponseDirectives, Settings, Url, storability, validators,
+};
+use serde_json::{Value, json};
+
+use crate::exchange::dispatch;
+use crate::fetch::fetch_task::now;
+use crate::get::get;
+use crate::message::scheme::Scheme;
+use crate::message::upgrade;
+use crate::object::stored_response;
+use crate::object::stored_response::{Answer, Found};
+use crate::request::context;
+use crate::request::options::{Front, Options};
+use crate::request::target;
+use crate::request::target::Target;
+use crate::request::upstream_request::Errand;
+use crate::rules::request_rules::Rule;
+use crate::server::worker::Worker;
+use crate::upstream::client::Failure;
+
+/// What is to be explained.
+#[derive(Clone, Debug)]
+pub struct Question {
+    method: Method,
+    url: Uri,
+    headers: HeaderMap,
+    /// An answer as the origin might give it.
+    answer: Option<(StatusCode, HeaderMap)>,
+    /// The origin is to be asked.
+    ask: bool,
+}
+
+impl Question {
+    /// Reads `url=URL` and, as often as wished, `method=`, `header=Name: value`, `status=`,
+    /// `answer=Name: value`, `ask=true`. The error is a sentence.
+    pub(crate) fn read(query: Option<&str>) -> Result<Question, String> {
+        let mut question = Question {
+            method: Method::GET,
+            url: Uri::default(),
+            headers: HeaderMap::new(),
+            answer: None,
+            ask: false,
+        };
+        let (mut status, mut fields, mut has_url) = (None, HeaderMap::new(), false);
+        for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match &*key {
+                "url" => (question.url, has_url) = (absolute(&value)?, true),
+                "method" => {
+                    let read = Method::from_bytes(value.as_bytes());
+                    question.method = read.map_err(|_| format!("{value:?} is not a method"))?;
+                }
+                "header" => add_field(&mut question.headers, &value)?,
+                "answer" => add_field(&mut fields, &value)?,
+                "status" => {
+                    let read = value.parse::<StatusCode>();
+                    status = Some(read.map_err(|_| format!("{value:?} is not a status"))?);
+                }
+                "ask" => {
+                    let read = value.parse();
+                    question.ask =
+                        read.map_err(|_| format!("ask is true or false, not {value}"))?;
+                }
+                _ => {
+                    return Err(format!(
+                        "{key:?} is unknown; known are url, method, header, status, answer and ask"
+                    ));
+                }
+            }
+        }
+        if !has_url {
+            return Err("no URL: ask for /explain?url=http://host/path".to_owned());
+        }
+        if status.is_some() || !fields.is_empty() {
+            question.answer = Some((status.unwrap_or(StatusCode::OK), fields));
+        }
+        Ok(question)
+    }
+
+    /// The request as it would come through this front.
+    fn parts(&self, front: &Front) -> Result<Parts, String> {
+        let mut request = Request::new(());
+        *request.method_mut() = self.method.clone();
+        *request.headers_mut() = self.headers.clone();
+        match front {
+            Front::Forward => *request.uri_mut() = self.url.clone(),
+            Front::Reverse(_) => {
+                let path = self.url.path_and_query().map_or("/", |path| path.as_str());
+                *request.uri_mut() =
+                    path.parse().map_err(|_| "the URL has a bad path".to_owned())?;
+            }
+        }
+        let host = self.url.authority().map_or("", |authority| authority.as_str());
+        if !request.headers().contains_key(http::header::HOST) {
+            let host = HeaderValue::from_str(host).map_err(|_| "the URL has a bad host")?;
+            request.headers_mut().insert(http::header::HOST, host);
+        }
+        Ok(request.into_parts().0)
+    }
+}
+
+fn absolute(text: &str) -> Result<Uri, String> {
+    Url::parse(text).map_err(|why| format!("{text:?} cannot be explained: {why}"))?;
+    text.parse().map_err(|why| format!("{text:?} is not a URL: {why}"))
+}
+
+fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
+    let (name, value) =
+        text.split_once(':').ok_or_else(|| format!("expected Name: value, got {text:?}"))?;
+    let name = name.trim().parse::<HeaderName>();
+    let value = HeaderValue::from_str(value.trim());
+    match (name, value) {
+        (Ok(name), Ok(value)) => {
+            fields.append(name, value);
+            Ok(())
+        }
+        _ => Err(format!("{text:?} is not a header field")),
+    }
+}
+
+/// A request, and all that is decided about it before anything is looked up.
+struct Case<'a> {
+    options: &'a Options,
+    parts: &'a Parts,
+    target: Target<'a>,
+    facts: RequestFacts,
+    rule: Option<Arc<Rule>>,
+}
+
+/// Explains what a worker would do with a request. The error is a sentence.
+pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<Value, String> {
+    let context = worker.context();
+    let options = &*context.options;
+    let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
+    let mut parts = question.parts(&options.front)?;
+    target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
+    let rule = dispatch::rule_for(options, &parts, scheme);
+    if let Some(rule) = &rule {
+        rule.prepare(&mut parts.headers);
+    }
+    let target = target::target(&parts, &options.front, scheme).map_err(|why| why.text)?;
+    let facts = RequestFacts::of(&parts.method, &parts.headers);
+    let case = Case { options, parts: &parts, target, facts, rule };
+    let url = context::url(options, &case.target).ok_or("the URL's host or path is not valid")?;
+    let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
+    let site = context::site(options, &case.target);
+    let key = stored_response::primary_key(site, &name);
+    let past = case.past_the_cache(key.is_some(), worker.store().is_some());
+    let found = match (&key, worker.store()) {
+        (Some(key), Some(store)) => {
+            stored_response::find(&store, key, &parts.method, &parts.headers).await
+        }
+        _ => None,
+    };
+    let mut told = json!({
+        "request": format!("{} {url}", parts.method),
+        "site": site,
+        "origin": Errand::destination(options, &case.target).to_string(),
+        "rule": case.rule.as_ref().map(|rule| &rule.name),
+        "key": {
+            "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
+        },
+        "past_the_cache": past,
+        "stored": Value::Null,
+        "would": past.map_or("ask the origin".to_owned(), |why| format!("pass it on ({why})")),
+        "answer": Value::Null,
+    });
+    if let Some(found) = &found {
+        case.tell_found(found, past.is_none(), &mut told);
+    }
+    told["answer"] = case.answer(worker, question).await?;
+    Ok(told)
+}
+
+impl Case<'_> {
+    fn settings(&self) -> &Settings {
+        self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
+    }
+
+    /// What an operator finds a setting of lifetimes by.
+    fn setting(&self, key: &str, settings: &Settings) -> String {
+        let general = self.options.semantics.lifetimes.errors;
+        match &self.rule {
+            // A rule that does not say has the general one.
+            Some(rule) if key != "error-ttl" || settings.lifetimes.errors != general => {
+                format!("{key} of {}", rule.name)
+            }
+            _ => format!("caching.{key}"),
+        }
+    }
+
+    /// Why the cache takes no part; `None` when it does.
+    fn past_the_cache(&self, has_key: bool, has_store: bool) -> Option<&'static str> {
+        if self.facts.class != MethodClass::Cacheable {
+            Some("method")
+        } else if upgrade::asked(self.parts, false).is_some() {
+            Some("upgrade")
+        } else if self.rule.as_ref().is_some_and(|rule| rule.bypass) {
+            Some("rule")
+        } else if validators::is_for_origin(&self.parts.headers) {
+            Some("precondition")
+        } else if !has_store {
+            Some("offline")
+        } else if !has_key {
+            Some("long-url")
+        } else {
+            None
+        }
+    }
+
+    /// What is stored, and what would be done with it.
+    fn tell_found(&self, found: &Found, is_used: bool, told: &mut Value) {
+        let marker = match found {
+            Found::Answer(answer) => answer.marker.as_ref(),
+            Found::Nothing { marker, .. } => marker.as_ref(),
+        };
+        let chosen = |name: &HeaderName| {
+            let value = vary::normalised(&self.parts.headers, name);
+            let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
+            (name.to_string(), Value::from(value))
+        };
+        if let Some(marker) = marker {
+            told["key"]["fields"] = marker.names().iter().map(chosen).collect();
+        }
+        let Found::Answer(answer) = found else { return };
+        let reuse = reuse::decide(answer.head.packed(), &self.facts, now(), self.settings());
+        let is_told_apart = get::is_told_apart(self.rule.as_deref(), answer);
+        told["stored"] = stored(answer);
+        if !is_used {
+            return;
+        }
+        told["would"] = match is_told_apart {
+            true => Value::from(in_words(&reuse)),
+            false => Value::from("ask the origin: what is stored is older than the rule's key"),
+        };
+    }
+
+    /// What would become of an answer: the given one, or the origin's own.
+    async fn answer(&self, worker: &Rc<Worker>, question: &Question) -> Result<Value, String> {
+        let requested = now();
+        let (from, status, headers) = match &question.answer {
+            Some((status, headers)) => {
+                let mut headers = headers.clone();
+                if let Some(rule) = &self.rule {
+                    rule.settle(self.target.path, &mut headers);
+                }
+                ("given", *status, headers)
+            }
+            None if question.ask => {
+                let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                let mut errand =
+                    Errand::new(worker, client, self.options, self.parts, &self.target);
+                errand.rule.clone_from(&self.rule);
+                errand.interim = None;
+                let response = errand.run(worker, self.options, None).await.map_err(in_short)?;
+                let (head, _body) = response.into_parts();
+                ("origin", head.status, head.headers)
+            }
+            None => return Ok(Value::Null),
+        };
+        let exchange = Exchange { requested, received: now() };
+        let settings = self.settings();
+        let class = self.facts.class;
+        let facts = RequestFacts { class, is_head: false, has_range: false, ..self.facts.clone() };
+        let judged = storability::judge(&facts, status, &headers, exchange, settings);
+        let directives = ResponseDirectives::parse(&headers, settings);
+        let received = exchange.received;
+        let freshness = freshness::lifetime(status, &headers, &directives, received, settings);
+        let set = freshness::setting(status, &headers, &directives, received, settings);
+        let set = set.map(|key| self.setting(key, settings));
+        let vary = match Vary::of(&headers) {
+            Vary::None => Vec::new(),
+            Vary::Names(names) => names.iter().map(ToString::to_string).collect(),
+            Vary::Star => vec!["*".to_owned()],
+        };
+        let bypassed = self.rule.as_ref().is_some_and(|rule| rule.bypass);
+        Ok(json!({
+            "from": from,
+            "status": status.as_u16(),
+            "stored": judged.is_ok() && !bypassed,
+            "why": judged.err().map(|why| why.name()).or(bypassed.then_some("rule")),
+            "lifetime": freshness.lifetime.get(),
+            "lifetime_from": set.unwrap_or_else(|| basis(freshness.basis).to_owned()),
+            "vary": vary,
+        }))
+    }
+}
+
+fn in_short(failure: Failure) -> String {
+    match failure {
+        Failure::Denied(denial) => denial.text.trim_end().to_owned(),
+        Failure::Failed(_, text) | Failure::Request(_, text) => text,
+    }
+}
+
+/// What is known of a stored answer.
+fn stored(answer: &Answer) -> Value {
+    let packed = answer.head.packed();
+    let headers: Vec<String> = answer
+        .head
+        .stored()
+        .headers()
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
+        .collect();
+    json!({
+        "status": packed.status().as_u16(),
+        "length": answer.length(),
+        "in": match answer.entry.source() {
+            store::Source::Ram => "memory",
+            store::Source::Disk => "device",
+        },
+        "in_parts": answer.sparse.is_some(),
+        "age": packed.age(now()).get(),
+        "lifetime": packed.lifetime().get(),
+        "headers": headers,
+    })
+}
+
+fn in_words(reuse: &Reuse) -> String {
+    match reuse {
+        Reuse::Fresh { age } => format!("answer from the cache: fresh, {} s old", age.get()),
+        Reuse::Stale { permit, .. } => {
+            format!("answer from the cache: stale, which {permit:?} permits")
+        }
+        Reuse::Validate { cause, conditional, .. } => {
+            let how = if *conditional { "with a condition" } else { "for a new answer" };
+            format!("ask the origin {how}: {cause:?}")
+        }
+        Reuse::GatewayTimeout { cause } => format!("answer 504: {cause:?}, and only-if-cached"),
+        Reuse::Unusable => "pass it on: what is stored is not for this request".to_owned(),
+        Reuse::Outlived => "ask the origin: what is stored is staler than it is kept".to_owned(),
+    }
+}
+
+fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::SMaxAge => "s-maxage",
+        Basis::MaxAge => "max-age",
+        Basis::Expires => "expires",
+        Basis::Heuristic => "heuristic",
+        Basis::Operator => "configuration",
+        Basis::Nothing => "nothing",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_read() {
+        let query = "url=http://a/b%3Fc&method=HEAD&header=Cookie:+x&header=A:b&status=404\
+                     &answer=Cache-Control:+max-age%3D5";
+        let question = Question::read(Some(query)).unwrap();
+        assert_eq!(question.url, "http://a/b?c");
+        assert_eq!((question.method, question.headers.len()), (Method::HEAD, 2));
+        let (status, fields) = question.answer.unwrap();
+        assert_eq!(
+            (status.as_u16(), &fields["cache-control"]),
+            (404, &"max-age=5".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for (query, word) in [
+            ("", "no URL"),
+            ("url=/x", "scheme"),
+            ("url=http://a/&header=x", "Name: value"),
+            ("url=http://a/&header=a b:x", "a b:x"),
+            ("url=http://a/&status=7", "status"),
+            ("url=http://a/&ask=maybe", "maybe"),
+            ("url=http://a/&method=G+T", "method"),
+            ("uri=http://a/", "uri"),
+        ] {
+            let error = Question::read(Some(query)).unwrap_err();
+            assert!(error.contains(word), "{query}: {error}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Carries purges out, whoever asks: the admin interface, or a client with the method `PURGE`.
+//!
+//! A URL is removed for good by its key, under every front and every name of its site, and is said
+//! to have been there or not. Everything else, and a URL that is only to be outdated, is one entry
+//! in the store for each name, which concerns whatever is stored or is being fetched.
+
+use http::{HeaderMap, Response, StatusCode};
+use semantics::{TagFields, Url};
+use store::{Key, Mode, Target};
+
+use crate::admin::interface::{Purge, Purged, Scope};
+use crate::net::address;
+use crate::object::purge_labels;
+use crate::object::stored_response::{Store, primary_key};
+use crate::observe::outcome::{Denied, Outcome};
+use crate::request::context::Visit;
+use crate::request::options::{Front, Options, Site};
+use crate::request::target::bare;
+use crate::response::error_response;
+use crate::response::response_body::AnswerBody;
+use crate::response::transaction::Account;
+use crate::rules::aliases::Aliases;
+use crate::server::worker::Worker;
+
+/// The method that removes what is stored. Not one of RFC 9110.
+pub(crate) const METHOD: &str = "PURGE";
+/// Fields that ask for a soft purge, with any value but `0`.
+const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
+
+/// Does what `purge` asks for.
+pub(crate) async fn purge(worker: &Worker, options: &Options, purge: &Purge) -> Purged {
+    if worker.awaits_store() {
+        let text = "the process before holds the cache; ask again in a moment";
+        return Purged::NotDurable(text.to_owned());
+    }
+    let Some(store) = &worker.store() else {
+        return Purged::NotOurs("there is no cache".to_owned());
+    };
+    let mode = if purge.soft { Mode::Soft } else { Mode::Hard };
+    let normal = |uri| Url::from_uri(uri).map_err(|error| Purged::NotOurs(error.to_string()));
+    match &purge.scope {
+        Scope::Url(uri) => match normal(uri) {
+            Ok(url) => purge_url(store, options, &url, mode).await,
+            Err(wrong) => wrong,
+        },
+        Scope::Prefix(uri) => match normal(uri) {
+            Ok(url) => {
+                let begins = names_of(&options.front, &url);
+                let targets: Vec<_> = begins.iter().map(purge_labels::of_prefix).collect();
+                in_force(store, &targets, mode).await
+            }
+            Err(wrong) => wrong,
+        },
+        Scope::Host(host) => {
+            let hosts = hosts_of(&options.front, host.as_str());
+            let targets: Vec<_> = hosts.iter().map(|host| purge_labels::of_host(host)).collect();
+            in_force(store, &targets, mode).await
+        }
+        Scope::Tags(tags) => {
+            let targets: Vec<_> = tags.iter().map(|tag| purge_labels::of_tag(tag)).collect();
+            in_force(store, &targets, mode).await
+        }
+        Scope::Everything => in_force(store, &[Target::Everything], mode).await,
+    }
+}
+
+/// All names that a URL has by the sites' aliases, each once.
+fn names_of(front: &Front, url: &Url) -> Vec<Url> {
+    let Front::Reverse(sites) = front else { return vec![url.clone()] };
+    let mut all = vec![url.clone()];
+    for name in sites.iter().flat_map(|site| site.aliases.urls(url)) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// All hosts that are meant by one, each once.
+fn hosts_of(front: &Front, host: &str) -> Vec<String> {
+    let Front::Reverse(sites) = front else { return vec![host.to_owned()] };
+    let mut all: Vec<String> = sites.iter().flat_map(|site| site.aliases.hosts(host)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
+    match store.purge_all(targets, mode).await {
+        Ok(()) => Purged::InForce,
+        Err(refusal) => Purged::NotDurable(refusal.to_string()),
+    }
+}
+
+/// What a URL may be stored under.
+struct Name<'a> {
+    front: &'a str,
+    url: Url,
+    key: Key,
+}
+
+/// Every front, scheme, alias and name by a rule under which an object of `url` may be stored;
+/// `None` when one is longer than any key.
+fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
+    let sites: Vec<Option<&Site>> = match &options.front {
+        Front::Forward => vec![None],
+        Front::Reverse(sites) => sites.iter().map(Some).collect(),
+    };
+    let mut all: Vec<Name<'a>> = Vec::new();
+    for site in sites {
+        let name = site.map(|site| &*site.name);
+        let authorities = match site {
+            Some(site) => site.aliases.authorities(url),
+            None => vec![url.authority().to_owned()],
+        };
+        let schemed = ["http", "https"].into_iter().flat_map(|scheme| {
+            authorities.iter().map(move |authority| (scheme, authority.as_str()))
+        });
+        for (scheme, authority) in schemed {
+            let Ok(url) = Url::new(scheme, authority, url.sent()) else { continue };
+            let spellings = url.spellings();
+            for url in spellings.iter().flat_map(|url| options.rules.names(name, url)) {
+                let (key, front) = (primary_key(name, &url)?, name.unwrap_or("forward"));
+                // Names of one object that are spelt the same, and so are counted once.
+                if !all.iter().any(|known| known.front == front && known.url == url) {
+                    all.push(Name { front, url, key });
+                }
+            }
+        }
+    }
+    Some(all)
+}
+
+/// Purges a URL under every front, scheme and name: it is gone however it is asked for.
+async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> Purged {
+    let Some(names) = all_names(options, url) else {
+        return Purged::NotOurs("the URL is longer than any that is stored".to_owned());
+    };
+    let there = match mode {
+        Mode::Hard => {
+            let keys: Vec<Key> = names.iter().map(|name| name.key.clone()).collect();
+            store.purge_keys(&keys).await
+        }
+        Mode::Soft => {
+            let there: Vec<bool> = names.iter().map(|name| store.knows(&name.key)).collect();
+            let targets = soft_targets(options, url, &names, &there);
+            let targets: Vec<Target<'_>> = targets.iter().map(purge_labels::of_url).collect();
+            store.purge_all(&targets, mode).await.map(|()| there)
+        }
+    };
+    let there = match there {
+        Ok(there) => there,
+        Err(refusal) => return Purged::NotDurable(refusal.to_string()),
+    };
+    let found = names.iter().zip(there).filter(|(_, there)| *there);
+    let mut fronts: Vec<String> = found.map(|(name, _)| name.front.to_owned()).collect();
+    let objects = fronts.len();
+    fronts.sort_unstable();
+    fronts.dedup();
+    match objects {
+        0 => Purged::Nothing(hint(store, options, url)),
+        _ => Purged::Found { fronts, objects },
+    }
+}
+
+/// The entries that a soft purge of `url` takes: its names in use, under which it may be on its way
+/// into the store, and those of `names` that something is stored under.
+fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]) -> Vec<Url> {
+    let in_use = names_of(&options.front, url);
+    let in_use = |name: &Name<'_>| {
+        in_use.iter().any(|url| purge_labels::of_url(url) == purge_labels::of_url(&name.url))
+    };
+    let by_rule = !options.rules.is_empty();
+    let mut all: Vec<Url> = Vec::new();
+    for (name, there) in names.iter().zip(there) {
+        // The scheme is no part of a label.
+        let known =
+            all.iter().any(|url| purge_labels::of_url(url) == purge_labels::of_url(&name.url));
+        if !known && (*there || by_rule || in_use(name)) {
+            all.push(name.url.clone());
+        }
+    }
+    all
+}
+
+/// Hosts of sites that are tried for a hint.
+const HOSTS_TRIED: usize = 16;
+
+/// What may have been meant by a URL that nothing is stored for.
+fn hint(store: &Store, options: &Options, url: &Url) -> String {
+    let is_stored = |text: &String| {
+        let names = Url::parse(text).ok().and_then(|url| all_names(options, &url));
+        names.is_some_and(|names| names.iter().any(|name| store.knows(&name.key)))
+    };
+    match near(&options.front, url).into_iter().find(is_stored) {
+        Some(other) => format!("{other} is stored: is that one meant?"),
+        None => unstored(&options.front, url),
+    }
+}
+
+/// URLs that people take for `url`: with or without a slash at the end, with or without a query,
+/// and on other ports and hosts of its site.
+fn near(front: &Front, url: &Url) -> Vec<String> {
+    let (text, mut all) = (url.as_str(), Vec::new());
+    let (path, query) = text.split_once('?').map_or((text, None), |(path, q)| (path, Some(q)));
+    let turned = match path.strip_suffix('/') {
+        Some(without) => without.to_owned(),
+        None => format!("{path}/"),
+    };
+    all.push(query.map_or_else(|| turned.clone(), |query| format!("{turned}?{query}")));
+    if query.is_some() {
+        all.push(path.to_owned());
+    }
+    let site = match front {
+        Front::Forward => None,
+        Front::Reverse(sites) => Some(sites),
+    };
+    for host in site.into_iter().flatten().flat_map(|site| &site.hosts).take(HOSTS_TRIED) {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        all.push(format!("{}://{host}{}", url.scheme(), url.path_and_query()));
+    }
+    all
+}
+
+/// What an object of `url` would be called.
+fn unstored(front: &Front, url: &Url) -> String {
+    let host = bare(Aliases::split(url.authority()).0);
+    let sites = match front {
+        Front::Forward => &[][..],
+        Front::Reverse(sites) => sites,
+    };
+    let claimed = sites.iter().find(|site| site.hosts.iter().any(|ours| ours == host));
+    if url.as_str().contains('*') {
+        return "a * stands for anything only at the end of a URL".to_owned();
+    }
+    match claimed.or_else(|| sites.iter().find(|site| site.hosts.is_empty())) {
+        Some(site) => match site.aliases.canonical(0, 0) {
+            Some((name, _)) => format!(
+                "host, path and query count, as the site {} names it: by the host {name}",
+                site.name
+            ),
+            None => "host, port, path and query count, as the client named them in its request"
+                .to_owned(),
+        },
+        None if !sites.is_empty() => format!("no site has the host {host}"),
+        None => "host, port, path and query count, as the client named them".to_owned(),
+    }
+}
+
+/// Answers a request with the method `PURGE`. Where nobody may use it, it is a method like any
+/// other.
+pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
+    let options = visit.options();
+    let from = &options.purging.from;
+    if visit.parts.method.as_str() != METHOD || from.is_empty() {
+        return Answered::NotAPurge(account);
+    }
+    let client = address::canonical(visit.connection.client.ip());
+    if !from.iter().any(|network| network.contains(&client)) {
+        let text = "PURGE is not allowed from this address (purge.from).\n";
+        let outcome = Outcome::Denied(Denied::Purge);
+        let refused = error_response::plain(account, StatusCode::FORBIDDEN, outcome, text);
+        return Answered::Yes(Box::new(refused));
+    }
+    let asked = visit.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
+    let asked = asked.and_then(|url| asked_for(&url, &visit.parts.headers, &options.purging.tags));
+    let (status, json) = match asked {
+        Ok(asked) => Box::pin(purge(visit.worker(), options, &asked)).await.answer(&asked),
+        Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
+    };
+    let (kind, body) = ("application/json", format!("{json}\n").into());
+    let told = error_response::with_type(account, status, Outcome::Purge, kind, body);
+    Answered::Yes(Box::new(told))
+}
+
+/// What became of a request that may be a purge.
+pub(crate) enum Answered {
+    Yes(Box<Response<AnswerBody>>),
+    NotAPurge(Account),
+}
+
+/// What a `PURGE` of `url` asks for: with tags among its fields everything that bears one of them,
+/// with `*` at the end of the URL everything that begins so, otherwise the URL.
+fn asked_for(url: &Url, headers: &HeaderMap, fields: &TagFields) -> Result<Purge, String> {
+    let tags = fields.of_headers(headers);
+    let given = fields.names().any(|name| headers.contains_key(name));
+    let scope = match given {
+        true => {
+            let text = |tag: &[u8]| String::from_utf8(tag.to_vec());
+            let tags: Result<_, _> = tags.into_iter().map(text).collect();
+            Scope::tags(tags.map_err(|_| "a tag is not UTF-8".to_owned())?)?
+        }
+        false => Scope::url_or_prefix(url.as_str())?,
+    };
+    let on = |name: &&str| headers.get(*name).is_some_and(|value| value != "0");
+    Ok(Purge { scope, soft: SOFT.iter().any(on) })
+}
+
+/// Takes the fields with tags from an answer to a client.
+pub(crate) fn hide_tags(options: &Options, response: &mut Response<AnswerBody>) {
+    if options.purging.pass_tags {
+        return;
+    }
+    let headers = response.headers_mut();
+    for name in options.purging.tags.names() {
+        if headers.contains_key(name) {
+            headers.remove(name);
+        }
+    }
+}

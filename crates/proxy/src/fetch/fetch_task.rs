@@ -1,0 +1,644 @@
+//! The task of a fill: asks the origin, judges its answer, and carries the body to the readers and
+//! into the store. It belongs to no client: it ends when the body does, or when too much of it is
+//! missing and nobody is left who wants it.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap};
+use http::{Response, StatusCode};
+use http_body::Body;
+use semantics::reuse::Fallback;
+use semantics::storability::NotStorable;
+use semantics::vary::Vary;
+use semantics::{
+    Exchange, Millis, RequestFacts, StoredHead, Time, VaryMarker, age, forwarded, merge, reuse,
+    storability, validators,
+};
+use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
+
+use crate::fetch::piggyback_validation;
+use crate::fetch::variant_validation::Question;
+use crate::fill::registry::Unshareable;
+use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
+use crate::fill::writer::{Carried, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
+use crate::message::via::random;
+use crate::object::stored_response;
+use crate::object::stored_response::{Answer, Store};
+use crate::observe::metrics::Event;
+use crate::observe::outcome::Error;
+use crate::request::upstream_request;
+use crate::request::upstream_request::Errand;
+use crate::server::worker::{Context, Worker};
+use crate::upstream::client::{Failure, UpstreamBody};
+
+/// Everything a fill's task needs.
+pub(crate) struct Filler {
+    pub worker: Rc<Worker>,
+    pub context: Rc<Context>,
+    pub store: Store,
+    pub fill: Arc<Fill>,
+    /// The key it is known under in the table of fills, and stored under unless the answer varies
+    /// in a new way.
+    pub key: Key,
+    pub primary: Key,
+    pub marker: Option<VaryMarker>,
+    pub errand: Errand,
+    pub facts: RequestFacts,
+    /// The client's fields: they choose the variant.
+    pub request: HeaderMap,
+    /// What is stored, to be validated.
+    pub stale: Option<Rc<Answer>>,
+    /// The errors of the origin that must not take the place of what is stored.
+    pub fallback: Fallback,
+    /// The client's `Range` is what is to be fetched: the answer may be a part.
+    pub ranged: bool,
+    /// With nothing stored to ask about, the client's own conditions go on: the answer may be for
+    /// him alone.
+    pub asks_for_client: bool,
+    /// Known in the table: further clients may follow.
+    pub known: bool,
+    /// On whose behalf.
+    pub purpose: Purpose,
+}
+
+/// For whom something is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A client that waits.
+    Client,
+    /// No client waits: a stale answer was given, this brings the next one.
+    Behind,
+    /// Nobody asked: it lies beside something that was validated
+    /// ([`crate::fetch::piggyback_validation`]). Nothing comes of it but a 304 or a new answer of
+    /// moderate size; whoever joins meanwhile then goes by himself.
+    Neighbour,
+}
+
+/// A neighbour that has become larger than this many bytes is not fetched unless somebody asks.
+const NEIGHBOUR_MAX: u64 = 1 << 20;
+
+/// The time for the rules of caching.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Time::from_unix_millis(since.map_or(0, |since| since.as_millis() as u64))
+}
+
+/// Takes a fill out of the table and ends it, however its task ends.
+pub(crate) struct Ending {
+    worker: Rc<Worker>,
+    fill: Arc<Fill>,
+    keys: Vec<Bytes>,
+    /// What became of it, as it is counted.
+    pub counted: Event,
+}
+
+impl Ending {
+    /// New requests no longer find the fill: they find what it stored.
+    pub fn leave_table(&mut self) {
+        for key in self.keys.drain(..) {
+            self.worker.shared.fills.remove(&key, &self.fill);
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.leave_table();
+        // Both do nothing unless the task was dropped on the way.
+        let failed = Failed {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            reason: Error::Draining,
+            text: "The proxy is shutting down.".to_owned(),
+            denied: None,
+        };
+        self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        self.fill.end(End::Broken(Error::Draining));
+        self.worker.observer.count(self.counted, 1);
+    }
+}
+
+impl Filler {
+    fn begin(&self) -> Ending {
+        let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
+        self.worker.observer.count(Event::FillBegun, 1);
+        let (worker, fill) = (self.worker.clone(), self.fill.clone());
+        Ending { worker, fill, keys, counted: Event::FillAborted }
+    }
+
+    /// Runs a fill whose origin has answered already.
+    pub async fn run_answered(mut self, response: Response<UpstreamBody>, exchange: Exchange) {
+        let mut ending = self.begin();
+        self.answered(response, exchange, &mut ending).await;
+    }
+
+    async fn answered(
+        &mut self,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        if self.ranged && is_about_the_range(response.status()) {
+            return Box::pin(self.part(response, exchange, ending)).await;
+        }
+        self.stream(response, exchange, ending).await;
+    }
+
+    /// Runs the fill to its end, then looks after the neighbours of what was validated.
+    pub async fn run(mut self) {
+        if !piggyback_validation::has(&self) {
+            self.fetch().await;
+            return;
+        }
+        let near = piggyback_validation::near(&self);
+        let came = self.fetch().await;
+        // Rarely waited for: it would make the future of every fill larger.
+        Box::pin(piggyback_validation::attend(&self, near, came)).await;
+    }
+
+    /// Runs the fill to its end: what became of it.
+    pub async fn fetch(&mut self) -> Event {
+        let mut ending = self.begin();
+        self.validate_or_fetch(&mut ending).await;
+        ending.counted
+    }
+
+    async fn validate_or_fetch(&mut self, ending: &mut Ending) {
+        let requested = now();
+        let fields = &mut self.errand.headers;
+        let validated = self
+            .stale
+            .clone()
+            .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
+        // With nothing of our own to ask about, the client's question goes on (RFC 9111, 4.3.2).
+        let asks_for_client =
+            validated.is_none() && self.asks_for_client && validators::keep_questions(fields);
+        if validated.is_none() && !asks_for_client {
+            validators::remove_conditions(fields);
+        }
+        if self.ranged {
+            self.ask_for_range(validated.is_some());
+        }
+        let others = self.ask_about_others(validated.as_deref());
+        let asks_about = validated.is_some() || !others.is_empty();
+        let answer = match self.ask().await {
+            Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
+                let exchange = Exchange { requested, received: now() };
+                let question = Question { validated, others, for_client: asks_for_client };
+                if Box::pin(self.not_modified(question, response, exchange, ending)).await {
+                    return;
+                }
+                // It speaks of something else: ask without our conditions.
+                validators::remove_conditions(&mut self.errand.headers);
+                if self.ranged {
+                    self.ask_for_range(false);
+                }
+                self.ask().await
+            }
+            answer => answer,
+        };
+        match answer {
+            Ok(response)
+                if self.purpose == Purpose::Neighbour && response.status() != StatusCode::OK =>
+            {
+                self.leave(ending);
+            }
+            Ok(response) if is_final(response.status()) => {
+                let exchange = Exchange { requested, received: now() };
+                self.answered(response, exchange, ending).await;
+            }
+            Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
+                self.answer_condition(response, ending);
+            }
+            Ok(response) => {
+                let status = response.status().as_u16();
+                let cause = format!("it answered {status}, which nobody asked for");
+                self.fail(self.errand.bad_answer(&self.worker, cause), ending);
+            }
+            Err(failure) => self.fail(failure, ending),
+        }
+    }
+
+    /// What is stored stays as it is.
+    pub fn leave(&self, ending: &mut Ending) {
+        ending.leave_table();
+        self.fill.publish(Stage::Absent(false), None);
+    }
+
+    async fn ask(&self) -> Result<Response<UpstreamBody>, Failure> {
+        self.errand.run(&self.worker, &self.context.options, None).await
+    }
+
+    fn fail(&self, failure: Failure, ending: &mut Ending) {
+        if self.purpose == Purpose::Neighbour {
+            return self.leave(ending);
+        }
+        ending.leave_table();
+        self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
+    }
+
+    /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
+    pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut Ending) {
+        let (mut parts, _) = response.into_parts();
+        upstream_request::clean_answer(&self.worker, &mut parts.headers, parts.version, false);
+        let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
+        let stored = false;
+        let (shared, unshareable, length, selected) = (None, None, None, false);
+        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
+        ending.leave_table();
+        ending.counted = Event::FillUnstored;
+        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
+        self.fill.end(End::Whole(None));
+    }
+
+    /// A 304: the stored body is good, its head is brought up to date.
+    pub async fn validated(
+        &self,
+        stale: &Answer,
+        mut response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        let settings = self.errand.settings(&self.context.options);
+        let version = response.version();
+        upstream_request::clean_answer(&self.worker, response.headers_mut(), version, false);
+        let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
+        let for_asker = merge::for_asker(&head, response.headers(), settings);
+        let judged =
+            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
+        let shareable = judged.is_ok() && self.is_covered(&head.vary());
+        let kept = match judged {
+            // It was for this client alone, and says nothing of what others have.
+            Err(NotStorable::Authorization) => Ok(()),
+            Ok(()) if shareable => {
+                let token = self.fill.token();
+                self.store.replace_meta(token, &self.key, &stale.entry, stale.encode(&head)).await
+            }
+            Ok(()) => self.store_elsewhere(stale, &head).await,
+            _ => {
+                log::debug!("a 304 forbids to keep what it validates");
+                self.store.remove(&self.key).await;
+                Ok(())
+            }
+        };
+        if let Err(refusal) = kept {
+            log::debug!("the refreshed head was not stored: {refusal}");
+        }
+        let unshareable = why_unshareable(&head, age::when_asked(response.headers(), exchange));
+        if let Some(why) = unshareable {
+            self.not_shareable(why);
+        }
+        if shareable {
+            self.note_variant(&self.key, &head);
+        }
+        ending.leave_table();
+        ending.counted = Event::FillValidated;
+        let meta = stale.entry.meta().clone();
+        let validated = Validated { meta, head, for_asker, shareable, unshareable };
+        self.fill.publish(Stage::Validated(Arc::new(validated)), None);
+    }
+
+    /// The next clients of this key will fetch for themselves at once.
+    pub fn not_shareable(&self, why: Unshareable) {
+        let limits = &self.context.options.fill;
+        let key = self.key.as_bytes();
+        self.worker.shared.fills.set_unshareable(
+            key,
+            why,
+            limits.unshareable_for,
+            limits.unshareable_keys,
+        );
+    }
+
+    /// An answer with a body.
+    async fn stream(
+        &mut self,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        let (mut parts, body) = response.into_parts();
+        upstream_request::clean_answer(&self.worker, &mut parts.headers, parts.version, true);
+        let (status, headers) = (parts.status, parts.headers);
+        let length = body.size_hint().exact();
+        let mut writer = None;
+        let (shared, unshareable) = match self.judge(status, &headers, exchange) {
+            Ok((head, new_marker)) => {
+                writer = self.begin_writing(&head, length, new_marker).await;
+                let unshareable = why_unshareable(&head, age::when_asked(&headers, exchange));
+                self.note_shareable(unshareable);
+                self.remove_superseded(&head).await;
+                (Some(head), unshareable)
+            }
+            Err(why) => {
+                // In place of an error all who wait get what is stored.
+                if !self.fallback.covers(status) {
+                    self.not_shareable(why);
+                }
+                let is_for_all = why != Unshareable::Credentials && !reuse::is_error(status);
+                if self.stale.is_some() && is_for_all {
+                    // What is stored is no longer what the origin answers.
+                    self.store.remove(&self.key).await;
+                }
+                (None, Some(why))
+            }
+        };
+        let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
+        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
+        Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
+    }
+
+    /// What was to be validated is no longer of use to anybody when the answer that came instead
+    /// varies by less, and therefore lies elsewhere.
+    async fn remove_superseded(&self, head: &StoredHead) {
+        if let Some(stale) = &self.stale
+            && stale.key != self.key
+            && stale.marker.as_ref().is_some_and(|marker| marker.covers(&head.vary()))
+        {
+            self.store.remove(&stale.key).await;
+        }
+    }
+
+    /// Tells the next clients of this key whether waiting for each other helps them.
+    pub fn note_shareable(&self, unshareable: Option<Unshareable>) {
+        match unshareable {
+            None => self.worker.shared.fills.set_shareable(self.key.as_bytes()),
+            Some(why) => self.not_shareable(why),
+        }
+    }
+
+    /// Publishes the head of a body and carries that to its end.
+    pub async fn bring(
+        &self,
+        head: Arc<FillHead>,
+        writer: Option<Writer>,
+        body: impl Carried,
+        ending: &mut Ending,
+    ) {
+        if self.known && head.shared.is_some() {
+            let key = self.key.as_bytes();
+            self.worker.shared.fills.alias(key, &self.fill);
+            ending.keys.push(key.clone());
+        }
+        let partial = writer.as_ref().map(Writer::partial);
+        self.fill.publish(Stage::Streaming(head.clone()), partial);
+        let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
+        let shared = head.shared.as_ref();
+        let (end, counted) = self.carry(body, &mut sink, head.length, shared).await;
+        if matches!(end, End::Broken(_)) {
+            Box::pin(self.keep_trunk(&mut sink, shared, head.length)).await;
+        }
+        if let (Event::FillStored, Some(shared)) = (counted, shared) {
+            self.note_variant(&self.key, shared);
+        }
+        ending.counted = counted;
+        ending.leave_table();
+        self.fill.end(end);
+    }
+
+    /// The head as it is shared, and whether its marker is new. From here on `key` is where such an
+    /// answer belongs, stored or not: who came by another one must not get it.
+    pub fn judge(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        exchange: Exchange,
+    ) -> Result<(StoredHead, bool), Unshareable> {
+        let settings = self.errand.settings(&self.context.options);
+        storability::judge(&self.facts, status, headers, exchange, settings).map_err(|why| {
+            match why {
+                NotStorable::Authorization => Unshareable::Credentials,
+                _ => Unshareable::NotStorable,
+            }
+        })?;
+        if self.fallback.covers(status) {
+            return Err(Unshareable::NotStorable);
+        }
+        let head = StoredHead::new(status, headers, exchange, settings);
+        let vary = head.vary();
+        if forwarded::tells_clients_apart(&self.context.options.forwarded.add, &vary) {
+            return Err(Unshareable::NotStorable);
+        }
+        let Some(marker) = self.new_marker(&vary) else { return Ok((head, false)) };
+        let key = stored_response::variant_key(&self.primary, &marker, &self.request);
+        self.key = key.ok_or(Unshareable::NotStorable)?;
+        self.marker = Some(marker);
+        Ok((head, true))
+    }
+
+    /// The marker under which an answer with this `Vary` belongs; `None` when it belongs where this
+    /// request looked.
+    pub fn new_marker(&self, vary: &Vary) -> Option<VaryMarker> {
+        match &self.marker {
+            None if vary.names().is_empty() => None,
+            Some(marker) if marker.is_for(vary) => None,
+            Some(marker) => Some(marker.with(vary, new_epoch())),
+            None => Some(VaryMarker::new(new_epoch(), vary.names())),
+        }
+    }
+
+    /// Whether the key already tells apart what an answer with this `Vary` depends on.
+    pub fn is_covered(&self, vary: &Vary) -> bool {
+        vary.is_covered(self.marker.as_ref())
+    }
+
+    /// Opens a writer; `None` when the store refuses.
+    pub async fn begin_writing(
+        &self,
+        head: &StoredHead,
+        length: Option<u64>,
+        new_marker: bool,
+    ) -> Option<Writer> {
+        let begun = self.try_begin_writing(head, length, new_marker).await;
+        if let Err(refusal) = &begun {
+            log::debug!("not stored: {refusal}");
+        }
+        begun.ok()
+    }
+
+    async fn try_begin_writing(
+        &self,
+        head: &StoredHead,
+        length: Option<u64>,
+        new_marker: bool,
+    ) -> Result<Writer, Refusal> {
+        if length.is_some_and(|length| self.is_too_large(length)) {
+            return Err(Refusal::TooLarge);
+        }
+        let token = self.fill.token();
+        if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
+            stored_response::insert_marker(&self.store, token, &self.primary, marker).await?;
+        }
+        let hint = self.hint(head, length);
+        self.store.insert(token, &self.key, head.encode(), hint).await
+    }
+
+    /// Whether the operator's rule keeps an object of so many bytes out of the store.
+    pub fn is_too_large(&self, length: u64) -> bool {
+        self.errand.rule.as_ref().and_then(|rule| rule.store_max).is_some_and(|max| length > max)
+    }
+
+    /// What the store may know of an object before its body arrives.
+    pub fn hint(&self, head: &StoredHead, length: Option<u64>) -> Hint {
+        let html = head.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
+            content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")
+        });
+        let kind = if html { Kind::Html } else { Kind::Other };
+        // Beyond 2106 and before 1970 it is as good as unknown.
+        let modified = head.packed().last_modified().map_or(0, |time| time.unix());
+        let stamp = u32::try_from(modified).unwrap_or(0);
+        Hint { size: length, kind, stamp }
+    }
+
+    /// Carries the body to its end. Trailers are stored with `head`.
+    pub async fn carry(
+        &self,
+        mut body: impl Carried,
+        sink: &mut Sink,
+        length: Option<u64>,
+        head: Option<&StoredHead>,
+    ) -> (End, Event) {
+        let limits = &self.context.options.fill;
+        let mut produced = 0;
+        let mut trailers = None;
+        let mut alone_since = None;
+        let needs = &self.worker.needs;
+        let mut need = sink.stores().then(|| needs.firmly());
+        loop {
+            sink.let_go(&self.fill).await;
+            if !sink.stores() {
+                need = None;
+                poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
+            }
+            let next = poll_fn(|cx| {
+                if matches!(sink, Sink::Open(_)) && needs.is_ending() {
+                    return Poll::Ready(Step::Unstored);
+                }
+                let wanted = self.poll_wanted(sink, produced, length, &mut alone_since, cx);
+                if wanted { next_frame(&mut body, cx) } else { Poll::Ready(Step::Abandoned) }
+            })
+            .await;
+            let piece = match next {
+                Step::Data(piece) => piece,
+                Step::Trailers(fields) => {
+                    trailers = Some(Arc::new(fields));
+                    continue;
+                }
+                Step::End => break,
+                Step::Unstored => {
+                    sink.refused(Refusal::Offline);
+                    continue;
+                }
+                Step::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
+                Step::Broken(why) => return (End::Broken(why), Event::FillAborted),
+            };
+            produced += piece.len() as u64;
+            if matches!(sink, Sink::Open(_)) && self.is_too_large(produced) {
+                sink.refused(Refusal::TooLarge);
+            }
+            if body.is_end_stream() {
+                // Whoever has the last byte and asks again finds the object in the store.
+                sink.write(piece.clone()).await;
+                self.commit(sink, None).await;
+                self.fill.push(piece);
+            } else {
+                self.fill.push(piece.clone());
+                sink.write(piece).await;
+                if sink.stores() {
+                    // The store reads back only whole pieces.
+                    let windows = &self.worker.shared.windows;
+                    let keep = windows.keep(u64::from(PIECE_MAX), limits.window as u64);
+                    self.fill.trim(keep, produced.saturating_sub(u64::from(PIECE_MAX)));
+                }
+            }
+        }
+        let meta = trailers.as_deref().zip(head).map(|(fields, head)| self.trailed(head, fields));
+        self.commit(sink, meta).await;
+        drop(need);
+        let counted = match sink {
+            Sink::Committed => Event::FillStored,
+            Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
+        };
+        (End::Whole(trailers), counted)
+    }
+
+    /// Whether more of a body is worth fetching. The task is woken when that changes.
+    /// `alone_since`: how much had come when the last client left.
+    fn poll_wanted(
+        &self,
+        sink: &Sink,
+        produced: u64,
+        length: Option<u64>,
+        alone_since: &mut Option<u64>,
+        cx: &mut TaskContext<'_>,
+    ) -> bool {
+        if self.fill.poll_interest(cx) {
+            *alone_since = None;
+            return true;
+        }
+        let since = *alone_since.get_or_insert(produced);
+        sink.stores() && self.worth_finishing(produced, since, length)
+    }
+
+    /// The metadata of an answer that ended with trailers.
+    fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
+        let settings = self.errand.settings(&self.context.options);
+        head.clone().with_trailers(trailers, settings).encode()
+    }
+
+    /// Makes what was written visible, with other metadata if they changed on the way.
+    async fn commit(&self, sink: &mut Sink, meta: Option<Bytes>) {
+        if self.fill.token().overtaken() {
+            sink.refused(Refusal::Overtaken);
+            sink.let_go(&self.fill).await;
+        }
+        match meta {
+            Some(meta) => {
+                sink.commit_as(meta).await;
+            }
+            None => sink.commit().await,
+        }
+    }
+
+    /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or
+    /// little is missing. Without a known length, as little as that is fetched in the hope of an
+    /// end.
+    fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
+        match self.purpose {
+            Purpose::Client => {}
+            Purpose::Behind => return true,
+            Purpose::Neighbour => return length.unwrap_or(produced) <= NEIGHBOUR_MAX,
+        }
+        let limits = &self.context.options.fill;
+        match length {
+            Some(length) => {
+                let share = u128::from(limits.finish_percent) * u128::from(length);
+                length.saturating_sub(produced) <= limits.finish_rest
+                    || u128::from(produced) * 100 >= share
+            }
+            None => produced - alone_since <= limits.finish_rest,
+        }
+    }
+}
+
+/// Whether an answer speaks of the range alone, not of the whole.
+fn is_about_the_range(status: StatusCode) -> bool {
+    matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
+}
+
+/// Why those who wait for an answer that is stored may not have it, if so.
+pub(crate) fn why_unshareable(head: &StoredHead, when_asked: Millis) -> Option<Unshareable> {
+    (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(Unshareable::NotFresh)
+}
+
+fn is_final(status: StatusCode) -> bool {
+    !status.is_informational() && status != StatusCode::NOT_MODIFIED
+}
+
+pub(crate) fn new_epoch() -> u128 {
+    u128::from(random()) << 64 | u128::from(random())
+}

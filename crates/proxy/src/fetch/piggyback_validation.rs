@@ -1,0 +1,390 @@
+//! Neighbours: when something is validated, what lies beside it and is stale is validated behind
+//! it, on connections that are open anyway (systems C14; piggyback cache validation of
+//! Krishnamurthy and Wills, which section 5 of the UCFS paper would do by clusters). Off unless the
+//! operator says how many.
+//!
+//! The questions are ordinary conditional requests, one after another, each the validation that the
+//! first client to ask would have waited for: it keeps the stored head or brings a new answer, and
+//! whoever asks meanwhile joins it. It promises:
+//!
+//! * only what is stale, stored whole, of the same site and front, and lies in the same cluster or
+//!   directory is asked about; and only if it would be fresh again. It is in memory; where too few
+//!   are, one read brings what lies on the device around the object that was validated;
+//! * a request carries nothing of a client's but its `User-Agent`, and what the stored answer's own
+//!   key says selects it; where that is personal (`Cookie`, `Authorization`) nothing is asked;
+//! * nothing is asked past the budget: so many behind one validation, so many a second and site,
+//!   one at a time for each site and worker, on no new connection;
+//! * what was validated so and never asked for since is not asked about again; nor is what the
+//!   origin had no good answer for;
+//! * no client gets an error that it would not have got anyway.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request};
+use semantics::reuse::{self, Fallback};
+use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, stored_head};
+use store::{Key, Neighbour, Source};
+
+use crate::exchange::dispatch;
+use crate::fetch::fetch_task::{Filler, Purpose, now};
+use crate::fill::state::Fill;
+use crate::get::get;
+use crate::message::scheme::Scheme;
+use crate::object::stored_response;
+use crate::object::stored_response::Answer;
+use crate::observe::metrics::Event;
+use crate::request::context;
+use crate::request::options::{Front, Options};
+use crate::request::target;
+use crate::request::upstream_request::Errand;
+use crate::rules::access::{Query, Verdict};
+use crate::server::worker::Worker;
+
+/// Keys that are remembered as validated and not asked for since: 64 KiB.
+const MARKS: usize = 8192;
+
+/// Sites whose budgets are remembered; the others have a full one.
+const BUDGETS_MAX: usize = 4096;
+
+/// Sites that one worker attends to at a time.
+const ATTENDED_MAX: usize = 16;
+
+/// Fields that say who asks. What they select is for whoever sent them.
+const PERSONAL: [HeaderName; 3] =
+    [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
+
+/// What all workers know of such validations.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    /// By site.
+    budgets: Mutex<HashMap<u64, Budget>>,
+    /// Each place holds the hash of one key at most: a later one takes it over.
+    marks: OnceLock<Box<[AtomicU64]>>,
+    hasher: RandomState,
+}
+
+/// What may still be asked of a site.
+struct Budget {
+    left: f64,
+    at: Instant,
+}
+
+impl Neighbours {
+    /// Whether one more may be asked about, when there may be `rate` in a second.
+    fn take(&self, site: u64, rate: u32, now: Instant) -> bool {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = f64::from(rate);
+        let refilled = |budget: &Budget| {
+            let since = now.saturating_duration_since(budget.at).as_secs_f64();
+            (budget.left + since * full).min(full)
+        };
+        if budgets.len() >= BUDGETS_MAX && !budgets.contains_key(&site) {
+            budgets.retain(|_, budget| refilled(budget) < full);
+            if budgets.len() >= BUDGETS_MAX {
+                return false;
+            }
+        }
+        let budget = budgets.entry(site).or_insert(Budget { left: full, at: now });
+        *budget = Budget { left: refilled(budget), at: now };
+        let enough = budget.left >= 1.0;
+        budget.left -= f64::from(u8::from(enough));
+        enough
+    }
+
+    /// Remembers that nobody has asked for `key` since it was last asked about here.
+    fn mark(&self, key: &[u8]) {
+        let marks = self.marks.get_or_init(|| (0..MARKS).map(|_| AtomicU64::new(0)).collect());
+        let hash = self.hash(key);
+        marks[place(hash)].store(hash, Ordering::Relaxed);
+    }
+
+    fn is_marked(&self, key: &[u8]) -> bool {
+        let Some(marks) = self.marks.get() else { return false };
+        let hash = self.hash(key);
+        marks[place(hash)].load(Ordering::Relaxed) == hash
+    }
+
+    /// A client asks for `key`: true when it is the first since it was last asked about here.
+    pub fn asked_for(&self, key: &[u8]) -> bool {
+        let Some(marks) = self.marks.get() else { return false };
+        let hash = self.hash(key);
+        let mark = &marks[place(hash)];
+        mark.load(Ordering::Relaxed) == hash
+            && mark.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Never zero, which marks nothing.
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key) | 1
+    }
+}
+
+fn place(hash: u64) -> usize {
+    (hash >> 32) as usize % MARKS
+}
+
+/// A site that is attended to by a worker, until this is dropped.
+struct Attended {
+    worker: Rc<Worker>,
+    site: u64,
+}
+
+impl Attended {
+    /// `None` when it is attended to already, or many others are.
+    fn begin(worker: &Rc<Worker>, site: u64) -> Option<Attended> {
+        let mut attended = worker.attended.borrow_mut();
+        let free = attended.len() < ATTENDED_MAX && attended.insert(site);
+        free.then(|| Attended { worker: worker.clone(), site })
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.worker.attended.borrow_mut().remove(&self.site);
+    }
+}
+
+/// Whether the neighbours of what `filler` fetches are to be looked after.
+pub(crate) fn has(filler: &Filler) -> bool {
+    most(filler) > 0 && filler.stale.is_some() && filler.purpose != Purpose::Neighbour
+}
+
+fn most(filler: &Filler) -> u8 {
+    filler.errand.settings(&filler.context.options).validate_neighbours
+}
+
+/// The stale neighbours in memory of what `filler` validates, the nearest first.
+pub(crate) fn near(filler: &Filler) -> Vec<Key> {
+    let settings = filler.errand.settings(&filler.context.options);
+    let (now, known) = (now(), &filler.worker.shared.neighbours);
+    let is_wanted = |neighbour: &Neighbour| {
+        is_worth_it(&neighbour.meta, neighbour.outdated_since, now, settings)
+            && !known.is_marked(neighbour.key.as_bytes())
+    };
+    let neighbours = filler.store.neighbours(&filler.key);
+    neighbours.into_iter().filter(is_wanted).map(|neighbour| neighbour.key).collect()
+}
+
+/// Whether what is stored with these metadata is worth a validation that nobody waits for.
+fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Settings) -> bool {
+    let outdated = outdated.map(Time::from_unix);
+    stored_head::facts(meta)
+        .is_some_and(|facts| reuse::is_worth_validating(&facts, outdated, now, settings))
+}
+
+/// Validates what is still worth it of `near`, one after another, when the origin had a good answer
+/// for what `of` has validated. Where too few were in memory, and `of` had to be read from the
+/// device, what lies around it there is read first.
+pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
+    if came == Event::FillAborted {
+        return;
+    }
+    let (worker, options) = (&of.worker, &of.context.options);
+    let site = of.primary.locality().site;
+    let Some(_attended) = Attended::begin(worker, site) else { return };
+    let known = &worker.shared.neighbours;
+    let mut left = most(of);
+    let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
+    if near.len() < usize::from(left) && from_device && came == Event::FillValidated {
+        of.store.bring_neighbours(&of.key, 2 * usize::from(left)).await;
+        near = self::near(of);
+    }
+    for key in near {
+        if left == 0 {
+            return;
+        }
+        let Some(question) = Question::about(&key, of) else { continue };
+        if !known.take(site, options.fill.neighbour_rate, Instant::now()) {
+            return;
+        }
+        let Some(mut filler) = question.ask(of) else { continue };
+        left -= 1;
+        known.mark(key.as_bytes());
+        let event = match filler.fetch().await {
+            Event::FillValidated => Event::NeighbourValidated,
+            Event::FillStored => Event::NeighbourReplaced,
+            _ => Event::NeighbourLeft,
+        };
+        worker.observer.count(event, 1);
+    }
+}
+
+/// A validation that may be made.
+struct Question {
+    key: Key,
+    primary: Key,
+    marker: Option<VaryMarker>,
+    answer: Rc<Answer>,
+    errand: Errand,
+    /// The fields by which the origin would choose a variant.
+    request: HeaderMap,
+}
+
+impl Question {
+    /// The validation of what is in memory under `key`, on behalf of whoever had `of` validated.
+    /// `None` when it is not needed, cannot be asked as it was asked, or must not be.
+    fn about(key: &Key, of: &Filler) -> Option<Question> {
+        let options = &of.context.options;
+        let name = cache_key::describe(key.as_bytes())?;
+        let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
+        if name.front != cache_key::describe(of.key.as_bytes())?.front {
+            return None;
+        }
+        let (primary, marker, mut fields) = selection(key, of)?;
+        if !fields.contains_key(header::USER_AGENT)
+            && let Some(agent) = of.errand.headers.get(header::USER_AGENT)
+        {
+            fields.insert(header::USER_AGENT, agent.clone());
+        }
+        let client = of.errand.client();
+        let mut parts = parts(&url, &options.front, fields)?;
+        target::distrust(&mut parts.headers, client.ip(), options);
+        let scheme = Scheme::named(url.scheme())?;
+        let rule = dispatch::rule_for(options, &parts, scheme);
+        if let Some(rule) = &rule {
+            // What parameters the origin was asked with is not known where the name lacks some.
+            if rule.bypass || rule.query != semantics::QueryRule::default() {
+                return None;
+            }
+            rule.prepare(&mut parts.headers);
+        }
+        let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
+        let target = target::target(&parts, &options.front, scheme).ok()?;
+        let asked = context::url(options, &target)?;
+        let same = stored_response::primary_key(context::site(options, &target), &asked)?
+            == primary
+            && marker.as_ref().is_none_or(|marker| {
+                stored_response::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
+            });
+        if !same || settings.validate_neighbours == 0 || !may_ask(options, client, &target) {
+            return None;
+        }
+        let answer = stored_response::resident(&of.store, key, marker.clone())?;
+        let entry = &answer.entry;
+        if !is_worth_it(entry.meta(), entry.outdated_since(), now(), settings)
+            || !get::is_told_apart(rule.as_deref(), &answer)
+        {
+            return None;
+        }
+        let mut errand = Errand::new(&of.worker, client, options, &parts, &target);
+        errand.interim = None;
+        errand.rule = rule;
+        errand.in_passing = true;
+        let (key, request) = (key.clone(), parts.headers);
+        Some(Question { key, primary, marker, answer, errand, request })
+    }
+
+    /// Begins; `None` when somebody else is at it, or its like could lately not be shared.
+    fn ask(self, of: &Filler) -> Option<Filler> {
+        let Question { key, primary, marker, answer, errand, request } = self;
+        let shared = &of.worker.shared;
+        if shared.windows.full() || shared.fills.unshareable(key.as_bytes()).is_some() {
+            return None;
+        }
+        let new = || Fill::new(of.store.begin_fetch(&primary), shared.windows.clone());
+        let (fill, began) = shared.fills.join_or_begin(key.as_bytes(), new);
+        began.then(|| Filler {
+            worker: of.worker.clone(),
+            context: of.context.clone(),
+            store: of.store.clone(),
+            fill,
+            key,
+            primary,
+            marker,
+            errand,
+            facts: RequestFacts::of(&Method::GET, &request),
+            request,
+            stale: Some(answer),
+            fallback: Fallback { on_error: true, on_unreachable: true },
+            ranged: false,
+            asks_for_client: false,
+            known: true,
+            purpose: Purpose::Neighbour,
+        })
+    }
+}
+
+/// What a key says of the request that its answer was for: the primary key, and of a variant the
+/// marker and the fields that select it. `None` when that is not known, or personal.
+fn selection(key: &Key, of: &Filler) -> Option<(Key, Option<VaryMarker>, HeaderMap)> {
+    let Some(primary) = cache_key::primary_of(key.as_bytes()) else {
+        return Some((key.clone(), None, HeaderMap::new()));
+    };
+    let primary = Key::new(Bytes::copy_from_slice(primary), key.locality())?;
+    let marker = stored_response::resident_marker(&of.store, &primary)?;
+    let (marker, fields) = marker.choices().find_map(|marker| {
+        cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
+    })?;
+    let is_personal = marker.names().iter().any(|name| PERSONAL.contains(name));
+    (!is_personal).then_some((primary, Some(marker), fields))
+}
+
+/// The head of a request for `url`, as a client of this front sends it.
+fn parts(url: &Url, front: &Front, fields: HeaderMap) -> Option<Parts> {
+    let uri = match front {
+        Front::Forward => url.as_str(),
+        Front::Reverse(_) => url.path_and_query(),
+    };
+    let (mut parts, ()) = Request::get(uri).body(()).ok()?.into_parts();
+    parts.headers = fields;
+    parts.headers.insert(header::HOST, HeaderValue::from_str(url.authority()).ok()?);
+    Some(parts)
+}
+
+/// Whether the access rules let the client have this; its address is judged when a connection is
+/// chosen.
+fn may_ask(options: &Options, client: SocketAddr, target: &target::Target<'_>) -> bool {
+    let method = &Method::GET;
+    let query = Query { client: client.ip(), method, host: target.host, port: target.port };
+    !matches!(options.access.before(&query), Verdict::Deny(_))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_site_has_its_rate_and_no_more() {
+        let (known, began) = (Neighbours::default(), Instant::now());
+        let taken = |site, after: u64| {
+            let now = began + Duration::from_millis(after);
+            (0..100).filter(|_| known.take(site, 5, now)).count()
+        };
+        assert_eq!((taken(1, 0), taken(2, 0)), (5, 5));
+        assert_eq!((taken(1, 199), taken(1, 401)), (0, 2));
+        assert_eq!((taken(1, 60_000), taken(1, 60_000)), (5, 0));
+    }
+
+    #[test]
+    fn sites_beyond_the_table_wait_until_others_are_full_again() {
+        let (known, began) = (Neighbours::default(), Instant::now());
+        for site in 0..BUDGETS_MAX as u64 {
+            assert!(known.take(site, 1, began));
+        }
+        assert!(!known.take(u64::MAX, 1, began));
+        assert!(known.take(u64::MAX, 1, began + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_mark_stays_until_somebody_asks() {
+        let known = Neighbours::default();
+        assert!(!known.is_marked(b"a") && !known.asked_for(b"a"));
+        known.mark(b"a");
+        assert!(known.is_marked(b"a") && !known.is_marked(b"b"));
+        assert!(!known.asked_for(b"b"));
+        assert!(known.asked_for(b"a") && !known.asked_for(b"a") && !known.is_marked(b"a"));
+    }
+}

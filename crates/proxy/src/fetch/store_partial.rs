@@ -1,0 +1,194 @@
+//! How an object comes to be stored in parts: by the answer to a range of what is not stored, or by
+//! a fetch of the whole that breaks off.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use http::header::{self, HeaderMap};
+use http::{Response, StatusCode};
+use http_body::Body;
+use semantics::sparse::Layout;
+use semantics::{Exchange, SparseHead, StoredHead, age, partial, validators};
+use store::{Hint, Refusal};
+use tokio::task::spawn_local;
+
+use crate::fetch::fetch_task::{Ending, Filler, new_epoch, why_unshareable};
+use crate::fill::registry::Unshareable;
+use crate::fill::state::{FillHead, Stage};
+use crate::fill::writer::Sink;
+use crate::object::stored_response;
+use crate::observe::metrics::Event;
+use crate::partial::gap_fill::GapFiller;
+use crate::partial::partial_object::Parts;
+use crate::request::upstream_request;
+use crate::upstream::client::UpstreamBody;
+
+impl Filler {
+    /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours
+    /// comes before it (RFC 9110, 13.2.2); without one the client's `If-Range` counts.
+    pub(crate) fn ask_for_range(&mut self, validates: bool) {
+        let names = [header::RANGE, header::IF_RANGE];
+        for name in &names[..if validates { 1 } else { 2 }] {
+            if let Some(value) = self.request.get(name) {
+                self.errand.headers.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// The answer to a range, when it is about that range: a 206, or a 416.
+    pub(crate) async fn part(
+        &mut self,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) {
+        let (mut head, body) = response.into_parts();
+        upstream_request::clean_answer(&self.worker, &mut head.headers, head.version, true);
+        let found = match head.status {
+            StatusCode::PARTIAL_CONTENT => self.judge_part(&head.headers, &body, exchange),
+            _ => None,
+        };
+        let when_asked = age::when_asked(&head.headers, exchange);
+        let Some((part, stored, new_marker)) = found else {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        };
+        let window = match partial::combines(&stored) {
+            true => Some(self.context.options.fill.part_window),
+            // Nothing will ever be put beside it: one window for all of it.
+            false => u32::try_from(part.length).ok(),
+        };
+        let Some(window) = window else {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        };
+        if self.is_too_large(part.length) {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        }
+        let layout = Layout { epoch: new_epoch(), length: part.length, window };
+        let sparse = SparseHead { layout, head: stored };
+        let parts = self.parts(&sparse);
+        // Others find the object as soon as it is stored: by then its fill is known.
+        let Some((key, fill)) = parts.next_fill(part.range.start) else {
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        };
+        let interest = Arc::new(());
+        let filler = GapFiller::new(parts, part.range, &interest, fill.clone(), key);
+        if let Err(refusal) = self.store_sparse(&sparse, new_marker).await {
+            log::debug!("a part is not stored: {refusal}");
+            drop(filler);
+            return self.pass_part(head.status, head.headers, body, ending).await;
+        }
+        let unshareable = why_unshareable(&sparse.head, when_asked);
+        if let Some(why) = unshareable {
+            self.not_shareable(why);
+        }
+        ending.counted = Event::FillStored;
+        // Until the client that began this has joined, the window and what follows are wanted.
+        let leader = fill.join();
+        self.fill.publish(Stage::Sparse(self.key.clone(), layout.epoch, unshareable), None);
+        ending.leave_table();
+        let opening = self.fill.clone();
+        spawn_local(async move {
+            poll_fn(|cx| match opening.poll_interest(cx) {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            })
+            .await;
+            drop((leader, interest));
+        });
+        filler.carry(body).await;
+    }
+
+    /// The parts of an object that is about to be stored: what is removed from now on is not stored
+    /// again.
+    fn parts(&self, sparse: &SparseHead) -> Rc<Parts> {
+        let mut errand = self.errand.clone();
+        errand.interim = None;
+        validators::remove_conditions(&mut errand.headers);
+        Rc::new(Parts {
+            worker: self.worker.clone(),
+            context: self.context.clone(),
+            store: self.store.clone(),
+            errand,
+            facts: self.facts.clone(),
+            key: self.key.clone(),
+            primary: self.primary.clone(),
+            token: self.store.begin_fetch(&self.primary),
+            layout: sparse.layout,
+            head: sparse.head.clone(),
+            trunk: None,
+            trunk_is_lost: Cell::new(false),
+        })
+    }
+
+    /// The part that a 206 brings, its head as the whole would have it, and whether its marker is
+    /// new; `None` when it is not to be kept.
+    fn judge_part(
+        &mut self,
+        headers: &HeaderMap,
+        body: &UpstreamBody,
+        exchange: Exchange,
+    ) -> Option<(partial::Received, StoredHead, bool)> {
+        let part = partial::read(headers, body.size_hint().exact())
+            .inspect_err(|why| log::debug!("a part is not kept: {why:?}"))
+            .ok()?;
+        let whole = partial::whole_headers(headers, part.length);
+        match self.judge(StatusCode::OK, &whole, exchange) {
+            Ok((head, new_marker)) => Some((part, head, new_marker)),
+            Err(why) => {
+                self.not_shareable(why);
+                None
+            }
+        }
+    }
+
+    async fn store_sparse(&self, sparse: &SparseHead, new_marker: bool) -> Result<(), Refusal> {
+        let token = self.fill.token();
+        if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
+            stored_response::insert_marker(&self.store, token, &self.primary, marker).await?;
+        }
+        let hint = Hint { size: Some(0), ..self.hint(&sparse.head, None) };
+        self.store.insert(token, &self.key, sparse.encode(), hint).await?.commit().await
+    }
+
+    /// Hands the answer to the client that asked, and to nobody else.
+    async fn pass_part(
+        &mut self,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: UpstreamBody,
+        ending: &mut Ending,
+    ) {
+        let length = body.size_hint().exact();
+        let key = self.key.clone();
+        let stored = false;
+        let (shared, unshareable, selected) = (None, Some(Unshareable::Range), false);
+        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
+        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
+        ending.leave_table();
+        let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;
+        ending.counted = counted;
+        self.fill.end(end);
+    }
+
+    /// Keeps what has come of a whole that broke off, when the rest can be asked for.
+    pub(crate) async fn keep_trunk(
+        &self,
+        sink: &mut Sink,
+        head: Option<&StoredHead>,
+        length: Option<u64>,
+    ) {
+        let (Some(head), Some(length)) = (head, length) else { return };
+        if !partial::resumes(head) || self.fill.token().overtaken() {
+            return;
+        }
+        let window = self.context.options.fill.part_window;
+        let layout = Layout { epoch: new_epoch(), length, window };
+        let sparse = SparseHead { layout, head: head.clone() };
+        if sink.commit_as(sparse.encode()).await {
+            log::debug!("{}: what has come of a body is kept", self.errand.to);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A request that selects no stored variant, or a stale one, asks the origin about all variants
+//! that are stored: one of them is often what it would send. Its 304 then names that one by its
+//! tag, and the body is taken from the store (RFC 9111, 4.1, 4.3.1 and 4.3.4). A copy is stored for
+//! the next request like this one.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Response;
+use http::header::{ETAG, HeaderMap, HeaderValue};
+use semantics::{
+    EntityTag, Exchange, Millis, StoredHead, age, coding, forwarded, merge, storability, validators,
+};
+use store::{Key, Refusal};
+
+use crate::body::stored_body::EntryBody;
+use crate::fetch::fetch_task::{Ending, Filler, Purpose, why_unshareable};
+use crate::fill::state::FillHead;
+use crate::object::stored_response;
+use crate::object::stored_response::Answer;
+use crate::object::variants::Variant;
+use crate::request::upstream_request;
+use crate::upstream::client::UpstreamBody;
+
+/// Larger bodies, in bytes, are sent, but not stored a second time.
+const COPY_MAX: u64 = 8 << 20;
+
+/// What the origin was asked about.
+pub(crate) struct Question {
+    /// What is stored for this request.
+    pub validated: Option<Rc<Answer>>,
+    /// What is stored for other ones.
+    pub others: Vec<Variant>,
+    /// What the client has.
+    pub for_client: bool,
+}
+
+impl Filler {
+    /// A 304 to a question of ours. False when it is about nothing that was asked.
+    pub(crate) async fn not_modified(
+        &mut self,
+        question: Question,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+        ending: &mut Ending,
+    ) -> bool {
+        let Question { validated, others, for_client } = question;
+        let headers = response.headers();
+        // Where several were asked about, only a tag tells them apart.
+        let is_told = others.is_empty() || headers.contains_key(ETAG);
+        let confirmed =
+            |stale: &&Rc<Answer>| merge::confirms(stale.head.stored(), headers, exchange);
+        if let Some(stale) = validated.as_ref().filter(|_| is_told).filter(confirmed) {
+            self.validated(stale, response, exchange, ending).await;
+            return true;
+        }
+        if self.purpose == Purpose::Neighbour {
+            self.leave(ending);
+            return true;
+        }
+        if let Some((other, head)) = self.selected(&others, &response, exchange).await {
+            let when_asked = age::when_asked(response.headers(), exchange);
+            Box::pin(self.copy(&other, head, (exchange, when_asked), ending)).await;
+            return true;
+        }
+        let is_for_client = for_client && self.is_for_client(response.headers());
+        if is_for_client {
+            self.answer_condition(response, ending);
+        }
+        is_for_client
+    }
+
+    /// Remembers what is stored under `key`, if it is a variant.
+    pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
+        if let (Some(marker), Some(variant)) = (&self.marker, Variant::of(key, head)) {
+            self.worker.shared.variants.note(marker.epoch(), variant);
+        }
+    }
+
+    /// Adds the tags of the other stored variants to what the origin is asked; those are returned.
+    /// `validated` is what it is asked about already.
+    pub(crate) fn ask_about_others(&mut self, validated: Option<&Answer>) -> Vec<Variant> {
+        let has_tag = |answer: &Answer| answer.head.stored().selected().etag().is_some();
+        let asks = !self.ranged && self.purpose != Purpose::Neighbour;
+        let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
+        // Beside tags a date is not looked at: what has no tag is asked about alone.
+        if !validated.is_none_or(has_tag) {
+            return Vec::new();
+        }
+        let mut others = self.worker.shared.variants.of(marker.epoch());
+        others.retain(|other| {
+            other.key != self.key && coding::is_taken(&self.request, other.coding.as_ref())
+        });
+        let tags: Vec<HeaderValue> = others.iter().map(|other| other.tag.clone()).collect();
+        let asked = !tags.is_empty() && validators::ask_about(&mut self.errand.headers, &tags);
+        if asked { others } else { Vec::new() }
+    }
+
+    /// Which of the others a 304 names, if it is there still, and its head with what the 304 says.
+    async fn selected(
+        &self,
+        others: &[Variant],
+        response: &Response<UpstreamBody>,
+        exchange: Exchange,
+    ) -> Option<(Rc<Answer>, StoredHead)> {
+        let (marker, variants) = (self.marker.as_ref()?, &self.worker.shared.variants);
+        let mut headers = response.headers().clone();
+        upstream_request::clean_answer(&self.worker, &mut headers, response.version(), false);
+        let Some(tag) = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes())) else {
+            variants.mute(marker.epoch());
+            return None;
+        };
+        let other = others.iter().find(|other| other.is_named(&tag))?;
+        let Some(answer) = stored_response::find_variant(&self.store, &other.key, marker).await
+        else {
+            variants.forget(marker.epoch(), &other.key);
+            return None;
+        };
+        let stored = answer.head.stored();
+        if !merge::confirms(stored, &headers, exchange) || !answer.open().await {
+            return None;
+        }
+        let settings = self.errand.settings(&self.context.options);
+        let head = merge::freshen(stored, &headers, exchange, settings);
+        Some((answer, head))
+    }
+
+    /// A 304 may name fields in `Vary` that what it validates was not found by (RFC 9111, 3.2):
+    /// that is stored again where requests find it by them, if its body is in one piece, and no
+    /// longer where it was.
+    pub(crate) async fn store_elsewhere(
+        &self,
+        stale: &Answer,
+        head: &StoredHead,
+    ) -> Result<(), Refusal> {
+        let (vary, options) = (head.vary(), &self.context.options);
+        let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
+        let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
+        let marker = self.new_marker(&vary);
+        let key = marker
+            .as_ref()
+            .and_then(|marker| stored_response::variant_key(&self.primary, marker, &self.request));
+        let (Some(body), Some(marker), Some(key)) = (body, marker, key) else {
+            self.store.remove(&self.key).await;
+            return Ok(());
+        };
+        if self.key != self.primary {
+            self.store.remove(&self.key).await;
+        }
+        let token = self.fill.token();
+        stored_response::insert_marker(&self.store, token, &self.primary, &marker).await?;
+        let hint = self.hint(head, Some(stale.entry.len()));
+        let mut writer = self.store.insert(token, &key, head.encode(), hint).await?;
+        writer.write(body).await?;
+        writer.commit().await
+    }
+
+    /// Whether a 304 is about what the client itself has.
+    fn is_for_client(&self, headers: &HeaderMap) -> bool {
+        let tag = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes()));
+        tag.is_some_and(|tag| validators::is_named(&self.request, &tag))
+    }
+
+    /// Answers with a stored variant, and stores it for requests like this one.
+    async fn copy(
+        &mut self,
+        other: &Rc<Answer>,
+        head: StoredHead,
+        (exchange, when_asked): (Exchange, Millis),
+        ending: &mut Ending,
+    ) {
+        let settings = self.errand.settings(&self.context.options);
+        let judged =
+            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
+        let is_shared = judged.is_ok() && self.is_covered(&head.vary());
+        let unshareable = why_unshareable(&head, when_asked);
+        let length = other.entry.len();
+        let mut writer = None;
+        if is_shared {
+            let (token, meta) = (self.fill.token(), other.encode(&head));
+            let kept = self.store.replace_meta(token, &other.key, &other.entry, meta).await;
+            if let Err(refusal) = kept {
+                log::debug!("the refreshed head was not stored: {refusal}");
+            }
+            if length <= COPY_MAX {
+                writer = self.begin_writing(&head, Some(length), false).await;
+            }
+            self.note_shareable(unshareable);
+        }
+        let headers = head.reply_headers(head.packed().age(exchange.received));
+        let head = FillHead {
+            status: head.status(),
+            headers,
+            shared: is_shared.then_some(head),
+            unshareable: unshareable.filter(|_| is_shared),
+            key: self.key.clone(),
+            stored: writer.is_some(),
+            length: Some(length),
+            selected: true,
+        };
+        let body = EntryBody::new(Some(self.store.clone()), other, 0..length, None);
+        Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
+    }
+}

@@ -1,0 +1,74 @@
+//! The windows of all running fills together: bodies in memory on their way to clients.
+//!
+//! It exists so that many fetches with slow clients do not take more memory than was granted. Past
+//! half of the limit a window keeps only what the store cannot give back yet; past the limit
+//! requests that would begin a further fetch for the cache go past it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::observe::metrics::{Samples, Source};
+
+/// Bytes in windows, shared by all workers.
+pub(crate) struct Windows {
+    bytes: AtomicU64,
+    limit: u64,
+}
+
+impl Windows {
+    /// At most about `limit` bytes.
+    pub fn new(limit: u64) -> Windows {
+        Windows { bytes: AtomicU64::new(0), limit }
+    }
+
+    /// No further fetch should begin to fill the cache.
+    pub fn full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= self.limit
+    }
+
+    /// Bytes that one window may keep although the store could give them back: `most`, or `least`
+    /// when room is scarce.
+    pub fn keep(&self, least: u64, most: u64) -> u64 {
+        let crowded = self.bytes.load(Ordering::Relaxed) >= self.limit / 2;
+        if crowded { least } else { most.max(least) }
+    }
+
+    /// Bytes entered a window.
+    pub fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes left a window.
+    pub fn subtract(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The windows as the metrics see them.
+pub(crate) struct WindowFigures(pub Arc<Windows>);
+
+impl Source for WindowFigures {
+    fn samples(&self, out: &mut Samples) {
+        let bytes = self.0.bytes.load(Ordering::Relaxed);
+        let help = "Bytes of bodies in the windows of running fetches, part of `memory`.";
+        out.gauge("larder_fill_window_bytes", help, &[], bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_shrink_at_half_of_the_limit_and_none_begins_past_it() {
+        let windows = Windows::new(1000);
+        assert_eq!(windows.keep(10, 100), 100);
+        windows.add(500);
+        assert_eq!(windows.keep(10, 100), 10);
+        assert!(!windows.full());
+        windows.add(500);
+        assert!(windows.full());
+        windows.subtract(501);
+        assert_eq!(windows.keep(10, 100), 100);
+    }
+}

@@ -1,0 +1,155 @@
+//! The fills that run, by key: at most one for each, over all workers. Beside them the keys whose
+//! answers could lately not be shared, so that their clients do not wait for each other in vain.
+
+use std::collections::hash_map::{Entry, RandomState};
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use semantics::RequestFacts;
+
+use crate::fill::state::Fill;
+
+const SHARDS: usize = 16;
+
+/// See the module.
+pub(crate) struct Fills {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+}
+
+/// Why clients of a key should not wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unshareable {
+    /// The answer was not for the cache.
+    NotStorable,
+    /// It is stored, but was stale already when it was asked for, or must be validated for each
+    /// request.
+    NotFresh,
+    /// It was for a client with credentials; says nothing of answers to others.
+    Credentials,
+    /// It was about the range that its client asked for.
+    Range,
+}
+
+impl Unshareable {
+    /// Whether such a client goes by itself.
+    pub fn concerns(self, client: &RequestFacts) -> bool {
+        match self {
+            Unshareable::NotStorable | Unshareable::NotFresh => true,
+            Unshareable::Credentials => client.authorized,
+            Unshareable::Range => client.has_range,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Shard {
+    running: HashMap<Bytes, Arc<Fill>>,
+    unshareable: HashMap<Bytes, (Unshareable, Instant)>,
+    /// The same keys, oldest first.
+    order: VecDeque<Bytes>,
+}
+
+impl Fills {
+    pub fn new() -> Fills {
+        Fills { shards: Default::default(), hasher: RandomState::new() }
+    }
+
+    /// The running fill of `key` that may be joined, if there is one.
+    pub fn running(&self, key: &Bytes) -> Option<Arc<Fill>> {
+        self.shard(key).running.get(key).filter(|fill| fill.joinable()).cloned()
+    }
+
+    /// The running fill of `key`, or the one that `new` makes (then `true`).
+    pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
+        self.join_if(key, |_| true, new)
+    }
+
+    /// As [`Fills::join_or_begin`], where only one that `suits` is joined; another is no longer
+    /// found then, though it runs on.
+    pub fn join_if(
+        &self,
+        key: &Bytes,
+        suits: impl FnOnce(&Fill) -> bool,
+        new: impl FnOnce() -> Fill,
+    ) -> (Arc<Fill>, bool) {
+        match self.shard(key).running.entry(key.clone()) {
+            Entry::Occupied(mut old) => {
+                if old.get().joinable() && suits(old.get()) {
+                    return (old.get().clone(), false);
+                }
+                let fill = Arc::new(new());
+                old.insert(fill.clone());
+                (fill, true)
+            }
+            Entry::Vacant(place) => (place.insert(Arc::new(new())).clone(), true),
+        }
+    }
+
+    /// Makes a running fill known under a further key, unless another runs under it.
+    pub fn alias(&self, key: &Bytes, fill: &Arc<Fill>) {
+        self.shard(key).running.entry(key.clone()).or_insert_with(|| fill.clone());
+    }
+
+    /// Lets the tasks of all fills look around.
+    pub fn nudge(&self) {
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.running.values().for_each(|fill| fill.nudge());
+        }
+    }
+
+    /// Forgets a fill.
+    pub fn remove(&self, key: &Bytes, fill: &Arc<Fill>) {
+        let mut shard = self.shard(key);
+        if shard.running.get(key).is_some_and(|running| Arc::ptr_eq(running, fill)) {
+            shard.running.remove(key);
+        }
+    }
+
+    /// Remembers that the answer for `key` could not be shared; at most `keys_max` are remembered.
+    pub fn set_unshareable(
+        &self,
+        key: &Bytes,
+        why: Unshareable,
+        for_time: Duration,
+        keys_max: usize,
+    ) {
+        let mut shard = self.shard(key);
+        let now = Instant::now();
+        if why == Unshareable::Credentials
+            && shard.unshareable.get(key).is_some_and(|(_, until)| *until > now)
+        {
+            return;
+        }
+        let until = now + for_time;
+        if shard.unshareable.insert(key.clone(), (why, until)).is_none() {
+            shard.order.push_back(key.clone());
+        }
+        while shard.order.len() > (keys_max / SHARDS).max(1) {
+            if let Some(oldest) = shard.order.pop_front() {
+                shard.unshareable.remove(&oldest);
+            }
+        }
+    }
+
+    /// Forgets that the answer for `key` could not be shared: now one could.
+    pub fn set_shareable(&self, key: &Bytes) {
+        self.shard(key).unshareable.remove(key);
+    }
+
+    /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
+    pub fn unshareable(&self, key: &Bytes) -> Option<Unshareable> {
+        let shard = self.shard(key);
+        let (why, until) = shard.unshareable.get(key)?;
+        (*until > Instant::now()).then_some(*why)
+    }
+
+    fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {
+        let index = self.hasher.hash_one(key) as usize % SHARDS;
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

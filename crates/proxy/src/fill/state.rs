@@ -1,0 +1,505 @@
+//! A fill: one fetch from an origin, and any number of clients on any worker that follow it.
+//!
+//! The life of a fill: *waiting* for the head; then one of *failed* (no answer), *validated* (a
+//! 304: there is no body, the stored one is good), or *streaming*, which ends *whole* or *broken*.
+//! A stage is never left backwards.
+//!
+//! Pieces of the body pass through a window in memory. A fill that is stored (`stored`) drops from
+//! the window what the store can give back; a reader that lags reads on from there. One that is not
+//! stored keeps what any reader still needs, and the fetch waits (`filler`) while that is too much.
+//!
+//! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
+//! fill broke gets an error, never a clean end. Nobody holds the lock over an await.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use semantics::StoredHead;
+use semantics::range::ByteRange;
+use store::{FetchToken, Key, Partial};
+use tokio::time::Instant;
+
+use crate::fill::memory_budget::Windows;
+use crate::fill::registry::Unshareable;
+use crate::fill::window::Window;
+use crate::observe::outcome::{Denied, Error};
+use crate::upstream::client::Failure;
+
+/// The state of one fill, shared by its task and its readers.
+pub(crate) struct Fill {
+    state: Mutex<State>,
+    /// Proof of when the fetch began: what was purged since must not be joined.
+    token: FetchToken,
+    begun: Instant,
+    /// Where the bytes of the window are counted.
+    windows: Arc<Windows>,
+}
+
+#[derive(Default)]
+struct State {
+    stage: Stage,
+    window: Window,
+    /// Bytes of the window as they are counted with all others.
+    counted: u64,
+    end: Option<End>,
+    /// What lagging readers read from; `None` when the fill is not stored.
+    partial: Option<Partial>,
+    /// How many bytes the store was given before those of this fill.
+    before: u64,
+    /// The store takes no more of it.
+    refused: bool,
+    /// One place for each client, from when it joins.
+    readers: Vec<Option<Place>>,
+    /// Places in use.
+    interested: usize,
+    filler: Option<Waker>,
+}
+
+/// How far the head has come.
+#[derive(Clone, Default)]
+pub(crate) enum Stage {
+    /// The origin has not answered yet.
+    #[default]
+    Waiting,
+    /// It will not.
+    Failed(Arc<Failed>),
+    /// 304: what was stored as `meta` is good, with this head in place of its own.
+    Validated(Arc<Validated>),
+    /// A body follows.
+    Streaming(Arc<FillHead>),
+    /// 206: the answer is being stored in parts, under this key and epoch.
+    Sparse(Key, u128, Option<Unshareable>),
+    /// Of the fill of a gap: these bytes follow.
+    Part(Arc<PartStage>),
+    /// Of the fill of a gap: the origin has no such part. With `true` it has something else now.
+    Absent(bool),
+}
+
+/// What the fill of a gap brings.
+pub(crate) struct PartStage {
+    /// The part of the whole that is this fill's body.
+    pub range: ByteRange,
+    /// Whoever holds it wants what follows, too.
+    pub interest: Weak<()>,
+}
+
+/// Why a fill has no answer, for all who waited.
+pub(crate) struct Failed {
+    pub status: StatusCode,
+    pub reason: Error,
+    /// Why, in words that go behind the server's name; of a denial what the client is told.
+    pub text: String,
+    /// An access rule kept the client that began the fill away: others ask for themselves.
+    pub denied: Option<Denied>,
+}
+
+impl Failed {
+    /// What clients are told of a request that got no answer.
+    pub fn of(failure: Failure) -> Failed {
+        let status = failure.status();
+        match failure {
+            Failure::Denied(denial) => {
+                let denied = Some(denial.reason);
+                Failed { status, reason: Error::Connect, text: denial.text, denied }
+            }
+            Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
+            // A fetch for several has no body.
+            Failure::Request(_, text) => {
+                Failed { status, reason: Error::Internal, text, denied: None }
+            }
+        }
+    }
+}
+
+/// A successful validation.
+pub(crate) struct Validated {
+    /// The metadata of the object that was validated.
+    pub meta: Bytes,
+    pub head: StoredHead,
+    /// Fields that only the client gets that began the fill.
+    pub for_asker: HeaderMap,
+    /// False when the 304 was for the client alone that began the fill.
+    pub shareable: bool,
+    /// Why who waited must ask for himself all the same.
+    pub unshareable: Option<Unshareable>,
+}
+
+/// The head of an answer with a body.
+pub(crate) struct FillHead {
+    pub status: StatusCode,
+    /// The fields for the client that began the fill: those of the origin.
+    pub headers: HeaderMap,
+    /// The head as it is stored and shared; `None` when the answer is for one client alone.
+    pub shared: Option<StoredHead>,
+    /// Why who waited must ask for himself; `None` also when only the next answer will tell.
+    pub unshareable: Option<Unshareable>,
+    /// What a follower's request must lead to: the key it is stored under.
+    pub key: Key,
+    /// True when the answer goes into the store.
+    pub stored: bool,
+    /// Body length in bytes, when the origin says so.
+    pub length: Option<u64>,
+    /// The origin named a stored answer with a 304: the body is that one's.
+    pub selected: bool,
+}
+
+/// How a body ended.
+#[derive(Clone)]
+pub(crate) enum End {
+    /// With all its bytes.
+    Whole(Option<Arc<HeaderMap>>),
+    /// Without.
+    Broken(Error),
+}
+
+struct Place {
+    at: u64,
+    waker: Option<Waker>,
+}
+
+/// What a reader finds at its place.
+pub(crate) enum Next {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// The body ended; its trailers.
+    End(Option<Arc<HeaderMap>>),
+    /// The body broke off.
+    Broken(Error),
+    /// No longer in the window: read it from the store, at this offset there.
+    Lagging(Partial, u64),
+}
+
+impl Fill {
+    pub fn new(token: FetchToken, windows: Arc<Windows>) -> Fill {
+        Fill { state: Mutex::default(), token, begun: Instant::now(), windows }
+    }
+
+    pub fn token(&self) -> &FetchToken {
+        &self.token
+    }
+
+    /// True when a new request may join: nothing was purged since the fetch began, and it did not
+    /// fail.
+    pub fn joinable(&self) -> bool {
+        if self.token.overtaken() {
+            return false;
+        }
+        match self.stage() {
+            Stage::Failed(_) | Stage::Absent(_) => false,
+            // What has no head yet may turn out to be concerned: whoever joined sees then.
+            Stage::Streaming(head) => !self.is_purged(&head),
+            _ => true,
+        }
+    }
+
+    /// How far the head has come.
+    pub fn stage(&self) -> Stage {
+        self.lock().stage.clone()
+    }
+
+    /// Since when it runs.
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Whether the begin of the body is still to be had.
+    pub fn has_begin(&self) -> bool {
+        self.lock().has_begin()
+    }
+
+    /// True when a purge that came after the fetch began concerns its answer.
+    fn is_purged(&self, head: &FillHead) -> bool {
+        let shared = head.shared.as_ref();
+        shared.is_some_and(|shared| self.token.purged(&head.key, || shared.encode()))
+    }
+
+    /// Registers a client at the begin of the body, until the [`Reader`] is dropped. `None` when
+    /// the begin of the body is no longer to be had.
+    pub fn join(self: &Arc<Self>) -> Option<Reader> {
+        let mut state = self.lock();
+        if !state.has_begin() {
+            return None;
+        }
+        let waited = matches!(state.stage, Stage::Waiting);
+        state.interested += 1;
+        let place = Some(Place { at: 0, waker: None });
+        let id = match state.readers.iter().position(Option::is_none) {
+            Some(free) => {
+                state.readers[free] = place;
+                free
+            }
+            None => {
+                state.readers.push(place);
+                state.readers.len() - 1
+            }
+        };
+        Some(Reader { fill: self.clone(), id, at: 0, limit: u64::MAX, waited })
+    }
+
+    /// Publishes the head; once.
+    pub fn publish(&self, stage: Stage, partial: Option<Partial>) {
+        let mut state = self.lock();
+        if !matches!(state.stage, Stage::Waiting) {
+            return;
+        }
+        state.stage = stage;
+        state.partial = partial;
+        state.wake_readers();
+    }
+
+    /// As [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
+    pub fn publish_behind(&self, stage: Stage, partial: Option<Partial>, before: u64) {
+        self.lock().before = before;
+        self.publish(stage, partial);
+    }
+
+    /// Whether a client needs what only the store has.
+    pub fn lags(&self) -> bool {
+        let state = self.lock();
+        state.partial.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
+    }
+
+    /// Whether the store has, or is to have, what passes.
+    pub fn is_stored(&self) -> bool {
+        self.lock().partial.is_some()
+    }
+
+    /// Lets the fill's task look around.
+    pub fn nudge(&self) {
+        self.lock().wake_filler();
+    }
+
+    /// Whether anybody follows.
+    pub fn is_followed(&self) -> bool {
+        self.lock().interested > 0
+    }
+
+    /// Appends a piece of the body.
+    pub fn push(&self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        state.window.push(piece);
+        state.count(&self.windows);
+        state.wake_readers();
+    }
+
+    /// For a fill that is stored: drops from the window what the store can give back (the first
+    /// `readable` bytes of the body), unless a reader still needs it and `keep` bytes allow it.
+    pub fn trim(&self, keep: u64, readable: u64) {
+        let mut state = self.lock();
+        let slowest = state.slowest();
+        while let Some(end) = state.window.first_end() {
+            let needed = slowest.is_some_and(|at| at < end);
+            if end > readable || (needed && state.window.occupied() <= keep) {
+                break;
+            }
+            state.window.drop_first();
+        }
+        state.count(&self.windows);
+    }
+
+    /// The store takes no more: ready when no reader lags so far that it needs what the store has.
+    /// Nobody who would joins from now on.
+    pub fn poll_unstored(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        state.refused = true;
+        if state.slowest().is_none_or(|at| at >= state.window.begin()) {
+            state.partial = None;
+            return Poll::Ready(());
+        }
+        state.filler = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Ends the body; once.
+    pub fn end(&self, end: End) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.end = Some(end);
+        }
+        state.wake_readers();
+    }
+
+    /// For a fill that is not stored: ready when at most `keep` bytes wait for a reader. What all
+    /// readers have is dropped first.
+    pub fn poll_room(&self, cx: &mut Context<'_>, keep: u64) -> Poll<()> {
+        let mut state = self.lock();
+        let slowest = state.slowest().unwrap_or(u64::MAX);
+        while state.window.first_end().is_some_and(|end| end <= slowest) {
+            state.window.drop_first();
+        }
+        state.count(&self.windows);
+        if state.window.occupied() <= keep || state.interested == 0 {
+            return Poll::Ready(());
+        }
+        state.filler = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Whether any client still wants this. The task is woken when that changes.
+    pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
+        let mut state = self.lock();
+        if !state.filler.as_ref().is_some_and(|filler| filler.will_wake(cx.waker())) {
+            state.filler = Some(cx.waker().clone());
+        }
+        state.interested > 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock leaves plain data that is still consistent enough to fail with.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        self.windows.subtract(self.lock().counted);
+    }
+}
+
+impl State {
+    fn has_begin(&self) -> bool {
+        self.window.begin() == 0 || (!self.refused && self.partial.is_some())
+    }
+
+    /// The place of the slowest client.
+    fn slowest(&self) -> Option<u64> {
+        self.readers.iter().flatten().map(|place| place.at).min()
+    }
+
+    /// Counts what the window occupies now.
+    fn count(&mut self, windows: &Windows) {
+        let before = std::mem::replace(&mut self.counted, self.window.occupied());
+        windows.add(self.counted);
+        windows.subtract(before);
+    }
+
+    fn wait(&mut self, id: usize, cx: &mut Context<'_>) {
+        if let Some(place) = &mut self.readers[id] {
+            place.waker = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake_readers(&mut self) {
+        for place in self.readers.iter_mut().flatten() {
+            if let Some(waker) = place.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn wake_filler(&mut self) {
+        if let Some(waker) = self.filler.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A client of a fill: it waits for the head, then reads the body.
+pub(crate) struct Reader {
+    fill: Arc<Fill>,
+    id: usize,
+    at: u64,
+    limit: u64,
+    waited: bool,
+}
+
+impl Reader {
+    /// Waits for the head.
+    pub async fn head(&mut self) -> Stage {
+        std::future::poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    /// As [`Reader::head`].
+    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Stage> {
+        let mut state = self.fill.lock();
+        if matches!(state.stage, Stage::Waiting) {
+            state.wait(self.id, cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(state.stage.clone())
+    }
+
+    /// Whether it joined before the head was there.
+    pub fn waited(&self) -> bool {
+        self.waited
+    }
+
+    /// True when a purge that came after the fetch began concerns its answer, which is to be stored
+    /// under `key` with this head.
+    pub fn is_purged(&self, key: &Key, head: &StoredHead) -> bool {
+        self.fill.token.purged(key, || head.encode())
+    }
+
+    /// What is followed.
+    pub fn fill(&self) -> &Arc<Fill> {
+        &self.fill
+    }
+
+    /// How many bytes of the body are there already.
+    pub fn produced(&self) -> u64 {
+        let state = self.fill.lock();
+        state.window.end()
+    }
+
+    /// Limits what is read to `range` of the body (which may end before).
+    pub fn seek(&mut self, range: std::ops::Range<u64>) {
+        self.limit = range.end;
+        self.advance(range.start - self.at);
+    }
+
+    /// Position of the next byte.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// What comes next.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let mut state = self.fill.lock();
+        if self.at >= self.limit {
+            return Poll::Ready(Next::End(None));
+        }
+        if self.at < state.window.begin() {
+            return Poll::Ready(match &state.partial {
+                Some(partial) => Next::Lagging(partial.clone(), state.before + self.at),
+                None => Next::Broken(Error::Store),
+            });
+        }
+        if let Some(bytes) = state.window.read(self.at, self.limit) {
+            drop(state);
+            self.advance(bytes.len() as u64);
+            return Poll::Ready(Next::Bytes(bytes));
+        }
+        match &state.end {
+            Some(End::Whole(trailers)) => Poll::Ready(Next::End(trailers.clone())),
+            Some(End::Broken(why)) => Poll::Ready(Next::Broken(*why)),
+            None => {
+                state.wait(self.id, cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Bytes were taken, from the window or from the store.
+    pub fn advance(&mut self, bytes: u64) {
+        self.at += bytes;
+        let mut state = self.fill.lock();
+        if let Some(place) = &mut state.readers[self.id] {
+            place.at = self.at;
+        }
+        state.wake_filler();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.fill.lock();
+        state.readers[self.id] = None;
+        state.interested -= 1;
+        state.wake_filler();
+    }
+}

@@ -1,0 +1,151 @@
+//! Where the bytes of a fill go besides its readers, and the steps in which a body comes.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame};
+use store::{Partial, Refusal};
+
+use crate::fill::state::Fill;
+use crate::observe::outcome::Error;
+use crate::response::response_body::CutShort;
+use crate::upstream::client::BodyError;
+
+/// The store's writer over any device, in real time.
+pub(crate) type Writer = store::Writer<device::AnyDevice, crate::net::clock::TokioClock>;
+
+/// Bytes of a body that is not stored which may wait for its readers.
+pub(crate) const UNSTORED_WINDOW: u64 = 128 * 1024;
+
+/// One step of a body.
+pub(crate) enum Step {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    End,
+    Broken(Error),
+    Abandoned,
+    /// The store is to be let go of.
+    Unstored,
+}
+
+/// A body that a fill carries: the origin's, or one that is stored.
+pub(crate) trait Carried:
+    Body<Data = Bytes, Error: fmt::Display + Into<Error>> + Unpin
+{
+}
+
+impl<B> Carried for B
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: fmt::Display + Into<Error>,
+{
+}
+
+impl From<BodyError> for Error {
+    fn from(error: BodyError) -> Error {
+        error.reason()
+    }
+}
+
+impl From<CutShort> for Error {
+    fn from(_: CutShort) -> Error {
+        Error::Store
+    }
+}
+
+pub(crate) fn next_frame(body: &mut impl Carried, cx: &mut Context<'_>) -> Poll<Step> {
+    Pin::new(body).poll_frame(cx).map(|frame| match frame {
+        None => Step::End,
+        Some(Err(error)) => {
+            log::debug!("a body broke off: {error}");
+            Step::Broken(error.into())
+        }
+        Some(Ok(frame)) => match frame.into_data() {
+            Ok(data) => Step::Data(data),
+            Err(other) => Step::Trailers(Frame::into_trailers(other).unwrap_or_default()),
+        },
+    })
+}
+
+/// Where a body goes besides its readers.
+pub(crate) enum Sink {
+    /// Into the store.
+    Open(Writer),
+    /// The store takes no more, but readers that lag may need what it took.
+    Refused(Writer),
+    /// It is in the store.
+    Committed,
+    /// The answer is not for the store, or the store refused it.
+    Nowhere,
+}
+
+impl Sink {
+    /// True while bytes may still reach the store.
+    pub fn stores(&self) -> bool {
+        !matches!(self, Sink::Nowhere)
+    }
+
+    /// What readers that lag read from.
+    pub fn partial(&self) -> Option<Partial> {
+        match self {
+            Sink::Open(writer) => Some(writer.partial()),
+            _ => None,
+        }
+    }
+
+    /// Gives up what the store took of a body that it refused in the end, once no reader of `fill`
+    /// needs it.
+    pub async fn let_go(&mut self, fill: &Fill) {
+        match std::mem::replace(self, Sink::Nowhere) {
+            Sink::Refused(writer) => {
+                poll_fn(|cx| fill.poll_unstored(cx)).await;
+                drop(writer);
+            }
+            other => *self = other,
+        }
+    }
+
+    /// Keeps what has come, be it less than was announced, with other metadata. True when it is
+    /// kept.
+    pub async fn commit_as(&mut self, meta: Bytes) -> bool {
+        match std::mem::replace(self, Sink::Nowhere) {
+            Sink::Open(writer) => match writer.commit_short(meta).await {
+                Ok(()) => *self = Sink::Committed,
+                Err(refusal) => log::debug!("not kept: {refusal}"),
+            },
+            other => *self = other,
+        }
+        matches!(self, Sink::Committed)
+    }
+
+    /// Writes a piece; a refusal ends the writing, not the fill.
+    pub async fn write(&mut self, piece: Bytes) {
+        if let Sink::Open(writer) = self
+            && let Err(refusal) = writer.write(piece).await
+        {
+            self.refused(refusal);
+        }
+    }
+
+    pub fn refused(&mut self, refusal: Refusal) {
+        log::debug!("no longer stored: {refusal}");
+        match std::mem::replace(self, Sink::Nowhere) {
+            Sink::Open(writer) => *self = Sink::Refused(writer),
+            other => *self = other,
+        }
+    }
+
+    pub async fn commit(&mut self) {
+        match std::mem::replace(self, Sink::Nowhere) {
+            Sink::Open(writer) => match writer.commit().await {
+                Ok(()) => *self = Sink::Committed,
+                Err(refusal) => log::debug!("not stored in the end: {refusal}"),
+            },
+            other => *self = other,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The client's side: listeners, TLS and PROXY protocol handshakes, HTTP/1.1 and HTTP/2
+//! connections, tunnels.
+
+pub(crate) mod addresses;
+pub(crate) mod client_io;
+pub(crate) mod connection;
+pub mod handshake;
+pub mod http2;
+pub(crate) mod listener;
+pub(crate) mod proxy_protocol;
+pub(crate) mod stream;
+pub mod tunnel;

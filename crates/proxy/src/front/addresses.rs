@@ -1,0 +1,80 @@
+//! How many connections each client address has open.
+//!
+//! One client must not take all places. The limit (`client.connections-per-address`) is off by
+//! default, as everywhere: behind one address there may be a whole office, or a balancer. An IPv6
+//! client has a network of 64 bits to itself and may come from any address of it, so such a network
+//! counts as one.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::net::address;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Addresses {
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One connection of an address, while it lives.
+pub(crate) struct Place {
+    addresses: Arc<Addresses>,
+    of: IpAddr,
+}
+
+/// What an address counts as.
+fn network(address: IpAddr) -> IpAddr {
+    match address::canonical(address) {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
+    }
+}
+
+impl Addresses {
+    /// A place for one more connection of `client`; `None` when it has `most` already.
+    pub fn enter(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<Place> {
+        let of = network(client);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(of).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Place { addresses: self.clone(), of })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut count) = open.entry(self.of) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_has_its_own_places() {
+        let addresses = Arc::new(Addresses::default());
+        let enter = |client: &str| addresses.enter(client.parse().unwrap(), 2);
+        let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1"), enter("192.0.2.2")];
+        assert!(held.iter().all(Option::is_some));
+        assert!(enter("192.0.2.1").is_none());
+        let six = [enter("2001:db8::1"), enter("2001:db8::ffff:0:0:1")];
+        assert!(six.iter().all(Option::is_some));
+        assert!(enter("2001:db8:0:0:1234::").is_none());
+        assert!(enter("2001:db8:0:1::1").is_some());
+        drop((held, six));
+        assert!(addresses.open.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,393 @@
+//! One client connection from accept to close: hyper's server (in HTTP/2 `http2::server`) between
+//! two things of ours, the socket (`client_io`) and the decisions (`serve`). What comes before HTTP
+//! is `welcome`.
+//!
+//! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
+//! head that does not end in time gets its 408 here; a tunnel (CONNECT, Upgrade) leaves HTTP here.
+//!
+//! hyper keeps 16 KiB of buffers and the place of a request's future for as long as it is there. So
+//! a connection of HTTP/1 that waits for its next request for a while is parked: hyper's part ends,
+//! nothing but the socket is left, and a new part begins with the next byte.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::{pending, poll_fn};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::client::request_body::RequestBody;
+use crate::exchange::dispatch;
+use crate::front::client_io::{ClientIo, ConnState, Cut};
+use crate::front::handshake::{Link, Manners, Protocol, Ready, welcome};
+use crate::front::http2;
+use crate::front::stream::Stream;
+use crate::front::tunnel;
+use crate::front::tunnel::{End, Lifetime, Place};
+use crate::message::framing_check::Trust;
+use crate::message::informational;
+use crate::message::upgrade;
+use crate::net::socket::Socket;
+use crate::observe::metrics::Event;
+use crate::request::options::{ClientLimits, Options};
+use crate::response::response_body::AnswerBody;
+use crate::response::transaction::{Account, Observer};
+use crate::server::worker::{Shared, Worker};
+use crate::upstream::client::UpstreamTunnel;
+
+/// After our last byte a client that still sends is listened to for this long and this much: a
+/// close with unread bytes would reset the connection and take our answer with it.
+const LINGER_TIME: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 256 * 1024;
+
+const TIMEOUT_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
+    content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
+
+/// What the requests of one connection share.
+pub(crate) struct Connection {
+    pub worker: Rc<Worker>,
+    pub state: Rc<ConnState>,
+    pub client: SocketAddr,
+    pub link: Rc<Link>,
+    /// Set by the service when it opens a tunnel: what to join the client with when the answer
+    /// is on its way.
+    pub tunnel: RefCell<Option<Tunnel>>,
+    /// The place among the tunnels of a request that asks for one.
+    pub place: Cell<Option<Place>>,
+    /// In HTTP/2 each request has a `Connection` of its own, with the way back on its stream.
+    pub reply: Option<RefCell<SendResponse<Bytes>>>,
+}
+
+impl Connection {
+    /// The connection as the request of one stream sees it.
+    pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Connection> {
+        let Connection { worker, state, client, link, .. } = self;
+        Rc::new(Connection {
+            worker: worker.clone(),
+            state: state.clone(),
+            client: *client,
+            link: link.clone(),
+            tunnel: RefCell::new(None),
+            place: Cell::default(),
+            reply: Some(RefCell::new(reply)),
+        })
+    }
+
+    /// Takes a place for a tunnel; false when `max` of them are open or about to be.
+    pub fn enter_tunnels(&self, max: usize) -> bool {
+        let place = self.worker.shared.tunnels.take(max);
+        let has_place = place.is_some();
+        self.place.set(place);
+        has_place
+    }
+
+    /// Opens a tunnel behind the answer that is about to be given.
+    pub fn open_tunnel(&self, upstream: UpstreamTunnel, account: Account, options: &Options) {
+        let lifetime = options.tunnels.lifetime();
+        let place = self.place.take();
+        *self.tunnel.borrow_mut() = Some(Tunnel { upstream, account, lifetime, _place: place });
+    }
+
+    /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for
+    /// [`Connection::has_informed`].
+    pub fn inform(&self, head: Response<()>) {
+        match &self.reply {
+            None => self.state.push_interim(informational::serialise(&head)),
+            Some(reply) => {
+                if let Err(error) = reply.borrow_mut().send_informational(head) {
+                    log::debug!("a 1xx answer was not sent: {error}");
+                }
+            }
+        }
+    }
+
+    /// True when no 1xx answer waits.
+    pub fn has_informed(&self) -> bool {
+        self.state.interim_sent()
+    }
+
+    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does.)
+    pub fn ask_for_body(&self) {
+        let mut head = Response::new(());
+        *head.status_mut() = StatusCode::CONTINUE;
+        self.inform(head);
+    }
+}
+
+/// A tunnel about to open.
+pub(crate) struct Tunnel {
+    pub upstream: UpstreamTunnel,
+    pub account: Account,
+    pub lifetime: Lifetime,
+    _place: Option<Place>,
+}
+
+/// hyper's server with our limits.
+pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.half_close(true).max_buf_size(limits.head_bytes.max(8192));
+    if limits.headers != ClientLimits::default().headers {
+        builder.max_headers(limits.headers);
+    }
+    builder
+}
+
+/// How hyper's part ended.
+enum HttpEnd {
+    Done(hyper::Result<()>),
+    Cut(Cut),
+    /// The connection is parked.
+    Parked,
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, manners: &Manners) {
+    let state = Rc::new(ConnState::default());
+    let _watched = worker.watch(&state);
+    let context = worker.context();
+    let Shared { addresses, observer, .. } = &*worker.shared;
+    let ready = Box::pin(welcome(socket, peer, manners, &context.options, addresses, &**observer));
+    let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
+    let Ready { stream, client, link, protocol, place: _place } = ready;
+    let connection = Rc::new(Connection {
+        worker: worker.clone(),
+        state: state.clone(),
+        client,
+        link: Rc::new(link),
+        tunnel: RefCell::new(None),
+        place: Cell::default(),
+        reply: None,
+    });
+    match protocol {
+        Protocol::Http1 => {
+            worker.observer.count(Event::Http1Connection, 1);
+            http1(&connection, stream).await;
+        }
+        Protocol::Http2 => {
+            worker.observer.count(Event::Http2Connection, 1);
+            state.set_multiplexed();
+            Box::pin(http2::serve(&connection, stream)).await;
+        }
+    }
+}
+
+/// Waits for `work`, or until the sweep or the drain cuts the connection.
+async fn unless_cut<T>(state: &ConnState, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        state.note_task(cx);
+        match state.cut() {
+            Some(_) => Poll::Ready(None),
+            None => work.as_mut().poll(cx).map(Some),
+        }
+    })
+    .await
+}
+
+/// The answer to a request in HTTP/1, which says whether it is the last one.
+async fn answer(
+    connection: &Rc<Connection>,
+    request: Request<RequestBody>,
+) -> Response<AnswerBody> {
+    let state = &connection.state;
+    let number = state.next_request();
+    let wants_tunnel =
+        request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
+    let mut answer = dispatch::answer(connection, request, state.trust(number)).await;
+    state.request_is_read();
+    if connection.tunnel.borrow().is_some() {
+        return answer;
+    }
+    // What came behind the head was meant for the tunnel, and is none of our requests.
+    if wants_tunnel || state.is_last_answer() || state.trust(number) != Trust::Good {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// Serves a connection of HTTP/1 until it ends.
+async fn http1(connection: &Rc<Connection>, mut stream: Stream) {
+    let Connection { worker, state, .. } = &**connection;
+    state.limit_heads(worker.context().options.client.head_bytes);
+    while let Some(parked) = Box::pin(speak_http1(connection, stream)).await {
+        worker.observer.count(Event::ConnectionParked, 1);
+        // Also when the connection is to end: it does so as any other.
+        poll_fn(|cx| {
+            state.note_task(cx);
+            match state.cut().is_some() || state.draining() {
+                true => Poll::Ready(()),
+                false => parked.poll_readable(cx),
+            }
+        })
+        .await;
+        state.unpark();
+        stream = parked;
+    }
+}
+
+/// Speaks HTTP/1 until the connection ends, or is parked: then what is left of it is returned.
+async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stream> {
+    let Connection { worker, state, client, .. } = &**connection;
+    let service = service_fn(|request: Request<Incoming>| {
+        let connection = connection.clone();
+        let request = request.map(RequestBody::Http1);
+        async move { Ok::<_, Infallible>(answer(&connection, request).await) }
+    });
+    let io = TokioIo::new(ClientIo::new(stream, state.clone()));
+    let mut http = worker.context().http1.serve_connection(io, service);
+    let mut told_to_drain = false;
+    let end = poll_fn(|cx| {
+        state.note_task(cx);
+        if let Some(cut) = state.cut() {
+            return Poll::Ready(HttpEnd::Cut(cut));
+        }
+        if state.draining() && !told_to_drain {
+            told_to_drain = true;
+            Pin::new(&mut http).graceful_shutdown();
+        }
+        match Pin::new(&mut http).poll(cx).map(HttpEnd::Done) {
+            Poll::Pending if state.is_parked_now() => Poll::Ready(HttpEnd::Parked),
+            polled => polled,
+        }
+    })
+    .await;
+    let parts = http.into_parts();
+    let mut stream = parts.io.into_inner().into_inner();
+    if state.open_ended() {
+        // A plain end would pass for the end of the body: only a reset, if it can be had, tells.
+        stream.reset_at_close();
+        if let HttpEnd::Done(Err(error)) = &end {
+            refused(connection, error);
+        }
+        return None;
+    }
+    match end {
+        HttpEnd::Parked => {
+            // Empty lines before a request are no part of it (RFC 9112, 2.2).
+            let is_empty = parts.read_buf.iter().all(|byte| b"\r\n".contains(byte));
+            debug_assert!(is_empty, "what came would be lost, and what follows be no request");
+            return is_empty.then_some(stream);
+        }
+        HttpEnd::Cut(Cut::Head) => {
+            worker.observer.refused(*client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
+            // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
+            let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
+            Box::pin(close(stream, false)).await;
+        }
+        HttpEnd::Cut(_) => {}
+        HttpEnd::Done(result) => {
+            if let Err(error) = &result {
+                refused(connection, error);
+            }
+            let tunnel = connection.tunnel.borrow_mut().take();
+            match tunnel {
+                Some(tunnel) if result.is_ok() => {
+                    be_tunnel(connection, stream, parts.read_buf, tunnel).await;
+                }
+                _ => {
+                    let close = Box::pin(close(stream, state.eof()));
+                    unless_cut(state, close).await;
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Is a tunnel from here on; `early` is what the client sent before our answer.
+async fn be_tunnel(connection: &Connection, stream: Stream, early: Bytes, tunnel: Tunnel) {
+    let cut = unless_cut(&connection.state, pending::<()>());
+    // The connection has counted these.
+    let counted = early.len() as u64;
+    let observer = &*connection.worker.observer;
+    let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
+    observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
+    observer.count(Event::BytesSent, ended.received);
+}
+
+/// Counts what hyper refused.
+fn refused(connection: &Connection, error: &hyper::Error) {
+    let status = if error.is_parse_too_large() {
+        Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+    } else if error.is_parse() {
+        Some(StatusCode::BAD_REQUEST)
+    } else {
+        None
+    };
+    connection.worker.observer.refused(connection.client, status, error);
+}
+
+/// Ends a connection so that the last answer arrives.
+async fn close(mut socket: Stream, seen_eof: bool) {
+    if socket.shutdown().await.is_err() || seen_eof {
+        return;
+    }
+    let mut left = LINGER_BYTES;
+    let mut sink = [0u8; 2048];
+    let drain = async {
+        while left > 0 {
+            match socket.read(&mut sink).await {
+                Ok(0) | Err(_) => return,
+                Ok(n) => left = left.saturating_sub(n),
+            }
+        }
+    };
+    // Elapsed or drained: either way the connection is dropped now.
+    let _ = timeout(LINGER_TIME, drain).await;
+}
+
+/// Joins client and upstream until both have ended; `early` is what the client sent before our
+/// answer.
+pub(crate) async fn tunnel_through<T>(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    early: Bytes,
+    tunnel: Tunnel,
+    cut: impl Future<Output = T>,
+    observer: &dyn Observer,
+) -> tunnel::Ended {
+    let Tunnel { upstream, mut account, lifetime, _place } = tunnel;
+    let cut = async {
+        cut.await;
+    };
+    observer.count(Event::TunnelOpened, 1);
+    let ended = tunnel::join(client, early, upstream, lifetime, cut).await;
+    observer.count(Event::TunnelClosed, 1);
+    account.sent(ended.received);
+    match &ended.how {
+        End::Closed | End::Idle | End::Expired => account.ended(),
+        End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
+        End::Broken(error) => log::debug!("a tunnel broke: {error}"),
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of what `begin` returns.
+    fn size<A, B, C, D, F>(_begin: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_parked_connection_takes_little() {
+        // What goes on in it is in boxes that are there while it does.
+        let parked =
+            size(|worker, socket, peer, manners: &'static _| run(worker, socket, peer, manners));
+        assert!(parked < 1024 && size_of::<ConnState>() < 512, "{parked} bytes");
+    }
+}

@@ -1,0 +1,221 @@
+//! From an accepted socket to a connection that speaks HTTP: the PROXY protocol header, the TLS
+//! handshake, and which version of HTTP it is.
+//!
+//! All of it happens before the first request, on the worker that will serve the connection, and
+//! within a bound of time. What fails here is counted and told to nobody but the log's debug
+//! level: a scan of ports must not fill it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ipnet::IpNet;
+use rustls::ProtocolVersion;
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::front::addresses::{Addresses, Place};
+use crate::front::proxy_protocol;
+use crate::front::stream::{Raw, Stream};
+use crate::message::scheme::Scheme;
+use crate::net::address;
+use crate::net::socket::Socket;
+use crate::observe::metrics::Event;
+use crate::request::options::Options;
+use crate::response::transaction::Observer;
+
+/// What every HTTP/2 connection begins with (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a listener expects of its connections.
+#[derive(Clone, Debug, Default)]
+pub struct Manners {
+    /// TLS is spoken.
+    pub tls: bool,
+    /// Without TLS: HTTP/2 is spoken by those who begin with its preface.
+    pub h2c: bool,
+    /// Peers that begin with a PROXY protocol header; nobody else is let in. Clients of a Unix
+    /// socket have no address and count as trusted when there is any network here. Empty: there is
+    /// no such header.
+    pub proxies: Vec<IpNet>,
+}
+
+/// What is known of a connection before its first request.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// What its requests' URLs begin with, on a reverse proxy.
+    pub scheme: Scheme,
+    /// How it is secured.
+    pub tls: Option<TlsFacts>,
+}
+
+/// What a handshake agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite by its name in the registry, such as `TLS13_AES_128_GCM_SHA256`.
+    pub cipher: &'static str,
+    /// The host that the client asked for.
+    pub sni: Option<Box<str>>,
+}
+
+/// The versions of HTTP that differ on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// A connection that is ready for its first request.
+pub(crate) struct Ready {
+    pub stream: Stream,
+    /// The client, as far as we or the balancer in front know it.
+    pub client: SocketAddr,
+    pub link: Link,
+    pub protocol: Protocol,
+    /// Held as long as the connection is open.
+    pub place: Option<Place>,
+}
+
+/// The peer's address; a client of a Unix socket is on this machine.
+pub(crate) fn peer_of_unix_socket() -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
+}
+
+/// Does all that comes before HTTP. `None`: the connection was not worth keeping.
+pub(crate) async fn welcome(
+    socket: Socket,
+    peer: SocketAddr,
+    manners: &Manners,
+    options: &Options,
+    addresses: &Arc<Addresses>,
+    observer: &dyn Observer,
+) -> Option<Ready> {
+    let on_unix_socket = matches!(socket, Socket::Unix(_));
+    let mut raw = Raw::new(socket);
+    let mut client = peer;
+    // A client of a Unix socket has no address unless a balancer tells one.
+    let mut has_address = !on_unix_socket;
+    let mut link = Link { scheme: Scheme::Http, tls: None };
+    if !manners.proxies.is_empty() {
+        let ip = address::canonical(peer.ip());
+        let trusted = on_unix_socket || manners.proxies.iter().any(|network| network.contains(&ip));
+        if !trusted {
+            observer.count(Event::ProxyHeaderRefused, 1);
+            log::debug!("{peer}: not one that the PROXY protocol is accepted from");
+            return None;
+        }
+        let header = timeout(options.client.head_timeout, proxy_protocol::read(&mut raw)).await;
+        let why = match header {
+            Ok(Ok((told, early))) => {
+                raw.put_back(early);
+                client = told.client.unwrap_or(peer);
+                has_address |= told.client.is_some();
+                if told.secured {
+                    link.scheme = Scheme::Https;
+                }
+                None
+            }
+            Ok(Err(why)) => Some(why.to_string()),
+            Err(_) => Some("its PROXY protocol header came too slowly".to_owned()),
+        };
+        if let Some(why) = why {
+            observer.count(Event::ProxyHeaderRefused, 1);
+            log::debug!("{peer}: {why}");
+            return None;
+        }
+    }
+    let place = match options.client.per_address {
+        Some(most) if has_address && !is_proxy(client.ip(), options) => {
+            let Some(place) = addresses.enter(client.ip(), most) else {
+                observer.count(Event::AddressCrowded, 1);
+                log::debug!("{client}: as many connections as one address may have");
+                return None;
+            };
+            Some(place)
+        }
+        _ => None,
+    };
+    if manners.tls {
+        return secure(raw, client, link, place, options, observer).await;
+    }
+    let mut protocol = Protocol::Http1;
+    if manners.h2c {
+        match timeout(options.client.idle_timeout, begins_with_preface(&mut raw)).await {
+            Ok(true) => protocol = Protocol::Http2,
+            Ok(false) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(Ready { stream: Stream::Plain(raw), client, link, protocol, place })
+}
+
+/// Whether an address is that of a proxy in front, which brings many clients.
+fn is_proxy(client: IpAddr, options: &Options) -> bool {
+    let client = address::canonical(client);
+    options.forwarded.trust.iter().any(|network| network.contains(&client))
+}
+
+async fn secure(
+    raw: Raw,
+    client: SocketAddr,
+    mut link: Link,
+    place: Option<Place>,
+    options: &Options,
+    observer: &dyn Observer,
+) -> Option<Ready> {
+    let keyring = options.keyring.as_ref()?;
+    let accept = TlsAcceptor::from(keyring.config.clone()).accept(raw);
+    let why = match timeout(keyring.handshake_timeout, accept).await {
+        Ok(Ok(stream)) => {
+            observer.count(Event::TlsHandshake, 1);
+            let facts = facts(&stream);
+            let protocol = match stream.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Protocol::Http2,
+                _ => Protocol::Http1,
+            };
+            if stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed) {
+                observer.count(Event::TlsResumed, 1);
+            }
+            link.scheme = Scheme::Https;
+            link.tls = Some(facts);
+            let stream = Stream::Tls(Box::new(stream));
+            return Some(Ready { stream, client, link, protocol, place });
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "too slow".to_owned(),
+    };
+    observer.count(Event::TlsFailed, 1);
+    log::debug!("{client}: TLS handshake: {why}");
+    None
+}
+
+fn facts(stream: &TlsStream<Raw>) -> TlsFacts {
+    let connection = stream.get_ref().1;
+    let version = match connection.protocol_version() {
+        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+        Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+        _ => "unknown",
+    };
+    let suite = connection.negotiated_cipher_suite();
+    let cipher = suite.and_then(|suite| suite.suite().as_str()).unwrap_or("unknown");
+    TlsFacts { version, cipher, sni: connection.server_name().map(Box::from) }
+}
+
+/// Looks whether the client speaks HTTP/2; what it sent stays to be read.
+async fn begins_with_preface(raw: &mut Raw) -> bool {
+    let mut bytes = Vec::with_capacity(PREFACE.len());
+    while bytes.len() < PREFACE.len() && PREFACE.starts_with(&bytes) {
+        let room = (PREFACE.len() - bytes.len()) as u64;
+        match (&mut *raw).take(room).read_buf(&mut bytes).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    let found = bytes == PREFACE;
+    raw.put_back(Bytes::from(bytes));
+    found
+}

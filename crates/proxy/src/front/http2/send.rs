@@ -1,0 +1,138 @@
+//! An answer on its way out on a stream of HTTP/2: its head as HTTP/2 has it, its body no faster
+//! than the client makes room for it.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use http::HeaderMap;
+use http::header::{self, HeaderName, HeaderValue};
+use http_body::{Body, Frame};
+
+use crate::response::response_body::{AnswerBody, CutShort};
+
+/// Room that a stream asks for at a time: many that send at once share the connection's.
+const CLAIM: usize = 32 << 10;
+
+/// What has no meaning in HTTP/2 (RFC 9113, 8.2.2).
+static OF_HTTP_1: [HeaderName; 6] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Makes a head of ours one of HTTP/2. `body`: what goes behind it.
+pub(super) fn settle(headers: &mut HeaderMap, body: &AnswerBody) {
+    for name in &OF_HTTP_1 {
+        headers.remove(name);
+    }
+    if !headers.contains_key(header::DATE) {
+        headers.insert(header::DATE, date());
+    }
+    if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream())
+        && !headers.contains_key(header::CONTENT_LENGTH)
+    {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+/// The time of now for `Date`.
+fn date() -> HeaderValue {
+    thread_local! {
+        static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, value)) if *of == now => value.clone(),
+        _ => {
+            let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
+            let value = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""));
+            *last = Some((now, value.clone()));
+            value
+        }
+    })
+}
+
+/// Sends a body to its end, or until the client wants no more of it.
+pub(super) async fn send_body(mut body: AnswerBody, mut sink: SendStream<Bytes>) {
+    loop {
+        let next = poll_fn(|cx| poll_next(&mut body, &mut sink, cx)).await;
+        match next {
+            Next::Gone => return,
+            Next::Frame(None) => {
+                // It fails when the client is gone.
+                let _ = sink.send_data(Bytes::new(), true);
+                return;
+            }
+            // What was sent before stays sent, but nobody can take it for the whole.
+            Next::Frame(Some(Err(_))) => return sink.send_reset(Reason::INTERNAL_ERROR),
+            Next::Frame(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => {
+                    let last = body.is_end_stream();
+                    if send_data(&mut sink, data, last).await.is_none() || last {
+                        return;
+                    }
+                }
+                Err(frame) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        let _ = sink.send_trailers(trailers);
+                        return;
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// What comes next of a body.
+enum Next {
+    Frame(Option<Result<Frame<Bytes>, CutShort>>),
+    /// The client wants no more.
+    Gone,
+}
+
+fn poll_next(
+    body: &mut AnswerBody,
+    sink: &mut SendStream<Bytes>,
+    cx: &mut Context<'_>,
+) -> Poll<Next> {
+    match Pin::new(body).poll_frame(cx) {
+        Poll::Ready(frame) => Poll::Ready(Next::Frame(frame)),
+        Poll::Pending => sink.poll_reset(cx).map(|_| Next::Gone),
+    }
+}
+
+/// Sends a piece as the client makes room for it. `None` when the stream is over.
+async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes, last: bool) -> Option<()> {
+    if data.is_empty() {
+        return sink.send_data(data, last).ok();
+    }
+    while !data.is_empty() {
+        sink.reserve_capacity(data.len().min(CLAIM));
+        let room = poll_fn(|cx| poll_room(sink, cx)).await?;
+        let piece = data.split_to(room.min(data.len()));
+        sink.send_data(piece, last && data.is_empty()).ok()?;
+    }
+    Some(())
+}
+
+/// Waits until some of the room that was asked for is there: its bytes. `None` when the stream is
+/// over.
+pub(super) fn poll_room(sink: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    loop {
+        match sink.capacity() {
+            0 => match ready!(sink.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return Poll::Ready(None),
+            },
+            room => return Poll::Ready(Some(room)),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
+//!
+//! Each stream is answered by a task of its own, as any other request is (`serve`); this one
+//! drives the connection. What it promises: a request that the client takes back, or whose
+//! connection ends, is given up; whoever is told to go (GOAWAY) has the answers to what it had
+//! asked for before; a connection that the sweep cuts ends at once.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::server::{self, Handshake, SendResponse};
+use h2::{Reason, RecvStream, SendStream};
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use tokio::task::spawn_local;
+
+use super::pings::Pings;
+use super::send::{send_body, settle};
+use super::tunnel::StreamIo;
+use crate::client::http2_body::StreamBody;
+use crate::client::request_body::RequestBody;
+use crate::exchange::dispatch;
+use crate::front::client_io::{ClientIo, Cut, Phase};
+use crate::front::connection::{Connection, Tunnel, tunnel_through};
+use crate::front::stream::Stream;
+use crate::message::framing_check::Trust;
+use crate::message::upgrade;
+use crate::response::response_body::AnswerBody;
+
+/// How far a connection has come.
+enum Stage {
+    Handshake(Handshake<ClientIo, Bytes>),
+    Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Pings> },
+}
+
+/// A connection, and whether its client has been told that it ends.
+struct Server<'a> {
+    connection: &'a Rc<Connection>,
+    stage: Stage,
+    told_to_end: bool,
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(connection: &Rc<Connection>, stream: Stream) {
+    let io = ClientIo::new(stream, connection.state.clone());
+    let handshake = connection.worker.context().http2.handshake(io);
+    let stage = Stage::Handshake(handshake);
+    let mut server = Server { connection, stage, told_to_end: false };
+    if let Err(error) = poll_fn(|cx| server.poll(cx)).await {
+        connection.worker.observer.refused(connection.client, None, &error);
+    }
+}
+
+impl Server<'_> {
+    /// Ready when the connection is over, also when the sweep has cut it.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let state = &self.connection.state;
+        state.note_task(cx);
+        match state.cut() {
+            // Told first: a request may be on its way. Whoever does not listen is cut next time.
+            Some(Cut::Idle) if !self.told_to_end => {
+                state.undo_cut();
+                self.tell_to_end();
+            }
+            // A request came in time.
+            Some(Cut::Crowd) if state.phase() == Phase::Busy => state.undo_cut(),
+            Some(Cut::Crowd) => {
+                self.make_way(cx);
+                return Poll::Ready(Ok(()));
+            }
+            Some(_) => return Poll::Ready(Ok(())),
+            None if state.draining() && !self.told_to_end => self.tell_to_end(),
+            None => {}
+        }
+        if let Stage::Handshake(handshake) = &mut self.stage {
+            let mut http = ready!(Pin::new(handshake).poll(cx))?;
+            let options = &self.connection.worker.context().options;
+            let pings = http.ping_pong().map(|sender| Pings::new(sender, &options.http2));
+            if self.told_to_end {
+                http.graceful_shutdown();
+            }
+            self.stage = Stage::Serving { http, pings };
+        }
+        self.poll_requests(cx)
+    }
+
+    /// Tells the client that nothing further was looked at, if its socket takes that at once: what
+    /// is on its way may be asked again.
+    fn make_way(&mut self, cx: &mut Context<'_>) {
+        if let Stage::Serving { http, .. } = &mut self.stage {
+            http.abrupt_shutdown(Reason::NO_ERROR);
+            // The connection ends whatever comes of it.
+            let _ = http.poll_closed(cx);
+        }
+    }
+
+    fn tell_to_end(&mut self) {
+        self.told_to_end = true;
+        if let Stage::Serving { http, .. } = &mut self.stage {
+            http.graceful_shutdown();
+        }
+    }
+
+    fn poll_requests(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let Stage::Serving { http, pings } = &mut self.stage else { return Poll::Pending };
+        loop {
+            let next = http.poll_accept(cx);
+            let received = self.connection.state.received();
+            if pings.as_mut().is_some_and(|pings| pings.poll_silence(received, cx).is_ready()) {
+                log::debug!("{}: no answer to a ping", self.connection.client);
+                *pings = None;
+                http.abrupt_shutdown(Reason::NO_ERROR);
+                continue;
+            }
+            match ready!(next) {
+                None => return Poll::Ready(Ok(())),
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                Some(Ok((request, mut reply))) => {
+                    // Whoever is told so asks the next process, whatever the method.
+                    if self.connection.worker.needs.is_released() {
+                        reply.send_reset(Reason::REFUSED_STREAM);
+                        continue;
+                    }
+                    spawn_local(answer(self.connection.of_stream(reply), request));
+                }
+            }
+        }
+    }
+}
+
+/// Answers the request of one stream.
+async fn answer(connection: Rc<Connection>, request: Request<RecvStream>) {
+    let (mut parts, stream) = request.into_parts();
+    // What comes behind a CONNECT is none of the request.
+    let (body, behind) = match parts.method == Method::CONNECT {
+        true => (RequestBody::Empty, Some(stream)),
+        false if stream.is_end_stream() => (RequestBody::Empty, None),
+        false => {
+            let body = StreamBody::new(stream, &parts.headers, &connection);
+            (RequestBody::Http2(Box::new(body)), None)
+        }
+    };
+    upgrade::from_stream(&mut parts);
+    let request = Request::from_parts(parts, body);
+    let Some(response) = unless_reset(&connection, request).await else { return };
+    let (mut head, body) = response.into_parts();
+    settle(&mut head.headers, &body);
+    let tunnel = connection.tunnel.borrow_mut().take();
+    let ends = tunnel.is_none() && body.is_end_stream();
+    let Some(sink) = send_head(&connection, Response::from_parts(head, ()), ends) else { return };
+    match (tunnel, behind) {
+        (Some(tunnel), Some(source)) => {
+            Box::pin(open_tunnel(&connection, tunnel, sink, source)).await;
+        }
+        _ if ends => {}
+        _ => send_body(body, sink).await,
+    }
+}
+
+/// The answer, unless the client has taken the request back.
+async fn unless_reset(
+    connection: &Rc<Connection>,
+    request: Request<RequestBody>,
+) -> Option<Response<AnswerBody>> {
+    let mut answer = pin!(dispatch::answer(connection, request, Trust::Good));
+    poll_fn(|cx| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answer));
+        }
+        let Some(reply) = &connection.reply else { return Poll::Pending };
+        // An error: the connection has ended.
+        reply.borrow_mut().poll_reset(cx).map(|_| None)
+    })
+    .await
+}
+
+/// Sends the head of an answer; `None` when that cannot be done.
+fn send_head(connection: &Connection, head: Response<()>, ends: bool) -> Option<SendStream<Bytes>> {
+    let reply: &mut SendResponse<Bytes> = &mut connection.reply.as_ref()?.borrow_mut();
+    let sent = reply.send_response(head, ends);
+    sent.inspect_err(|error| {
+        log::debug!("{}: an answer was not sent: {error}", connection.client);
+        reply.send_reset(Reason::INTERNAL_ERROR);
+    })
+    .ok()
+}
+
+/// Joins a stream with its tunnel. It ends with its connection, which counts its bytes.
+async fn open_tunnel(
+    connection: &Connection,
+    tunnel: Tunnel,
+    sink: SendStream<Bytes>,
+    source: RecvStream,
+) {
+    let client = StreamIo { sink, source, early: Bytes::new() };
+    let cut = std::future::pending::<()>();
+    tunnel_through(client, Bytes::new(), tunnel, cut, &*connection.worker.observer).await;
+}

@@ -1,0 +1,293 @@
+//! Accepting connections. All workers accept from the same listening sockets and hand a connection
+//! on to the worker that has the fewest: with SO_REUSEPORT the kernel's hash leaves workers idle
+//! when connections are few, and a second process could bind our address unnoticed.
+//!
+//! Where the limit of connections is reached, or descriptors have run out, idle connections make
+//! way (`crowd`). Where all are busy accepting pauses: one line in the log, no spin. Each that
+//! accepts has at most one client that waits for a place so.
+
+use std::io;
+use std::net::{self, SocketAddr};
+use std::os::unix;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+use crate::front::connection;
+use crate::front::handshake::{Manners, peer_of_unix_socket};
+use crate::net::socket::Socket;
+use crate::server::worker::{Shared, Worker};
+
+/// Pause after an accept that failed for want of a resource, when no connection could make way; and
+/// until another one is looked for that can.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Pause after connections were told to make way, which they do at once; and the first one when
+/// there is none.
+const SHORT_PAUSE: Duration = Duration::from_millis(5);
+
+/// A listening socket, and what is expected of its connections.
+#[derive(Debug)]
+pub struct Listener {
+    /// The socket.
+    pub socket: ListenSocket,
+    /// See there.
+    pub manners: Arc<Manners>,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum ListenSocket {
+    /// Of an IP address and a port.
+    Tcp(net::TcpListener),
+    /// Of a path.
+    Unix(unix::net::UnixListener),
+}
+
+impl ListenSocket {
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            ListenSocket::Tcp(socket) => socket.set_nonblocking(true),
+            ListenSocket::Unix(socket) => socket.set_nonblocking(true),
+        }
+    }
+
+    /// Another handle on the same socket.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<ListenSocket> {
+        Ok(match self {
+            ListenSocket::Tcp(socket) => ListenSocket::Tcp(socket.try_clone()?),
+            ListenSocket::Unix(socket) => ListenSocket::Unix(socket.try_clone()?),
+        })
+    }
+}
+
+impl Listener {
+    /// Another handle on the same socket, with the same manners.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<Listener> {
+        Ok(Listener { socket: self.socket.try_clone()?, manners: self.manners.clone() })
+    }
+
+    pub(crate) fn into_tokio(self) -> io::Result<Accepting> {
+        let socket = match self.socket {
+            ListenSocket::Tcp(socket) => AcceptSocket::Tcp(TcpListener::from_std(socket)?),
+            ListenSocket::Unix(socket) => AcceptSocket::Unix(UnixListener::from_std(socket)?),
+        };
+        Ok(Accepting { socket, manners: self.manners })
+    }
+}
+
+/// A listener within the runtime of a worker.
+pub(crate) struct Accepting {
+    socket: AcceptSocket,
+    manners: Arc<Manners>,
+}
+
+enum AcceptSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl AcceptSocket {
+    async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
+        Ok(match self {
+            AcceptSocket::Tcp(socket) => {
+                let (stream, client) = socket.accept().await?;
+                (Socket::Tcp(stream), client)
+            }
+            AcceptSocket::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
+                (Socket::Unix(stream), peer_of_unix_socket())
+            }
+        })
+    }
+}
+
+/// A connection on its way to its worker.
+pub(crate) struct Accepted {
+    socket: Moving,
+    from: From,
+}
+
+/// Where a connection comes from.
+struct From {
+    client: SocketAddr,
+    manners: Arc<Manners>,
+    /// `None`: it was accepted before the drain, and found no place.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// A socket between two runtimes.
+enum Moving {
+    Tcp(net::TcpStream),
+    Unix(unix::net::UnixStream),
+}
+
+impl Moving {
+    fn pack(socket: Socket) -> io::Result<Moving> {
+        Ok(match socket {
+            Socket::Tcp(stream) => Moving::Tcp(stream.into_std()?),
+            Socket::Unix(stream) => Moving::Unix(stream.into_std()?),
+        })
+    }
+
+    fn unpack(self) -> io::Result<Socket> {
+        Ok(match self {
+            Moving::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
+            Moving::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+/// The permit for one more connection: another one makes way for it, or is waited for.
+async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
+    let Shared { room, crowded, crowd, .. } = &*worker.shared;
+    if let Ok(permit) = room.clone().try_acquire_owned() {
+        // Said anew only after a real pause: not for each connection that comes and goes.
+        if crowded.load(Ordering::Relaxed)
+            && room.available_permits() >= worker.shared.loads.len() * 4
+        {
+            crowded.store(false, Ordering::Relaxed);
+        }
+        return Some(permit);
+    }
+    // One at a time: what makes way for this client is not for the next one.
+    let _turn = crowd.turn().await;
+    let mut pause = SHORT_PAUSE;
+    loop {
+        // Whoever was here before may have made more room than it needed.
+        if let Ok(permit) = room.clone().try_acquire_owned() {
+            return Some(permit);
+        }
+        let makes_way = crowd.make_way().await > 0;
+        // What has just been accepted is not there yet for a moment, and makes no way.
+        if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "as many client connections are busy as may be open: further clients wait (raise \
+                 client.connections, or the limit of open files)"
+            );
+        }
+        let wait = if makes_way { PAUSE } else { pause };
+        if let Ok(permit) = timeout(wait, room.clone().acquire_owned()).await {
+            return permit.ok();
+        }
+        pause = (pause * 2).min(PAUSE);
+    }
+}
+
+/// Accepts from one listener until `stop` says so.
+pub(crate) async fn accept(
+    worker: Rc<Worker>,
+    listener: Accepting,
+    peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|&stop| stop) => return,
+            accepted = listener.socket.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, client)) => {
+                if worker.shared.descriptors.relieved(Instant::now()) {
+                    log::warn!("accepting connections again");
+                }
+                let manners = listener.manners.clone();
+                let room = tokio::select! {
+                    biased;
+                    room = room(&worker) => room,
+                    _ = stop.wait_for(|&stop| stop) => None,
+                };
+                place(&worker, socket, From { client, manners, _room: room }, &peers);
+            }
+            Err(error) if lacks_resource(&error) => make_descriptors(&worker, &error).await,
+            // A client that left before it was accepted, or the like.
+            Err(error) => log::debug!("accept: {error}"),
+        }
+    }
+}
+
+/// Has connections make way for want of a descriptor, and waits until it may be tried again.
+async fn make_descriptors(worker: &Worker, error: &io::Error) {
+    let Shared { crowd, descriptors, .. } = &*worker.shared;
+    let _turn = crowd.turn().await;
+    if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
+        return sleep(SHORT_PAUSE).await;
+    }
+    if descriptors.felt(Instant::now()) {
+        log::error!(
+            "cannot accept connections: {error}; trying again every {} ms (raise the limit of \
+             open files, or lower the limit of connections)",
+            PAUSE.as_millis()
+        );
+    }
+    sleep(PAUSE).await;
+}
+
+/// Takes over what other workers accepted for this one.
+pub(crate) async fn take_over(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Accepted>) {
+    while let Some(Accepted { socket, from }) = inbox.recv().await {
+        match socket.unpack() {
+            Ok(socket) => start(&worker, socket, from),
+            Err(error) => {
+                worker.shared.loads[worker.index].fetch_sub(1, Ordering::Relaxed);
+                log::debug!("taking over a connection: {error}");
+            }
+        }
+    }
+}
+
+fn place(
+    worker: &Rc<Worker>,
+    socket: Socket,
+    from: From,
+    peers: &[mpsc::UnboundedSender<Accepted>],
+) {
+    let load = |index: usize| worker.shared.loads[index].load(Ordering::Relaxed);
+    let own = worker.index;
+    let least = (0..peers.len()).min_by_key(|&index| (load(index), index != own)).unwrap_or(own);
+    worker.shared.loads[least].fetch_add(1, Ordering::Relaxed);
+    if least == own {
+        return start(worker, socket, from);
+    }
+    match Moving::pack(socket) {
+        Ok(socket) => {
+            if peers[least].send(Accepted { socket, from }).is_err() {
+                // That worker is gone: we are shutting down.
+                worker.shared.loads[least].fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        Err(error) => {
+            worker.shared.loads[least].fetch_sub(1, Ordering::Relaxed);
+            log::debug!("handing a connection over: {error}");
+        }
+    }
+}
+
+fn start(worker: &Rc<Worker>, socket: Socket, from: From) {
+    let worker = worker.clone();
+    spawn_local(async move {
+        connection::run(worker, socket, from.client, &from.manners).await;
+        drop(from);
+    });
+}
+
+/// EMFILE, ENFILE, ENOBUFS, ENOMEM.
+pub(crate) fn lacks_resource(error: &io::Error) -> bool {
+    const NAMES: [i32; 4] = [24, 23, 105, 12];
+    error.raw_os_error().is_some_and(|code| NAMES.contains(&code))
+}

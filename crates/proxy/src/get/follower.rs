@@ -1,0 +1,418 @@
+//! A client at a fill: it waits for the head, sees whether the answer is for it, and streams.
+//!
+//! It promises: no follower gets a byte of an answer that is not to be shared, is of another
+//! variant, or is not what its own request permits. Who came before the head may have what was
+//! fresh when it was asked for, also when it became stale on its way: to ask again would bring
+//! nothing younger to whoever asks then (RFC 9111, 4). Who came later gets what is fresh now.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
+use semantics::Seconds;
+use semantics::hop_by_hop;
+use semantics::packed::Flag;
+use semantics::range::{self, Limits, Selection};
+use semantics::reuse::{self, Cause, Reuse, StalePermit};
+use semantics::validators::Selected;
+use store::Key;
+
+use crate::body::resume::Rescue;
+use crate::body::stored_body::FillBody;
+use crate::fill::registry::Unshareable;
+use crate::fill::state::{Failed, Fill, FillHead, Reader, Stage, Validated};
+use crate::get::get::{Outdated, Turn};
+use crate::get::partial_response;
+use crate::get::partial_response::{Served, Serving};
+use crate::message::informational::Interim;
+use crate::object::stored_response;
+use crate::object::stored_response::{Answer, Store};
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
+use crate::request::context::Visit;
+use crate::response::from_cache;
+use crate::response::from_cache::{Material, Wanted};
+use crate::response::pass_through::relay;
+use crate::response::response_body::Source;
+use crate::response::transaction::Account;
+
+/// Who began the fill.
+pub(crate) enum Role {
+    /// This request: it gets whatever comes, 1xx included.
+    Leader {
+        /// Where the 1xx answers come.
+        interim: Option<Arc<Interim>>,
+        /// The range of this request is what is fetched.
+        ranged: bool,
+    },
+    /// Another one.
+    Follower,
+}
+
+/// See the module.
+pub(crate) struct Follow<'a> {
+    pub visit: &'a Visit<'a>,
+    pub store: &'a Store,
+    pub primary: &'a Key,
+    /// The key under which this request looked.
+    pub key: Key,
+    pub role: Role,
+    pub outdated: Option<Outdated>,
+    /// Of a miss.
+    pub status: CacheStatus,
+    /// The request has waited for no other fetch yet.
+    pub is_first: bool,
+}
+
+/// What a fill is to a request that did not begin it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It is to be followed, so far. With `Some` there is a head, and it is an answer of that age.
+    Follow(Option<(Seconds, Option<StalePermit>)>),
+    /// It is not for this request; another fill may be, also for others.
+    Another,
+    /// Nothing that others wait for is for this request.
+    Alone,
+}
+
+/// What the running fill of `key` is to a request that has not joined it.
+pub(crate) fn fit(visit: &Visit<'_>, key: &Key, fill: &Fill) -> Fit {
+    match fill.stage() {
+        // The origin may have lost what was asked, or answer others.
+        Stage::Waiting if fill.begun().elapsed() >= visit.options().fill.wait => Fit::Another,
+        Stage::Streaming(head) if fill.has_begin() => fit_of_head(visit, key, &head, false),
+        Stage::Streaming(_) => Fit::Another,
+        _ => Fit::Follow(None),
+    }
+}
+
+/// What an answer with this head is to a request that looks under `key`. `waited`: the request had
+/// joined before the head was there.
+fn fit_of_head(visit: &Visit<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
+    if concerns(head.unshareable, visit) {
+        return Fit::Alone;
+    }
+    let Some(shared) = head.shared.as_ref().filter(|_| head.key == *key) else {
+        return Fit::Another;
+    };
+    let (packed, facts, settings) = (shared.packed(), &visit.facts, visit.settings());
+    if waited {
+        return match reuse::may_follow(packed, facts, visit.came, settings) {
+            true => Fit::Follow(Some((packed.age(visit.now()), None))),
+            false => Fit::Alone,
+        };
+    }
+    match reuse::decide(packed, facts, visit.now(), settings) {
+        Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
+        Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
+        Reuse::Validate { cause: Cause::Expired, .. }
+        | Reuse::GatewayTimeout { .. }
+        | Reuse::Outlived => Fit::Another,
+        Reuse::Validate { .. } | Reuse::Unusable => Fit::Alone,
+    }
+}
+
+fn concerns(why: Option<Unshareable>, visit: &Visit<'_>) -> bool {
+    why.is_some_and(|why| why.concerns(&visit.facts))
+}
+
+impl Follow<'_> {
+    /// Waits for the head, however long that takes, and answers.
+    pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
+        let stage = match &self.role {
+            Role::Leader { interim, .. } => {
+                relay(self.visit.connection, interim.as_deref(), reader.head()).await
+            }
+            Role::Follower => reader.head().await,
+        };
+        self.answer_at(stage, reader, account).await
+    }
+
+    /// Answers, now that the fill has come so far.
+    pub async fn answer_at(&self, stage: Stage, reader: Reader, account: Account) -> Turn {
+        self.visit.look_at_clock();
+        match stage {
+            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Turn::Again(account),
+            Stage::Failed(failed) => self.failed(&failed, account).await,
+            Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
+            Stage::Streaming(head) => self.streaming(&head, reader, account).await,
+            // The reader stays until the answer has taken its place.
+            Stage::Sparse(key, epoch, why) => self.sparse(&key, epoch, why, account).await,
+        }
+    }
+
+    fn leads(&self) -> bool {
+        matches!(self.role, Role::Leader { .. })
+    }
+
+    async fn failed(&self, failed: &Failed, mut account: Account) -> Turn {
+        if let (Some(denied), false) = (failed.denied, self.leads()) {
+            log::debug!("the fill was denied ({denied}) to its own client only");
+            return Turn::Again(account);
+        }
+        if let Some(outdated) = &self.outdated
+            && outdated.fallback.on_unreachable
+            && failed.denied.is_none()
+        {
+            match self.stale(outdated, Stale::Unreachable, None, account).await {
+                Served::Turn(turn) => return turn,
+                Served::Lacking(returned) => account = returned,
+            }
+        }
+        // What is wrong may be the request that was sent: one of the others tries his own.
+        let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
+        if !self.leads() && self.is_first && may_be_its_own {
+            return Turn::Again(account);
+        }
+        Turn::Done(partial_response::failed_answer(failed, account))
+    }
+
+    /// An answer that is being stored in parts.
+    async fn sparse(
+        &self,
+        key: &Key,
+        epoch: u128,
+        why: Option<Unshareable>,
+        account: Account,
+    ) -> Turn {
+        if !self.leads() && concerns(why, self.visit) {
+            return Turn::Alone(account);
+        }
+        // Of another variant: it will be found where it belongs.
+        if !self.leads() && *key != self.key {
+            return Turn::Again(account);
+        }
+        let Some(answer) = stored_response::find_sparse(self.store, key, epoch).await else {
+            return match self.leads() {
+                true => past(account, Bypass::Range),
+                false => Turn::Again(account),
+            };
+        };
+        let (visit, packed) = (self.visit, answer.head.packed());
+        let status = match &self.outdated {
+            _ if !self.leads() => None,
+            Some(outdated) => Some(CacheStatus::new(Outcome::Refreshed).fwd(outdated.why)),
+            None => Some(self.status),
+        };
+        if !self.leads() && !reuse::may_follow(packed, &visit.facts, visit.came, visit.settings()) {
+            return Turn::Alone(account);
+        }
+        let age = packed.age(visit.now());
+        let serving = Serving { status, ..self.serving(&answer, age) };
+        match serving.answer(account).await {
+            Served::Turn(turn) => turn,
+            // Of what cannot be combined others may want all: that one of them asks for.
+            Served::Lacking(account) if !self.leads() && !visit.facts.has_range => {
+                Turn::Again(account)
+            }
+            Served::Lacking(account) => past(account, Bypass::Range),
+        }
+    }
+
+    fn serving<'b>(&'b self, answer: &'b Rc<Answer>, age: Seconds) -> Serving<'b> {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        Serving { visit, store, primary, answer, head: None, age, status: None }
+    }
+
+    async fn validated(&self, validated: &Validated, reader: &Reader, account: Account) -> Turn {
+        let visit = self.visit;
+        let Some(outdated) = &self.outdated else { return Turn::Again(account) };
+        let packed = validated.head.packed();
+        if !self.leads() {
+            let permitted = reuse::may_follow(packed, &visit.facts, visit.came, visit.settings());
+            if concerns(validated.unshareable, visit) || !permitted {
+                return Turn::Alone(account);
+            }
+            let same = outdated.answer.entry.meta() == &validated.meta;
+            let purged = reader.is_purged(&self.key, &validated.head);
+            if !(same && validated.shareable) || purged {
+                return Turn::Again(account);
+            }
+        }
+        let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
+        let own = (self.leads() && !validated.for_asker.is_empty())
+            .then(|| validated.head.clone().with_fields(&validated.for_asker));
+        let (age, head) = (packed.age(visit.now()), Some(own.as_ref().unwrap_or(&validated.head)));
+        if outdated.answer.sparse.is_some() {
+            let serving = self.serving(&outdated.answer, age);
+            return match (Serving { head, status: Some(status), ..serving }).answer(account).await {
+                Served::Turn(turn) => turn,
+                Served::Lacking(account) => past(account, Bypass::Range),
+            };
+        }
+        Turn::Done(from_cache::from_entry(visit, account, status, age, &outdated.answer, head))
+    }
+
+    async fn streaming(&self, head: &Arc<FillHead>, reader: Reader, mut account: Account) -> Turn {
+        if let Some(outdated) = &self.outdated
+            && outdated.fallback.covers(head.status)
+        {
+            let theirs = Some(head.status);
+            match self.stale(outdated, Stale::IfError, theirs, account).await {
+                Served::Turn(turn) => return turn,
+                Served::Lacking(returned) => account = returned,
+            }
+        }
+        if self.leads() {
+            let mut status = match &self.outdated {
+                Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
+                None => self.status,
+            };
+            if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
+                status = status.ttl(shared.packed().ttl(self.visit.now()));
+            }
+            if head.selected {
+                let CacheStatus { fwd, ttl, .. } = status;
+                status = CacheStatus { fwd, ttl, ..CacheStatus::new(Outcome::Revalidated) };
+            } else if self.asks_for_less() {
+                status = status.fwd_status(head.status.as_u16());
+            }
+            let mut fields = head.headers.clone();
+            status.append_to(account.pseudonym(), &mut fields);
+            return self.stream(head, fields, reader, status, account);
+        }
+        let fit = fit_of_head(self.visit, &self.key, head, reader.waited());
+        let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
+            return match fit {
+                Fit::Alone => Turn::Alone(account),
+                Fit::Another | Fit::Follow(_) => Turn::Again(account),
+            };
+        };
+        if reader.is_purged(&self.key, shared) {
+            return Turn::Again(account);
+        }
+        let status = CacheStatus::new(match permit {
+            None => Outcome::HitFill,
+            Some(StalePermit::MaxStale) => Outcome::Stale(Stale::MaxStale),
+            Some(StalePermit::WhileRevalidate) => Outcome::Stale(Stale::WhileRevalidate),
+        });
+        let status = status.ttl(shared.packed().ttl(self.visit.now()));
+        let mut fields = shared.reply_headers(age);
+        status.append_to(account.pseudonym(), &mut fields);
+        self.stream(head, fields, reader, status, account)
+    }
+
+    /// Streams the body of a fill, or the part of it that was asked for.
+    fn stream(
+        &self,
+        head: &Arc<FillHead>,
+        mut fields: HeaderMap,
+        reader: Reader,
+        status: CacheStatus,
+        account: Account,
+    ) -> Turn {
+        let parts = self.visit.parts;
+        if !self.holds_range(head, reader.produced()) {
+            return past(account, Bypass::RangeBeyondFill);
+        }
+        let trailers = hop_by_hop::accepts_trailers(&parts.headers);
+        if !trailers {
+            fields.remove(header::TRAILER);
+        }
+        let (received, strong_last_modified) = match &head.shared {
+            Some(shared) => {
+                let packed = shared.packed();
+                (packed.received(), packed.is(Flag::StrongLastModified))
+            }
+            // Ranges are not cut from what is for one client alone.
+            None => (self.visit.now(), false),
+        };
+        let store = head.stored.then(|| self.store.clone());
+        // Only what is larger than the window can be lost on the way.
+        let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
+        let rescue = match (lossy, &head.shared) {
+            (Some(length), Some(shared)) => Rescue::new(self.visit, shared, length),
+            _ => None,
+        };
+        let length = head.length;
+        // Several ranges are not cut from what is still coming: then all of it is sent.
+        let cut = length.filter(|length| !self.asks_for_several(head, *length));
+        let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
+            Some(body) => Source::Fill(Box::new(body.with_rescue(rescue))),
+            None => Source::Empty,
+        };
+        let outcome = status.outcome;
+        let (status, length, body) = (head.status, cut, Box::new(body));
+        let material = Material { status, fields, received, strong_last_modified, length, body };
+        let now = self.visit.now();
+        Turn::Done(from_cache::from_material(parts, account, outcome, now, material))
+    }
+
+    /// Whether the range that is asked for, if any, is there already or soon: for another one the
+    /// origin is quicker, unless it is what the origin was asked for.
+    fn holds_range(&self, head: &FillHead, produced: u64) -> bool {
+        let parts = self.visit.parts;
+        let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
+        if !self.visit.facts.has_range || parts.method != Method::GET || asked_for {
+            return true;
+        }
+        let (Some(length), Some(shared)) = (head.length, &head.shared) else { return false };
+        let (limits, distance) = (Limits::default(), self.visit.options().fill.follow_distance);
+        match range::select(&parts.method, &parts.headers, &shared.selected(), length, limits) {
+            Selection::Single(part) => part.start <= produced.saturating_add(distance),
+            Selection::Whole | Selection::Unsatisfiable => true,
+            // Who began it gets all of it then.
+            Selection::Multiple(_) => self.leads(),
+        }
+    }
+
+    /// Whether several ranges of a body of `length` bytes are asked for.
+    fn asks_for_several(&self, head: &FillHead, length: u64) -> bool {
+        let (parts, limits) = (self.visit.parts, Limits::default());
+        let selected = Selected::of(head.status, &head.headers, self.visit.now());
+        self.visit.facts.has_range
+            && matches!(
+                range::select(&parts.method, &parts.headers, &selected, length, limits),
+                Selection::Multiple(_)
+            )
+    }
+
+    /// Whether the client may get another status than the origin sent.
+    fn asks_for_less(&self) -> bool {
+        let names = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::RANGE];
+        names.iter().any(|name| self.visit.parts.headers.contains_key(name))
+    }
+
+    /// Serves what is stored in place of what the origin answered, if it did.
+    async fn stale(
+        &self,
+        outdated: &Outdated,
+        why: Stale,
+        theirs: Option<StatusCode>,
+        account: Account,
+    ) -> Served {
+        let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
+        status.fwd_status = theirs.map(|status| status.as_u16());
+        let (answer, age) = (&outdated.answer, outdated.age);
+        if answer.sparse.is_some() {
+            let serving = self.serving(answer, age);
+            return Serving { status: Some(status), ..serving }.answer_alone(account).await;
+        }
+        let answer = from_cache::from_entry(self.visit, account, status, age, answer, None);
+        Served::Turn(Turn::Done(answer))
+    }
+}
+
+fn fill_body(
+    mut reader: Reader,
+    store: Option<Store>,
+    length: Option<u64>,
+    wanted: Wanted,
+    trailers: bool,
+) -> Option<FillBody> {
+    let end = match wanted {
+        Wanted::Whole => length,
+        Wanted::Part(part) => {
+            reader.seek(part.as_range());
+            Some(part.end)
+        }
+        // Not asked of a fill.
+        Wanted::Parts(_) => return None,
+    };
+    Some(FillBody::new(reader, store, end, trailers))
+}
+
+fn past(account: Account, why: Bypass) -> Turn {
+    Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)))
+}

@@ -1,0 +1,511 @@
+//! A GET or HEAD through the cache: what is stored, what is being fetched, what has to be asked of
+//! the origin. The rules themselves are in the crate `semantics`; here is their order.
+//!
+//! A request that waited for another one's fetch and cannot use its answer goes round once more.
+//! Of several one asks then, and the others wait for that ([`Turn::Again`]), unless it is known by
+//! then that waiting would bring them nothing either ([`Turn::Alone`]).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{HeaderName, Method, Response, StatusCode, header};
+use semantics::cache_control::Delta;
+use semantics::reuse::{self, Cause, Fallback, Reuse, StalePermit};
+use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial};
+use store::{Key, Source as From};
+use tokio::task::spawn_local;
+
+use crate::client::request_body::RequestBody;
+use crate::fetch::fetch_task::{Filler, Purpose};
+use crate::fill::state::{Fill, Reader};
+use crate::get::follower;
+use crate::get::follower::{Fit, Follow, Role};
+use crate::get::partial_response::{Served, Serving};
+use crate::message::via::random;
+use crate::object::stored_response::{Answer, Found, Store, find};
+use crate::observe::cache_status::{CacheStatus, Fwd};
+use crate::observe::metrics::Event;
+use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
+use crate::request::context::Visit;
+use crate::response::error_response;
+use crate::response::from_cache;
+use crate::response::pass_through;
+use crate::response::response_body::AnswerBody;
+use crate::response::transaction::Account;
+use crate::rules::request_rules::Rule;
+use crate::upstream::client::UpstreamBody;
+
+/// Rounds after which a request is sent on by itself.
+const ROUNDS_MAX: u32 = 6;
+
+/// Of so many hits on what expires soon one has it validated.
+const REFRESH_ONE_IN: u64 = 8;
+
+/// What a round came to.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
+pub(crate) enum Turn {
+    /// An answer.
+    Done(Response<AnswerBody>),
+    /// Look again: the fetch that was waited for is not for this request.
+    Again(Account),
+    /// As [`Turn::Again`], and wait for nobody any more.
+    Alone(Account),
+    /// Past the cache.
+    Past(Account, CacheStatus),
+}
+
+/// What is stored for a request but must be validated.
+pub(crate) struct Outdated {
+    pub answer: Rc<Answer>,
+    pub age: Seconds,
+    pub fallback: Fallback,
+    /// Whether it is the stored answer's age or the request that wants the origin asked.
+    pub why: Fwd,
+}
+
+/// Answers a GET or HEAD.
+pub(crate) async fn answer(
+    visit: &Visit<'_>,
+    store: &Store,
+    primary: &Key,
+    mut account: Account,
+    body: RequestBody,
+) -> Response<AnswerBody> {
+    let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
+    let mut alone = false;
+    for number in 0..ROUNDS_MAX {
+        let (method, fields) = (&visit.parts.method, &visit.parts.headers);
+        let Some(found) = find(store, primary, method, fields).await else {
+            past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
+            break;
+        };
+        visit.look_at_clock();
+        let is_first = number == 0;
+        let round = Round { visit, store, primary, is_first, alone };
+        // A further round is for the same request.
+        let count = |event| visit.worker().observer.count(event, u64::from(is_first));
+        let turn = match found {
+            Found::Answer(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
+                count(Event::CacheMiss);
+                Box::pin(round.missing(answer.key.clone(), answer.marker.clone(), account)).await
+            }
+            Found::Answer(answer) => {
+                let settings = visit.settings();
+                let reuse =
+                    reuse::decide(answer.head.packed(), &visit.facts, visit.now(), settings);
+                let fresh = matches!(reuse, Reuse::Fresh { .. });
+                if visit.worker().shared.neighbours.asked_for(answer.key.as_bytes()) && fresh {
+                    count(Event::NeighbourUsed);
+                }
+                // What is there in parts is counted once it is known whether some are missing.
+                if reuse == Reuse::Outlived {
+                    count(Event::CacheMiss);
+                } else if answer.sparse.is_none() || matches!(reuse, Reuse::Validate { .. }) {
+                    count(hit_event(answer.entry.source(), &reuse));
+                }
+                round.stored(answer, reuse, account).await
+            }
+            Found::Nothing { key, marker } => {
+                count(Event::CacheMiss);
+                Box::pin(round.missing(key, marker, account)).await
+            }
+        };
+        match turn {
+            Turn::Done(response) => return counted(visit, response),
+            Turn::Again(returned) => account = returned,
+            Turn::Alone(returned) => (account, alone) = (returned, true),
+            Turn::Past(returned, status) => {
+                (account, past) = (returned, status);
+                break;
+            }
+        }
+    }
+    counted(visit, Box::pin(pass_through::pass(visit, account, body, past)).await)
+}
+
+/// Whether what is stored is under a key that has all that the operator's rule wants in it: what
+/// was stored before there was such a rule may be for any kind of client.
+pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &Answer) -> bool {
+    let Some(rule) = rule else { return true };
+    let marked = |name: &HeaderName| {
+        answer.marker.as_ref().is_some_and(|marker| marker.names().contains(name))
+    };
+    rule.key_names().all(|name| marked(&name))
+}
+
+/// What the cache had for a request (systems C12).
+fn hit_event(source: From, reuse: &Reuse) -> Event {
+    let stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
+    match (source, stale) {
+        (From::Ram, false) => Event::MemoryHit,
+        (From::Ram, true) => Event::MemoryStaleHit,
+        (From::Disk, false) => Event::DiskHit,
+        (From::Disk, true) => Event::DiskStaleHit,
+    }
+}
+
+/// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
+fn counted(visit: &Visit<'_>, response: Response<AnswerBody>) -> Response<AnswerBody> {
+    let headers = &visit.parts.headers;
+    let conditions = [header::IF_MODIFIED_SINCE, header::IF_NONE_MATCH];
+    if conditions.iter().any(|name| headers.contains_key(name)) {
+        let hit = response.status() == StatusCode::NOT_MODIFIED;
+        let event = if hit { Event::ConditionalHit } else { Event::ConditionalMiss };
+        visit.worker().observer.count(event, 1);
+    }
+    response
+}
+
+/// One look at what is there for a request, and what follows from it.
+pub(crate) struct Round<'a> {
+    pub visit: &'a Visit<'a>,
+    pub store: &'a Store,
+    pub primary: &'a Key,
+    /// The request has waited for no other one's fetch yet.
+    pub is_first: bool,
+    /// It waits for none.
+    pub alone: bool,
+}
+
+impl Round<'_> {
+    /// Something is stored.
+    async fn stored(&self, answer: Rc<Answer>, reuse: Reuse, account: Account) -> Turn {
+        let visit = self.visit;
+        match reuse {
+            Reuse::Fresh { age } => {
+                let outcome = match answer.entry.source() {
+                    From::Ram => Outcome::HitRam,
+                    From::Disk => Outcome::HitDisk,
+                };
+                self.refresh_ahead(&answer, age);
+                self.hit(answer, age, outcome, account).await
+            }
+            // Nothing brings the next one behind it: a GET would bring a body.
+            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
+                let fallback = Fallback { on_error: true, on_unreachable: true };
+                let outdated = Outdated { answer, age, fallback, why: Fwd::Stale };
+                Box::pin(self.head(outdated, account)).await
+            }
+            Reuse::Stale { age, permit } => {
+                let why = match permit {
+                    StalePermit::MaxStale => Stale::MaxStale,
+                    StalePermit::WhileRevalidate => {
+                        if !visit.facts.directives.no_store {
+                            self.refresh_behind(&answer);
+                        }
+                        Stale::WhileRevalidate
+                    }
+                };
+                self.hit(answer, age, Outcome::Stale(why), account).await
+            }
+            Reuse::GatewayTimeout { .. } => Turn::Done(only_if_cached(account)),
+            Reuse::Unusable => {
+                Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
+            }
+            Reuse::Outlived => {
+                Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
+            }
+            Reuse::Validate { age, fallback, cause, .. } => {
+                let (key, marker) = (answer.key.clone(), answer.marker.clone());
+                let why = match cause {
+                    Cause::NoCache | Cause::Expired => Fwd::Stale,
+                    Cause::RequestNoCache | Cause::RequestMaxAge | Cause::RequestMinFresh => {
+                        Fwd::Request
+                    }
+                };
+                let outdated = Outdated { answer, age, fallback, why };
+                if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
+                    return Box::pin(self.head(outdated, account)).await;
+                }
+                Box::pin(self.fetch(key, marker, Some(outdated), account)).await
+            }
+        }
+    }
+
+    /// Serves what is stored, if it is there still.
+    async fn hit(
+        &self,
+        answer: Rc<Answer>,
+        age: Seconds,
+        outcome: Outcome,
+        account: Account,
+    ) -> Turn {
+        if answer.sparse.is_some() {
+            return self.hit_parts(answer, age, outcome, account).await;
+        }
+        let reads = self.visit.parts.method == Method::GET && !self.visit.facts.has_range;
+        if reads && !answer.open().await {
+            log::debug!("the first piece of a stored object is gone");
+            self.store.remove(&answer.key).await;
+            return Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account))
+                .await;
+        }
+        let status = CacheStatus::new(outcome);
+        Turn::Done(from_cache::from_entry(self.visit, account, status, age, &answer, None))
+    }
+
+    /// Serves what is there in parts, and fetches those that are missing.
+    async fn hit_parts(
+        &self,
+        answer: Rc<Answer>,
+        age: Seconds,
+        outcome: Outcome,
+        account: Account,
+    ) -> Turn {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        // A fresh one is named by where its parts come from.
+        let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
+        let answer = &answer;
+        let serving = Serving { visit, store, primary, answer, head: None, age, status };
+        match serving.answer(account).await {
+            Served::Turn(turn) => turn,
+            Served::Lacking(account) => {
+                Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
+            }
+        }
+    }
+
+    /// Nothing is stored.
+    async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Account) -> Turn {
+        let visit = self.visit;
+        if visit.facts.directives.only_if_cached {
+            return Turn::Done(only_if_cached(account));
+        }
+        if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
+            return Box::pin(self.fetch_head(key, marker, account)).await;
+        }
+        self.fetch(key, marker, None, account).await
+    }
+
+    /// Whether the origin is to be asked for the range that the request wants. What it answers with
+    /// a whole is kept as such, whatever was asked.
+    fn is_ranged(&self) -> bool {
+        self.visit.parts.method == Method::GET && self.visit.facts.has_range
+    }
+
+    /// What the running fill of `key` is to this request; `None` when there is none.
+    pub fn fit(&self, key: &Key) -> Option<Fit> {
+        let running = self.visit.worker().shared.fills.running(key.as_bytes())?;
+        Some(follower::fit(self.visit, key, &running))
+    }
+
+    /// Whether there is something to wait for.
+    fn may_follow(&self, key: &Key) -> bool {
+        !self.alone && matches!(self.fit(key), Some(Fit::Follow(_)))
+    }
+
+    /// Joins the running fill of `key`, or begins it.
+    async fn fetch(
+        &self,
+        key: Key,
+        marker: Option<VaryMarker>,
+        outdated: Option<Outdated>,
+        account: Account,
+    ) -> Turn {
+        let visit = self.visit;
+        if visit.facts.directives.no_store {
+            // What is stored may be used, but nothing of this exchange may be kept.
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+        }
+        let fills = &visit.worker().shared.fills;
+        let status = miss_status(&marker);
+        // Who wants it validated for himself, or whose like could not be shared, does not wait.
+        let unshareable = fills.unshareable(key.as_bytes());
+        let directives = &visit.facts.directives;
+        let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
+        // Several ranges in one answer are for nobody else.
+        let several = self.is_ranged() && !partial::asks_for_one(&visit.parts.headers);
+        let running = self.fit(&key);
+        let alone = several
+            || self.alone
+            || unshareable.is_some_and(|why| why.concerns(&visit.facts))
+            || (reloads && running.is_some())
+            || running == Some(Fit::Alone);
+        if visit.worker().shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
+        }
+        let (fill, began) = match alone {
+            true => (Arc::new(self.new_fill()), true),
+            false => self.join_or_begin(&key),
+        };
+        let Some(reader) = fill.join() else { return Turn::Again(account) };
+        let (store, primary, is_first) = (self.store, self.primary, self.is_first);
+        let role = Role::Follower;
+        let follow = Follow { visit, store, primary, key, role, outdated, status, is_first };
+        if began {
+            return self.lead(follow, marker, reader, !alone, account).await;
+        }
+        visit.worker().observer.count(Event::FollowerJoined, 1);
+        self.wait(follow, marker, reader, account).await
+    }
+
+    /// Begins the fill of `reader`, and answers. `known`: others may join.
+    async fn lead(
+        &self,
+        mut follow: Follow<'_>,
+        marker: Option<VaryMarker>,
+        reader: Reader,
+        known: bool,
+        mut account: Account,
+    ) -> Turn {
+        let (fill, key) = (reader.fill().clone(), follow.key.clone());
+        let filler = self.filler(fill, key, marker, follow.outdated.as_ref(), known);
+        account.asked(&filler.errand.to, filler.errand.trail.clone());
+        let (interim, ranged) = (filler.errand.interim.clone(), filler.ranged);
+        spawn_local(filler.run());
+        follow.role = Role::Leader { interim, ranged };
+        follow.answer(reader, account).await
+    }
+
+    /// The running fill of `key`, if it may be one for this request; else a new one in its place
+    /// (then `true`).
+    pub fn join_or_begin(&self, key: &Key) -> (Arc<Fill>, bool) {
+        let suits = |fill: &Fill| matches!(follower::fit(self.visit, key, fill), Fit::Follow(_));
+        let fills = &self.visit.worker().shared.fills;
+        fills.join_if(key.as_bytes(), suits, || self.new_fill())
+    }
+
+    fn new_fill(&self) -> Fill {
+        let windows = self.visit.worker().shared.windows.clone();
+        Fill::new(self.store.begin_fetch(self.primary), windows)
+    }
+
+    /// Validates what expires soon while it still answers, so that those who ask next need not
+    /// wait. One hit in a few does it: what is asked for often is met in time, what nobody asks for
+    /// is left alone.
+    fn refresh_ahead(&self, answer: &Rc<Answer>, age: Seconds) {
+        let (visit, packed) = (self.visit, answer.head.packed());
+        if answer.sparse.is_none()
+            && !answer.is_of_head()
+            && reuse::is_nearly_stale(packed, age, visit.settings())
+            && !visit.facts.directives.no_store
+            && random().is_multiple_of(REFRESH_ONE_IN)
+        {
+            self.refresh_behind(answer);
+        }
+    }
+
+    /// Validates behind an answer that may be stale, unless that is under way.
+    fn refresh_behind(&self, answer: &Rc<Answer>) {
+        let fills = &self.visit.worker().shared.fills;
+        let new = || self.new_fill();
+        let (fill, began) = fills.join_or_begin(answer.key.as_bytes(), new);
+        if !began {
+            return;
+        }
+        let outdated = Outdated {
+            answer: answer.clone(),
+            age: Seconds::ZERO,
+            fallback: Fallback { on_error: true, on_unreachable: true },
+            why: Fwd::Stale,
+        };
+        let (key, marker) = (answer.key.clone(), answer.marker.clone());
+        let mut filler = self.filler(fill, key, marker, Some(&outdated), true);
+        filler.errand.interim = None;
+        filler.purpose = Purpose::Behind;
+        filler.asks_for_client = false;
+        spawn_local(filler.run());
+    }
+
+    /// The task of a fill that this request begins.
+    pub fn filler(
+        &self,
+        fill: Arc<Fill>,
+        key: Key,
+        marker: Option<VaryMarker>,
+        outdated: Option<&Outdated>,
+        known: bool,
+    ) -> Filler {
+        let visit = self.visit;
+        let mut errand = visit.errand();
+        // What is stored answers both; a HEAD would bring no body.
+        errand.method = Method::GET;
+        // What is stored whole is validated, and fetched anew, as a whole.
+        let ranged =
+            self.is_ranged() && outdated.is_none_or(|outdated| outdated.answer.sparse.is_some());
+        Filler {
+            worker: visit.worker().clone(),
+            context: visit.context.clone(),
+            store: self.store.clone(),
+            fill,
+            key,
+            primary: self.primary.clone(),
+            marker,
+            errand,
+            facts: self.facts_of_get(),
+            request: visit.parts.headers.clone(),
+            stale: outdated.map(|outdated| outdated.answer.clone()).filter(|a| !a.is_of_head()),
+            fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
+            ranged,
+            // Nor is it for the others a second time.
+            asks_for_client: self.is_first,
+            known,
+            purpose: Purpose::Client,
+        }
+    }
+
+    /// Hands on an answer that has come already, and stores it if it may be stored, under this key
+    /// unless it varies in a new way.
+    pub async fn keep(
+        &self,
+        (key, marker): (Key, Option<VaryMarker>),
+        status: CacheStatus,
+        account: Account,
+        response: Response<UpstreamBody>,
+        exchange: Exchange,
+    ) -> Turn {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        let fill = Arc::new(self.new_fill());
+        let Some(reader) = fill.join() else {
+            return Turn::Done(pass_through::hand_on(visit, account, response, status));
+        };
+        let filler = self.filler(fill, key.clone(), marker, None, false);
+        let role = Role::Leader { interim: None, ranged: filler.ranged };
+        spawn_local(filler.run_answered(response, exchange));
+        let (outdated, is_first) = (None, self.is_first);
+        let follow = Follow { visit, store, primary, key, role, outdated, status, is_first };
+        Box::pin(follow.answer(reader, account)).await
+    }
+
+    /// The request's facts, as if it were the plain GET whose answer is stored.
+    pub fn facts_of_get(&self) -> RequestFacts {
+        let class = MethodClass::Cacheable;
+        RequestFacts { class, is_head: false, has_range: false, ..self.visit.facts.clone() }
+    }
+}
+
+/// The status of a miss: with a marker there are other variants.
+pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
+    let status = CacheStatus::new(Outcome::Miss);
+    if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
+}
+
+/// Stores the answer to a POST that names itself and says how long it is fresh, for later GETs of
+/// its URL (RFC 9110, 9.3.3), and hands it on.
+pub(crate) async fn keep_post(
+    visit: &Visit<'_>,
+    store: &Store,
+    primary: &Key,
+    account: Account,
+    response: Response<UpstreamBody>,
+    exchange: Exchange,
+) -> Response<AnswerBody> {
+    let round = Round { visit, store, primary, is_first: true, alone: true };
+    let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
+    match round.keep((primary.clone(), None), status, account, response, exchange).await {
+        Turn::Done(response) => response,
+        // Its own fill has an answer for whoever began it.
+        Turn::Again(account) | Turn::Alone(account) | Turn::Past(account, _) => {
+            let text = "The answer to a POST was lost inside the proxy.\n";
+            let outcome = Outcome::Error(Error::Internal);
+            error_response::plain(account, StatusCode::INTERNAL_SERVER_ERROR, outcome, text)
+        }
+    }
+}
+
+/// The answer to `only-if-cached` when it is not (RFC 9111, 5.2.1.7).
+pub(crate) fn only_if_cached(account: Account) -> Response<AnswerBody> {
+    let outcome = Outcome::Error(Error::OnlyIfCached);
+    let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";
+    error_response::plain(account, StatusCode::GATEWAY_TIMEOUT, outcome, text)
+}

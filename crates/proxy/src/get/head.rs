@@ -1,0 +1,196 @@
+//! HEAD through the cache. What a GET stored answers it; what is not stored, or must be validated,
+//! is asked for as HEAD, for a GET would bring a body that nobody wants.
+//!
+//! The answer to a HEAD is stored for later ones (RFC 9110, 9.3.2), in the very place where that of
+//! a GET would lie and marked for what it is: so whatever removes or outdates the one reaches the
+//! other, and what a GET brings takes its place. It never takes the place of what a GET brought: of
+//! that it brings the fields up to date, or ends the lifetime (RFC 9111, 4.3.5).
+
+use http::{HeaderMap, Method, StatusCode};
+use semantics::merge::{self, HeadEffect};
+use semantics::packed::Flag;
+use semantics::{Exchange, StoredHead, VaryMarker, forwarded, storability};
+use store::{FetchToken, Hint, Key, Refusal};
+
+use crate::exchange::dispatch;
+use crate::fetch::fetch_task::{new_epoch, now};
+use crate::get::get::{Outdated, Round, Turn, miss_status};
+use crate::object::stored_response;
+use crate::object::stored_response::{Answer, Found};
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::outcome::{Bypass, Outcome, Stale};
+use crate::request::upstream_request;
+use crate::response::from_cache;
+use crate::response::pass_through;
+use crate::response::transaction::Account;
+use crate::upstream::client::Failure;
+
+/// What the origin told with the answer to a HEAD.
+struct Told<'a> {
+    token: &'a FetchToken,
+    status: StatusCode,
+    headers: HeaderMap,
+    exchange: Exchange,
+}
+
+impl Round<'_> {
+    /// A HEAD for what is not stored goes to the origin as it came.
+    pub async fn fetch_head(
+        &self,
+        key: Key,
+        marker: Option<VaryMarker>,
+        mut account: Account,
+    ) -> Turn {
+        let visit = self.visit;
+        let token = self.store.begin_fetch(self.primary);
+        let requested = now();
+        let response = match pass_through::ask(visit, &mut account, None).await {
+            Ok(response) => response,
+            Err(failure) => return Turn::Done(dispatch::failed(account, failure)),
+        };
+        let exchange = Exchange { requested, received: now() };
+        let mut headers = response.headers().clone();
+        upstream_request::clean_answer(visit.worker(), &mut headers, response.version(), false);
+        let told = Told { token: &token, status: response.status(), headers, exchange };
+        let mut status = miss_status(&marker);
+        if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
+            status = status.stored(true).ttl(head.packed().ttl(visit.now()));
+        }
+        Turn::Done(pass_through::hand_on(visit, account, response, status))
+    }
+
+    /// A HEAD for what must be validated goes to the origin as it came: its answer tells whether
+    /// what is stored is still good (RFC 9111, 4.3.5).
+    pub async fn head(&self, outdated: Outdated, mut account: Account) -> Turn {
+        let visit = self.visit;
+        if visit.facts.directives.no_store {
+            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+        }
+        let token = self.store.begin_fetch(self.primary);
+        let requested = now();
+        let stale = |account, why, status: Option<u16>| {
+            let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
+            told.fwd_status = status;
+            let Outdated { answer, age, .. } = &outdated;
+            Turn::Done(from_cache::from_entry(visit, account, told, *age, answer, None))
+        };
+        match pass_through::ask(visit, &mut account, None).await {
+            Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {
+                stale(account, Stale::Unreachable, None)
+            }
+            Err(failure) => Turn::Done(dispatch::failed(account, failure)),
+            Ok(response) if outdated.fallback.covers(response.status()) => {
+                stale(account, Stale::IfError, Some(response.status().as_u16()))
+            }
+            Ok(response) => {
+                let exchange = Exchange { requested, received: now() };
+                let mut headers = response.headers().clone();
+                upstream_request::clean_answer(
+                    visit.worker(),
+                    &mut headers,
+                    response.version(),
+                    false,
+                );
+                let told = Told { token: &token, status: response.status(), headers, exchange };
+                let mut status = CacheStatus::new(Outcome::Refreshed).fwd(outdated.why);
+                if let Some(head) = self.note_head(&told, &outdated.answer).await {
+                    status = status.stored(true).ttl(head.packed().ttl(visit.now()));
+                }
+                Turn::Done(pass_through::hand_on(visit, account, response, status))
+            }
+        }
+    }
+
+    /// Brings what is stored up to date, or marks it outdated, by the answer to a HEAD. The head
+    /// that is stored in place of an older answer to a HEAD.
+    async fn note_head(&self, told: &Told<'_>, answer: &Answer) -> Option<StoredHead> {
+        let settings = self.visit.settings();
+        if answer.is_of_head() {
+            let kept = self.keep_head(told, &answer.key, answer.marker.as_ref()).await;
+            if kept.is_none() && told.status != StatusCode::NOT_MODIFIED {
+                // It is no longer what the origin answers.
+                self.store.remove(&answer.key).await;
+            }
+            return kept;
+        }
+        let (stored, length) = (answer.head.stored(), answer.length());
+        let Told { status, headers, exchange, .. } = told;
+        let effect = merge::head_effect(stored, length, *status, headers, *exchange, settings);
+        let head = match effect {
+            HeadEffect::Refresh(head) if self.may_keep(&head, answer, *exchange) => head,
+            HeadEffect::Refresh(_) | HeadEffect::Outdated => stored.clone().expired(),
+            HeadEffect::Nothing => return None,
+        };
+        let meta = answer.encode(&head);
+        let kept = self.store.replace_meta(told.token, &answer.key, &answer.entry, meta);
+        if let Err(refusal) = kept.await {
+            log::debug!("what a HEAD told of a stored object was not kept: {refusal}");
+        }
+        None
+    }
+
+    /// Whether a head may be stored where `answer` is.
+    fn may_keep(&self, head: &StoredHead, answer: &Answer, exchange: Exchange) -> bool {
+        let settings = self.visit.settings();
+        let facts = self.facts_of_get();
+        let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
+        judged.is_ok() && head.vary().is_covered(answer.marker.as_ref())
+    }
+
+    /// Stores the answer to a HEAD for later ones, unless there is something better: what a GET
+    /// brought, or is about to bring. What would have to be validated is not worth it, for asking
+    /// whether it is still good costs as much as asking for it.
+    async fn keep_head(
+        &self,
+        told: &Told<'_>,
+        key: &Key,
+        marker: Option<&VaryMarker>,
+    ) -> Option<StoredHead> {
+        let (visit, settings) = (self.visit, self.visit.settings());
+        let Told { status, headers, exchange, .. } = told;
+        storability::judge(&self.facts_of_get(), *status, headers, *exchange, settings).ok()?;
+        let head = StoredHead::new(*status, headers, *exchange, settings).of_head();
+        let facts = head.packed();
+        if !facts.is_fresh(exchange.received) || facts.is(Flag::NoCache) {
+            return None;
+        }
+        let vary = head.vary();
+        if forwarded::tells_clients_apart(&visit.options().forwarded.add, &vary) {
+            return None;
+        }
+        let new_marker = match (vary.is_covered(marker), marker) {
+            (true, _) => None,
+            (false, None) => Some(VaryMarker::new(new_epoch(), vary.names())),
+            (false, Some(marker)) => Some(marker.with(&vary, new_epoch())),
+        };
+        let fields = &visit.parts.headers;
+        if visit.worker().shared.fills.running(key.as_bytes()).is_some() {
+            return None;
+        }
+        match stored_response::find(self.store, self.primary, &Method::GET, fields).await? {
+            Found::Nothing { marker: found, .. } if found.as_ref() == marker => {}
+            _ => return None,
+        }
+        let stored = self.insert_head(told.token, key, new_marker.as_ref(), &head).await;
+        stored.inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}")).ok()?;
+        Some(head)
+    }
+
+    async fn insert_head(
+        &self,
+        token: &FetchToken,
+        key: &Key,
+        new_marker: Option<&VaryMarker>,
+        head: &StoredHead,
+    ) -> Result<(), Refusal> {
+        let mut key = key.clone();
+        if let Some(marker) = new_marker {
+            let fields = &self.visit.parts.headers;
+            key = stored_response::variant_key(self.primary, marker, fields)
+                .ok_or(Refusal::TooLarge)?;
+            stored_response::insert_marker(self.store, token, self.primary, marker).await?;
+        }
+        let hint = Hint { size: Some(0), ..Hint::default() };
+        self.store.insert(token, &key, head.encode(), hint).await?.commit().await
+    }
+}

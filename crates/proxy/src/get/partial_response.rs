@@ -1,0 +1,280 @@
+//! Answers from an object that is stored in parts: whole, a range or several, or the head alone.
+//! What is missing is asked for before the answer begins, so that an origin that has something else
+//! by now is noticed while there is still another answer to give.
+
+use std::rc::Rc;
+
+use http::header::HeaderMap;
+use http::{Method, Response, StatusCode};
+use http_body::Body;
+use semantics::packed::Flag;
+use semantics::range::{self, ByteRange, Limits, Selection};
+use semantics::validators::{self, Verdict};
+use semantics::{Seconds, StoredHead, partial};
+use store::{Key, Source as From};
+
+use crate::body::stored_body::{MultipartBody, Whole};
+use crate::fill::state::Failed;
+use crate::get::get::{Round, Turn, only_if_cached};
+use crate::object::stored_response::{Answer, Store};
+use crate::observe::cache_status::{CacheStatus, Fwd};
+use crate::observe::metrics::Event;
+use crate::observe::outcome::{Bypass, Outcome};
+use crate::partial::gap_fill::Unfit;
+use crate::partial::partial_body::PartsBody;
+use crate::partial::partial_object::{Lack, Parts, Provenance, Segment};
+use crate::request::context::Visit;
+use crate::response::error_response;
+use crate::response::from_cache;
+use crate::response::from_cache::{Material, Wanted};
+use crate::response::response_body::{AnswerBody, Source};
+use crate::response::transaction::Account;
+use crate::upstream::client::UpstreamBody;
+
+/// Windows that are looked through for what is missing before an answer begins. Beyond them it is
+/// asked for on the way.
+const AHEAD: u64 = 16;
+
+/// One answer from what `answer` has.
+pub(crate) struct Serving<'a> {
+    pub visit: &'a Visit<'a>,
+    pub store: &'a Store,
+    pub primary: &'a Key,
+    pub answer: &'a Rc<Answer>,
+    /// Takes the place of the object's own head after a validation.
+    pub head: Option<&'a StoredHead>,
+    pub age: Seconds,
+    /// What to call the answer; `None`: by where its bytes come from.
+    pub status: Option<CacheStatus>,
+}
+
+/// What came of it.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
+pub(crate) enum Served {
+    /// An answer, or what to do instead.
+    Turn(Turn),
+    /// Something is missing that cannot be combined with what is there, or must not be asked for.
+    Lacking(Account),
+}
+
+/// What is missing of what is wanted.
+#[derive(Clone, Copy)]
+struct Missing {
+    from: u64,
+    range: ByteRange,
+}
+
+impl Serving<'_> {
+    /// Answers; what is missing is asked of the origin.
+    pub async fn answer(&self, account: Account) -> Served {
+        Box::pin(self.run(account, true)).await
+    }
+
+    /// Answers from what is there.
+    pub async fn answer_alone(&self, account: Account) -> Served {
+        Box::pin(self.run(account, false)).await
+    }
+
+    fn stored_head(&self) -> &StoredHead {
+        self.head.unwrap_or(self.answer.head.stored())
+    }
+
+    async fn run(&self, mut account: Account, may_ask: bool) -> Served {
+        let parts = Parts::of(self.visit, self.store, self.primary, self.answer);
+        let wanted = self.wanted(parts.layout.length);
+        let (missing, source) = look(&parts, &wanted).await;
+        let mut ahead = None;
+        let mut status = CacheStatus::new(match source {
+            From::Ram => Outcome::HitRam,
+            From::Disk => Outcome::HitDisk,
+        });
+        if let Some(Missing { from, range }) = missing {
+            if !may_ask {
+                return Served::Lacking(account);
+            }
+            if let Some(why) = self.forbidden() {
+                return Served::Turn(why(account));
+            }
+            match parts.open(from, range.end).await {
+                // A part that comes, and that nothing will be put behind.
+                Ok(segment)
+                    if !partial::combines(&parts.head)
+                        && (segment.until < range.end || wanted.len() > 1) =>
+                {
+                    return Served::Lacking(account);
+                }
+                Ok(segment) => {
+                    if segment.from == Provenance::Fetched {
+                        account.asked(&parts.errand.to, parts.errand.trail.clone());
+                    }
+                    status = match segment.from {
+                        Provenance::Fetched => CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial),
+                        Provenance::Joined => CacheStatus::new(Outcome::HitFill),
+                        Provenance::Stored(_) => status,
+                    };
+                    ahead = Some((from, segment));
+                }
+                // What is there is of use for what lies within it only.
+                Err(_) if !partial::combines(&parts.head) => return Served::Lacking(account),
+                Err(Lack::Unfit(unfit)) if self.is_an_answer(&unfit.response, &wanted) => {
+                    account.asked(&parts.errand.to, parts.errand.trail.clone());
+                    return Served::Turn(self.hand_over(*unfit, account).await);
+                }
+                Err(lack) => return Served::Turn(lacking(lack, account)),
+            }
+        }
+        self.count(status.outcome);
+        let status = self.status.unwrap_or(status);
+        Served::Turn(self.reply(parts, status, ahead, account))
+    }
+
+    /// Whether what the origin sent in place of a part is an answer to the request itself: anything
+    /// but a part, or just the part that the client asked for.
+    fn is_an_answer(&self, response: &Response<UpstreamBody>, wanted: &[ByteRange]) -> bool {
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let part = partial::read(response.headers(), response.body().size_hint().exact());
+                self.visit.facts.has_range && part.is_ok_and(|part| *wanted == [part.range])
+            }
+            StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::NOT_MODIFIED => false,
+            status => !status.is_informational(),
+        }
+    }
+
+    /// Answers with what the origin sent in place of a part, and stores it in the place of the
+    /// parts if it may be stored: nobody asks twice (RFC 9110, 14.2; an origin may ignore `Range`).
+    async fn hand_over(&self, unfit: Unfit, account: Account) -> Turn {
+        let (visit, store, primary) = (self.visit, self.store, self.primary);
+        let place = (self.answer.key.clone(), self.answer.marker.clone());
+        let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
+        let Unfit { response, exchange, .. } = unfit;
+        let round = Round { visit, store, primary, is_first: true, alone: true };
+        Box::pin(round.keep(place, status, account, response, exchange)).await
+    }
+
+    /// Why the origin is not asked for what is missing, if it is not.
+    fn forbidden(&self) -> Option<fn(Account) -> Turn> {
+        let directives = &self.visit.facts.directives;
+        if directives.only_if_cached {
+            return Some(|account| Turn::Done(only_if_cached(account)));
+        }
+        if directives.no_store {
+            return Some(|account| past(account, Bypass::NoStore));
+        }
+        if self.visit.worker().shared.windows.full() {
+            return Some(|account| past(account, Bypass::Memory));
+        }
+        None
+    }
+
+    /// The parts of the body that the request comes to.
+    fn wanted(&self, length: u64) -> Vec<ByteRange> {
+        let (parts, selected) = (self.visit.parts, self.stored_head().selected());
+        if parts.method != Method::GET {
+            return Vec::new();
+        }
+        let verdict =
+            validators::as_cache(&parts.method, &parts.headers, &selected, self.visit.now());
+        if verdict == Verdict::NotModified {
+            return Vec::new();
+        }
+        let limits = Limits::default();
+        match range::select(&parts.method, &parts.headers, &selected, length, limits) {
+            Selection::Whole => vec![ByteRange { start: 0, end: length }],
+            Selection::Single(part) => vec![part],
+            Selection::Multiple(parts) => parts,
+            Selection::Unsatisfiable => Vec::new(),
+        }
+    }
+
+    fn count(&self, outcome: Outcome) {
+        let event = match outcome {
+            Outcome::HitRam => Event::MemoryHit,
+            Outcome::HitDisk => Event::DiskHit,
+            Outcome::HitFill => Event::FollowerJoined,
+            _ => Event::CacheMiss,
+        };
+        self.visit.worker().observer.count(event, 1);
+    }
+
+    fn reply(
+        &self,
+        parts: Rc<Parts>,
+        status: CacheStatus,
+        mut ahead: Option<(u64, Segment)>,
+        account: Account,
+    ) -> Turn {
+        let head = self.stored_head();
+        let mut fields: HeaderMap = head.reply_headers(self.age);
+        let status = status.ttl(head.packed().ttl(self.visit.now()));
+        status.append_to(account.pseudonym(), &mut fields);
+        let length = parts.layout.length;
+        let body = move |wanted| {
+            let whole = ByteRange { start: 0, end: length };
+            let range = match wanted {
+                Wanted::Whole => whole,
+                Wanted::Part(part) => part,
+                Wanted::Parts(frame) => {
+                    let body = MultipartBody::new(Whole::Sparse(parts), frame);
+                    return Source::Multipart(Box::new(body));
+                }
+            };
+            Source::Parts(Box::new(PartsBody::new(parts, range, ahead.take())))
+        };
+        let material = Material {
+            status: StatusCode::OK,
+            fields,
+            received: head.packed().received(),
+            strong_last_modified: head.packed().is(Flag::StrongLastModified),
+            length: Some(length),
+            body: Box::new(body),
+        };
+        let (request, now) = (self.visit.parts, self.visit.now());
+        Turn::Done(from_cache::from_material(request, account, status.outcome, now, material))
+    }
+}
+
+/// Looks through what is wanted for the first byte that is missing; and where the first that is
+/// there came from.
+async fn look(parts: &Parts, wanted: &[ByteRange]) -> (Option<Missing>, From) {
+    let mut source = None;
+    let mut left = AHEAD;
+    for range in wanted {
+        let mut at = range.start;
+        while at < range.end && left > 0 {
+            left -= 1;
+            let Some(segment) = parts.stored(at, range.end).await else {
+                let missing = Missing { from: at, range: *range };
+                return (Some(missing), source.unwrap_or(From::Ram));
+            };
+            if let Provenance::Stored(from) = segment.from {
+                // One read of the device makes it a hit from there.
+                source = source.filter(|source| *source == From::Disk).or(Some(from));
+            }
+            at = segment.until;
+        }
+    }
+    (None, source.unwrap_or(From::Ram))
+}
+
+fn lacking(lack: Lack, account: Account) -> Turn {
+    match lack {
+        Lack::Unfit(unfit) if !unfit.changed => past(account, Bypass::Range),
+        Lack::Changed | Lack::Unfit(_) => Turn::Again(account),
+        Lack::Refused => past(account, Bypass::Range),
+        Lack::Failed(failed) => Turn::Done(failed_answer(&failed, account)),
+    }
+}
+
+/// The answer to a request whose fetch failed.
+pub(crate) fn failed_answer(failed: &Failed, account: Account) -> Response<AnswerBody> {
+    let (outcome, text) = match failed.denied {
+        Some(denied) => (Outcome::Denied(denied), failed.text.clone()),
+        None => (Outcome::Error(failed.reason), account.told(failed.reason, &failed.text)),
+    };
+    error_response::plain(account, failed.status, outcome, text)
+}
+
+fn past(account: Account, why: Bypass) -> Turn {
+    Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)))
+}

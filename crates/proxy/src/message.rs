@@ -1,0 +1,9 @@
+//! HTTP messages: framing, hop by hop fields, schemes, edits of fields, upgrades.
+
+pub(crate) mod framing;
+pub(crate) mod framing_check;
+pub mod header_edits;
+pub(crate) mod informational;
+pub(crate) mod scheme;
+pub(crate) mod upgrade;
+pub(crate) mod via;

@@ -1,0 +1,9 @@
+//! Sockets, addresses, certificates, clocks.
+
+pub mod address;
+pub mod certificate;
+pub mod certificate_store;
+pub(crate) mod clock;
+pub(crate) mod pem;
+pub(crate) mod socket;
+pub(crate) mod wall_clock;

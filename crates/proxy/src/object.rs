@@ -1,0 +1,5 @@
+//! What is stored: responses, their variants, the labels they are purged by.
+
+pub(crate) mod purge_labels;
+pub mod stored_response;
+pub(crate) mod variants;

@@ -1,0 +1,108 @@
+//! What an operator may call stored objects by: their host, their tags, the begin of their URL.
+//!
+//! The store reads these off an object's key and metadata when a purge may concern it; nothing of
+//! it is kept anywhere. The scheme is no part of a name: what is purged is gone however it is asked
+//! for.
+
+use semantics::{TagFields, Url, cache_key};
+use store::{Label, Labels, Target};
+
+/// Kinds of labels. The numbers are part of what a cache remembers of its purges.
+const HOST: u8 = b'h';
+const TAG: u8 = b't';
+const URL: u8 = b'u';
+
+/// Reads the labels of stored objects.
+pub(crate) struct ObjectLabels {
+    /// The fields that carry tags.
+    pub tags: TagFields,
+}
+
+impl Labels for ObjectLabels {
+    fn labels(&self, key: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
+        if let Some(url) = named(key) {
+            let authority = url.split_once('/').map_or(url, |(authority, _)| authority);
+            let host = without_port(authority);
+            see(Label { kind: URL, name: url.as_bytes() });
+            see(Label { kind: HOST, name: host.as_bytes() });
+            if host.len() < authority.len() {
+                see(Label { kind: HOST, name: authority.as_bytes() });
+            }
+        }
+        self.tags.of_stored(meta, |name| see(Label { kind: TAG, name }));
+    }
+
+    fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        named(key).map(str::as_bytes)
+    }
+}
+
+/// The URL that a key is of, without its scheme.
+fn named(key: &[u8]) -> Option<&str> {
+    Some(without_scheme(cache_key::describe(key)?.url))
+}
+
+fn without_scheme(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
+/// `host:port` without its port; an IPv6 literal keeps its brackets.
+fn without_port(authority: &str) -> &str {
+    match authority.rfind([':', ']']) {
+        Some(at) if authority[at..].starts_with(':') => &authority[..at],
+        _ => authority,
+    }
+}
+
+/// What is stored of `url`, all variants, whatever its scheme.
+pub(crate) fn of_url(url: &Url) -> Target<'_> {
+    let name = without_scheme(url.as_str()).as_bytes();
+    Target::Label(Label { kind: URL, name })
+}
+
+/// Everything whose URL begins with `url`, whatever its scheme.
+pub(crate) fn of_prefix(url: &Url) -> Target<'_> {
+    Target::Prefix(without_scheme(url.as_str()).as_bytes())
+}
+
+/// Everything of a host on all its ports, or on the one that is named.
+pub(crate) fn of_host(host: &str) -> Target<'_> {
+    Target::Label(Label { kind: HOST, name: host.as_bytes() })
+}
+
+/// Everything with a tag.
+pub(crate) fn of_tag(tag: &str) -> Target<'_> {
+    Target::Label(Label { kind: TAG, name: tag.as_bytes() })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::object::stored_response::primary_key;
+
+    fn labels(url: &str) -> Vec<String> {
+        let key = primary_key(Some("site"), &Url::parse(url).unwrap()).unwrap();
+        let mut all = Vec::new();
+        let reader = ObjectLabels { tags: TagFields::default() };
+        reader.labels(key.as_bytes(), b"", &mut |label| {
+            let name = std::str::from_utf8(label.name).unwrap();
+            all.push(format!("{} {name}", char::from(label.kind)));
+        });
+        assert_eq!(all[0], format!("u {}", named(key.as_bytes()).unwrap()));
+        all
+    }
+
+    #[test]
+    fn an_object_is_called_by_url_and_host() {
+        assert_eq!(labels("http://a.example/x?y"), ["u a.example/x?y", "h a.example"]);
+        assert_eq!(
+            labels("https://A.example:8443/"),
+            ["u a.example:8443/", "h a.example", "h a.example:8443"]
+        );
+        // All spellings have the labels of the normal one.
+        assert_eq!(labels("http://a.example/%61?%c3"), ["u a.example/a?%C3", "h a.example"]);
+        assert_eq!(labels("http://[::1]/"), ["u [::1]/", "h [::1]"]);
+        assert_eq!(labels("http://[::1]:81/"), ["u [::1]:81/", "h [::1]", "h [::1]:81"]);
+    }
+}

@@ -1,0 +1,428 @@
+//! The store as the proxy uses it: what an object is called, what is kept beside its body, and how
+//! a request finds its variant.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use device::AnyDevice;
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Method};
+use semantics::packed::Flag::HeadOnly;
+use semantics::packed::Packed;
+use semantics::sparse::Layout;
+use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key, date};
+use store::{Key, Locality, Lookup, Source};
+
+use crate::net::clock::TokioClock;
+use crate::observe::cache_status::CACHE_STATUS;
+
+/// The store over any device, in real time.
+pub type Store = store::Store<AnyDevice, TokioClock>;
+
+/// A stored object.
+pub(crate) type Entry = store::Entry<AnyDevice, TokioClock>;
+
+/// The body of a stored object.
+pub(crate) type Body = store::Body<AnyDevice, TokioClock>;
+
+/// Parsed heads kept beside objects in memory, at most: some 12 MiB together. The store cannot
+/// count them, so there must be few; the objects that are asked for most get them first.
+const ATTACHED_MAX: usize = 8192;
+
+static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+
+/// The name of the object that `url` is behind a front: `site` is a reverse site's name, `None` the
+/// forward proxy. A removal under this key reaches all its variants. `None` when it is too long.
+pub fn primary_key(site: Option<&str>, url: &Url) -> Option<Key> {
+    let bytes = match site {
+        Some(site) => cache_key::primary(&format!("site {site}"), url),
+        None => cache_key::primary("forward", url),
+    };
+    Key::new(bytes, locality(url))
+}
+
+/// FNV-1a over the URL: its state after the site's part is the site, after the directory the group.
+fn locality(url: &Url) -> Locality {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let site = url.site().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
+    let group = url.group().as_bytes()[url.site().len()..].iter().fold(site, step);
+    Locality { site, group }
+}
+
+/// The key of a request's variant under a marker. `None` when it is too long.
+pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &HeaderMap) -> Option<Key> {
+    let bytes = cache_key::variant(primary.as_bytes(), marker, request);
+    Key::new(bytes, primary.locality())
+}
+
+/// The head of a stored answer as a hit needs it.
+#[derive(Debug)]
+pub(crate) enum Head {
+    /// Read from the metadata for this request.
+    Own(StoredHead),
+    /// Kept beside the object: the fields of a fresh hit from memory, with places for `Age` and
+    /// `Cache-Status`.
+    Ready(Arc<Ready>),
+}
+
+/// See [`Head::Ready`].
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub head: StoredHead,
+    pub fields: HeaderMap,
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        ATTACHED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Head {
+    pub fn stored(&self) -> &StoredHead {
+        match self {
+            Head::Own(head) => head,
+            Head::Ready(ready) => &ready.head,
+        }
+    }
+
+    pub fn packed(&self) -> &Packed {
+        self.stored().packed()
+    }
+}
+
+/// What was found for a request.
+pub(crate) enum Found {
+    /// A stored answer. Its key is the variant's, if there are variants.
+    Answer(Rc<Answer>),
+    /// Nothing. With a marker there are variants, but not this one.
+    Nothing { key: Key, marker: Option<VaryMarker> },
+}
+
+/// A stored answer.
+pub(crate) struct Answer {
+    pub key: Key,
+    pub marker: Option<VaryMarker>,
+    pub entry: Entry,
+    pub head: Head,
+    /// It is there in parts only: `entry` has the trunk at most.
+    pub sparse: Option<Layout>,
+    opened: RefCell<Option<Opened>>,
+}
+
+/// A body from its begin, of which the first piece has been read already.
+pub(crate) struct Opened {
+    pub first: Bytes,
+    pub rest: Body,
+}
+
+impl Answer {
+    fn new(key: Key, marker: Option<VaryMarker>, entry: Entry, read: ReadHead) -> Rc<Answer> {
+        let ReadHead { head, sparse } = read;
+        Rc::new(Answer { key, marker, entry, head, sparse, opened: RefCell::new(None) })
+    }
+
+    /// Whether the origin made it after `other`, by its `Date`; else whether it came after it.
+    fn is_later_than(&self, other: &Answer) -> bool {
+        let when = |answer: &Answer| {
+            let received = answer.head.packed().received();
+            let made = date::of_field(answer.head.stored().headers(), &header::DATE, received);
+            (made, received)
+        };
+        when(self) > when(other)
+    }
+
+    /// It came of a HEAD: there is no body.
+    pub fn is_of_head(&self) -> bool {
+        self.head.packed().is(HeadOnly)
+    }
+
+    /// Length of the whole body in bytes.
+    pub fn length(&self) -> u64 {
+        self.sparse.map_or(self.entry.len(), |layout| layout.length)
+    }
+
+    /// The store's metadata for this answer with another head.
+    pub fn encode(&self, head: &StoredHead) -> Bytes {
+        match self.sparse {
+            Some(layout) => SparseHead { layout, head: head.clone() }.encode(),
+            None => head.encode(),
+        }
+    }
+
+    /// Reads the first piece of a body in pieces, which may be evicted one by one: so that it is
+    /// known before the head is sent. False when it is gone.
+    pub async fn open(&self) -> bool {
+        if self.entry.is_empty() || self.entry.whole().is_some() {
+            return true;
+        }
+        let mut rest = self.entry.body(0..self.entry.len());
+        // Most of what is asked for is in one piece: the future of every hit need not hold this.
+        let Some(Ok(first)) = Box::pin(rest.next()).await else { return false };
+        *self.opened.borrow_mut() = Some(Opened { first, rest });
+        true
+    }
+
+    /// What [`Answer::open`] has read.
+    pub fn take_opened(&self) -> Option<Opened> {
+        self.opened.borrow_mut().take()
+    }
+}
+
+/// Looks an object up, through its marker if it has one. What a HEAD brought is there for HEADs
+/// alone. `None`: the variant's key is too long.
+pub(crate) async fn find(
+    store: &Store,
+    primary: &Key,
+    method: &Method,
+    request: &HeaderMap,
+) -> Option<Found> {
+    let is_for = |read: &ReadHead| *method == Method::HEAD || !read.head.packed().is(HeadOnly);
+    let Lookup::Hit(entry) = store.lookup(primary).await else {
+        return Some(Found::Nothing { key: primary.clone(), marker: None });
+    };
+    let marker = match read(&entry) {
+        Some(Read::Head(read)) if is_for(&read) => {
+            let key = primary.clone();
+            return Some(Found::Answer(Answer::new(key, None, entry, read)));
+        }
+        Some(Read::Marker(marker)) => marker,
+        Some(Read::Head(_)) | None => {
+            return Some(Found::Nothing { key: primary.clone(), marker: None });
+        }
+    };
+    find_selected(store, primary, marker, request, is_for).await
+}
+
+/// Looks for what a request selects among the variants under a marker: the latest that is under any
+/// of its sets of fields (RFC 9111, 4). What is not there would lie under the latest set.
+async fn find_selected(
+    store: &Store,
+    primary: &Key,
+    mut marker: VaryMarker,
+    request: &HeaderMap,
+    is_for: impl Fn(&ReadHead) -> bool,
+) -> Option<Found> {
+    let mut latest: Option<Rc<Answer>> = None;
+    for number in 0..marker.count() {
+        marker.choose(number);
+        let Some(key) = variant_key(primary, &marker, request) else { continue };
+        if let Lookup::Hit(entry) = store.lookup(&key).await
+            && let Some(Read::Head(read)) = read(&entry)
+            && is_for(&read)
+        {
+            let found = Answer::new(key, Some(marker.clone()), entry, read);
+            if latest.as_ref().is_none_or(|latest| found.is_later_than(latest)) {
+                latest = Some(found);
+            }
+        }
+    }
+    if let Some(answer) = latest {
+        return Some(Found::Answer(answer));
+    }
+    marker.choose(0);
+    let key = variant_key(primary, &marker, request)?;
+    Some(Found::Nothing { key, marker: Some(marker) })
+}
+
+/// The answer that lies whole under a variant's key.
+pub(crate) async fn find_variant(
+    store: &Store,
+    key: &Key,
+    marker: &VaryMarker,
+) -> Option<Rc<Answer>> {
+    let Lookup::Hit(entry) = store.lookup(key).await else { return None };
+    let Read::Head(read) = read(&entry)? else { return None };
+    let is_whole = read.sparse.is_none() && !read.head.packed().is(HeadOnly);
+    is_whole.then(|| Answer::new(key.clone(), Some(marker.clone()), entry, read))
+}
+
+/// The sparse object with this epoch, if it is still what lies under `key`.
+pub(crate) async fn find_sparse(store: &Store, key: &Key, epoch: u128) -> Option<Rc<Answer>> {
+    let Lookup::Hit(entry) = store.lookup(key).await else { return None };
+    let Ok(Meta::Sparse(sparse)) = Meta::decode(entry.meta()) else { return None };
+    let read = ReadHead { head: Head::Own(sparse.head), sparse: Some(sparse.layout) };
+    (sparse.layout.epoch == epoch).then(|| Answer::new(key.clone(), None, entry, read))
+}
+
+/// What is in memory under `key`, its marker known; whole answers only. It does not count as asked
+/// for, and no device is asked.
+pub(crate) fn resident(store: &Store, key: &Key, marker: Option<VaryMarker>) -> Option<Rc<Answer>> {
+    let entry = store.resident(key)?;
+    match read(&entry)? {
+        Read::Head(read) if read.sparse.is_none() => {
+            Some(Answer::new(key.clone(), marker, entry, read))
+        }
+        _ => None,
+    }
+}
+
+/// The marker that is in memory under `primary`, as [`resident`] finds answers.
+pub(crate) fn resident_marker(store: &Store, primary: &Key) -> Option<VaryMarker> {
+    read(&store.resident(primary)?)?.into_marker()
+}
+
+enum Read {
+    Head(ReadHead),
+    Marker(VaryMarker),
+}
+
+impl Read {
+    fn into_marker(self) -> Option<VaryMarker> {
+        match self {
+            Read::Marker(marker) => Some(marker),
+            Read::Head(_) => None,
+        }
+    }
+}
+
+struct ReadHead {
+    head: Head,
+    sparse: Option<Layout>,
+}
+
+impl ReadHead {
+    fn whole(head: Head) -> Read {
+        Read::Head(ReadHead { head, sparse: None })
+    }
+}
+
+/// The metadata of an entry; `None` when it is not ours, or of another version.
+fn read(entry: &Entry) -> Option<Read> {
+    let Some(since) = entry.outdated_since() else { return read_as_stored(entry) };
+    // By a soft purge: the head that is kept beside the object says otherwise.
+    let outdated = |head: StoredHead| Head::Own(head.outdated(Time::from_unix(since)));
+    match Meta::decode(entry.meta()) {
+        Ok(Meta::Head(head)) => Some(ReadHead::whole(outdated(head))),
+        Ok(Meta::Sparse(SparseHead { layout, head })) => {
+            Some(Read::Head(ReadHead { head: outdated(head), sparse: Some(layout) }))
+        }
+        _ => read_as_stored(entry),
+    }
+}
+
+fn read_as_stored(entry: &Entry) -> Option<Read> {
+    let attachment = entry.attachment();
+    if let Some(ready) = attachment.and_then(OnceLock::get)
+        && let Ok(ready) = ready.clone().downcast::<Ready>()
+    {
+        return Some(ReadHead::whole(Head::Ready(ready)));
+    }
+    let head = match Meta::decode(entry.meta()) {
+        Ok(Meta::Head(head)) => head,
+        Ok(Meta::Marker(marker)) => return Some(Read::Marker(marker)),
+        Ok(Meta::Sparse(SparseHead { layout, head })) => {
+            return Some(Read::Head(ReadHead { head: Head::Own(head), sparse: Some(layout) }));
+        }
+        Ok(Meta::Part(_)) => return None,
+        Err(error) => {
+            log::warn!("a stored object is ignored: {error}");
+            return None;
+        }
+    };
+    match attachment {
+        // What came from the device may be gone from memory before it is asked for again.
+        Some(place) if entry.source() == Source::Ram && take_attachment() => {
+            let mut fields = head.headers().clone();
+            fields.insert(header::AGE, HeaderValue::from_static("0"));
+            fields.entry(CACHE_STATUS).or_insert(HeaderValue::from_static(""));
+            let ready = Arc::new(Ready { head, fields });
+            // Another worker may have been faster: its copy is as good.
+            let _ = place.set(ready.clone() as Arc<dyn Any + Send + Sync>);
+            Some(ReadHead::whole(Head::Ready(ready)))
+        }
+        _ => Some(ReadHead::whole(Head::Own(head))),
+    }
+}
+
+/// True when one more may be kept; whoever made it counts it down when it is dropped.
+fn take_attachment() -> bool {
+    let taken = ATTACHED.fetch_add(1, Ordering::Relaxed) < ATTACHED_MAX;
+    if !taken {
+        ATTACHED.fetch_sub(1, Ordering::Relaxed);
+    }
+    taken
+}
+
+/// Writes a small object with no body: a marker. What it carries on must still be there: it was
+/// read before the fetch began, and what was removed since must not come back. What is removed
+/// from here on overtakes the fetch.
+pub(crate) async fn insert_marker(
+    store: &Store,
+    token: &store::FetchToken,
+    primary: &Key,
+    marker: &VaryMarker,
+) -> Result<(), store::Refusal> {
+    let stored = match store.lookup(primary).await {
+        Lookup::Hit(entry) => read(&entry).and_then(Read::into_marker),
+        _ => None,
+    };
+    if !marker.carries_on(stored.as_ref()) {
+        return Err(store::Refusal::Overtaken);
+    }
+    let hint = store::Hint { size: Some(0), ..store::Hint::default() };
+    let meta: Bytes = marker.encode();
+    store.insert(token, primary, meta, hint).await?.commit().await
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use device::MemoryDevice;
+    use semantics::vary::Vary;
+
+    use super::*;
+
+    #[test]
+    fn fronts_and_sites_do_not_share_objects() {
+        let url = Url::parse("http://a.example/x").unwrap();
+        let keys = [None, Some("a"), Some("b")].map(|site| primary_key(site, &url).unwrap());
+        assert_ne!(keys[0], keys[1]);
+        assert_ne!(keys[1], keys[2]);
+    }
+
+    #[test]
+    fn neighbours_share_group_and_site() {
+        let place = |text: &str| locality(&Url::parse(text).unwrap());
+        let (a, b) = (place("http://a.example/d/x"), place("http://a.example/d/y?q=/z/"));
+        assert_eq!(a, b);
+        let c = place("http://a.example/e/x");
+        assert!(a.site == c.site && a.group != c.group);
+        assert_ne!(a.site, place("http://b.example/d/x").site);
+    }
+
+    #[tokio::test(flavor = "local")]
+    async fn a_marker_brings_nothing_back_that_was_removed_after_it_was_read() {
+        let store = empty_store().await;
+        let primary = primary_key(None, &Url::parse("http://a.example/x").unwrap()).unwrap();
+        let names = |name: &str| vec![name.parse().unwrap()];
+        let old = VaryMarker::new(1, &names("accept"));
+        insert_marker(&store, &store.begin_fetch(&primary), &primary, &old).await.unwrap();
+        let wider = old.with(&Vary::Names(names("accept-language")), 2);
+        store.remove(&primary).await;
+        // The fetch begins after the removal, so that nothing overtakes it.
+        let token = store.begin_fetch(&primary);
+        let stored = insert_marker(&store, &token, &primary, &wider).await;
+        assert_eq!(stored, Err(store::Refusal::Overtaken));
+        assert_eq!(resident_marker(&store, &primary), None);
+        insert_marker(&store, &token, &primary, &old).await.unwrap();
+        insert_marker(&store, &token, &primary, &wider).await.unwrap();
+        assert_eq!(resident_marker(&store, &primary), Some(wider));
+    }
+
+    async fn empty_store() -> Store {
+        let device = AnyDevice::Memory(MemoryDevice::new(64 << 20, 4096));
+        let format = store::FormatOptions::default();
+        Box::pin(store::format(&device, &format, [7; 48], 0)).await.unwrap();
+        let options = store::Options::default();
+        let opened = Box::pin(Store::open(vec![Rc::new(device)], TokioClock, options)).await;
+        let store = opened.unwrap();
+        let background = store.clone();
+        tokio::task::spawn_local(async move { background.run_background().await });
+        store
+    }
+}

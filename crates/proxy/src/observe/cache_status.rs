@@ -1,0 +1,175 @@
+//! The `Cache-Status` member that Larder appends (RFC 9211), behind what caches nearer to the
+//! origin wrote: `larder; hit; ttl=30; detail=HIT_DISK`, `larder; fwd=uri-miss; ttl=60;
+//! detail=MISS`.
+//!
+//! It is sent with every answer, those that Larder generates itself included: RFC 9211 section 2
+//! advises against the latter, but an outcome that can be read off every answer is worth more to
+//! whoever operates or tests a cache than the bytes it saves.
+
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue};
+use semantics::cache_status as rfc9211;
+
+pub use rfc9211::{CACHE_STATUS, Forward as Fwd};
+
+use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
+
+/// What the member says. [`CacheStatus::new`] fills in what follows from the outcome alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// What became of the request: the `detail`, and `collapsed` for [`Outcome::HitFill`].
+    pub outcome: Outcome,
+    /// Why it went forward; `None` with a hit, or when the answer is ours alone.
+    pub fwd: Option<Fwd>,
+    /// The upstream's status code, where it differs from the answer's.
+    pub fwd_status: Option<u16>,
+    /// The answer has been stored. Not while its body is on its way: that may break off, or turn
+    /// out too large.
+    pub stored: bool,
+    /// Seconds of freshness left as the cache counts it; negative when stale.
+    pub ttl: Option<i64>,
+}
+
+impl CacheStatus {
+    /// What follows from the outcome alone.
+    pub fn new(outcome: Outcome) -> CacheStatus {
+        let fwd = match outcome {
+            Outcome::HitRam | Outcome::HitDisk => None,
+            Outcome::Miss | Outcome::HitFill => Some(Fwd::UriMiss),
+            Outcome::Revalidated | Outcome::Refreshed => Some(Fwd::Stale),
+            Outcome::Stale(Stale::IfError | Stale::Unreachable) => Some(Fwd::Stale),
+            Outcome::Stale(Stale::WhileRevalidate | Stale::MaxStale) => None,
+            Outcome::Bypass(Bypass::Method | Bypass::Upgrade) => Some(Fwd::Method),
+            Outcome::Bypass(Bypass::Range | Bypass::RangeBeyondFill) => Some(Fwd::Miss),
+            Outcome::Bypass(Bypass::Variant) => Some(Fwd::VaryMiss),
+            Outcome::Bypass(_) => Some(Fwd::Bypass),
+            Outcome::Error(
+                Error::Dns
+                | Error::Connect
+                | Error::ConnectTimeout
+                | Error::Upstream
+                | Error::UpstreamTimeout
+                | Error::BadAnswer,
+            ) => Some(Fwd::Miss),
+            Outcome::Error(_)
+            | Outcome::Denied(_)
+            | Outcome::Tunnel
+            | Outcome::Purge
+            | Outcome::Invalid(_) => None,
+        };
+        let fwd_status = (outcome == Outcome::Revalidated).then_some(304);
+        CacheStatus { outcome, fwd, fwd_status, stored: false, ttl: None }
+    }
+
+    /// The same with another reason for going forward.
+    pub fn fwd(mut self, fwd: Fwd) -> CacheStatus {
+        self.fwd = Some(fwd);
+        self
+    }
+
+    /// The same with the upstream's status code.
+    pub fn fwd_status(mut self, status: u16) -> CacheStatus {
+        self.fwd_status = Some(status);
+        self
+    }
+
+    /// The same, saying whether the answer has been stored.
+    pub fn stored(mut self, stored: bool) -> CacheStatus {
+        self.stored = stored;
+        self
+    }
+
+    /// The same with the seconds of freshness left.
+    pub fn ttl(mut self, seconds: i64) -> CacheStatus {
+        self.ttl = Some(seconds);
+        self
+    }
+
+    /// The member as a field value; `name` is the proxy's pseudonym.
+    pub fn value(&self, name: &str) -> HeaderValue {
+        let member = rfc9211::CacheStatus {
+            hit: self.fwd.is_none() && self.outcome.is_hit(),
+            forward: self.fwd,
+            forward_status: self.fwd_status.and_then(|code| StatusCode::from_u16(code).ok()),
+            // A structured field's integer has at most fifteen digits (RFC 9651 section 3.3.1).
+            ttl: self.ttl.map(|ttl| ttl.clamp(-999_999_999_999_999, 999_999_999_999_999)),
+            stored: self.stored,
+            collapsed: self.outcome == Outcome::HitFill,
+            key: None,
+            detail: Some(&self.outcome.text()),
+        };
+        // The text is visible ASCII whatever the name is.
+        HeaderValue::try_from(member.to_text(name))
+            .unwrap_or_else(|_| HeaderValue::from_static("larder"))
+    }
+
+    /// Appends the member behind those that are there (RFC 9211 section 2: the list runs from
+    /// the cache nearest to the origin to the one nearest to the user). An empty one, which says
+    /// nothing, is its place.
+    pub fn append_to(&self, name: &str, headers: &mut HeaderMap) {
+        let value = self.value(name);
+        match headers.get_mut(&CACHE_STATUS) {
+            Some(place) if place.is_empty() => *place = value,
+            _ => {
+                headers.append(CACHE_STATUS, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::observe::outcome::{Denied, Invalid};
+
+    #[test]
+    fn values() {
+        let new = CacheStatus::new;
+        let cases = [
+            (new(Outcome::HitDisk), "larder; hit; detail=HIT_DISK"),
+            (new(Outcome::HitRam).ttl(-3), "larder; hit; ttl=-3; detail=HIT_RAM"),
+            (new(Outcome::Miss).stored(true), "larder; fwd=uri-miss; stored; detail=MISS"),
+            (
+                new(Outcome::Miss).fwd(Fwd::VaryMiss).fwd_status(200).ttl(60),
+                "larder; fwd=vary-miss; fwd-status=200; ttl=60; detail=MISS",
+            ),
+            (new(Outcome::HitFill), "larder; fwd=uri-miss; collapsed; detail=HIT_FILL"),
+            (new(Outcome::Revalidated), "larder; fwd=stale; fwd-status=304; detail=REVALIDATED"),
+            (
+                new(Outcome::Stale(Stale::IfError)).fwd_status(503),
+                "larder; fwd=stale; fwd-status=503; detail=\"STALE(if-error)\"",
+            ),
+            (
+                new(Outcome::Stale(Stale::WhileRevalidate)),
+                "larder; hit; detail=\"STALE(while-revalidate)\"",
+            ),
+            (new(Outcome::Bypass(Bypass::Method)), "larder; fwd=method; detail=\"BYPASS(method)\""),
+            (new(Outcome::Denied(Denied::Client)), "larder; detail=\"DENIED(client)\""),
+            (new(Outcome::Invalid(Invalid::Host)), "larder; detail=\"INVALID(host)\""),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(status.value("larder").to_str().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn goes_behind_what_an_upstream_wrote() {
+        let mut headers = HeaderMap::new();
+        headers.append(CACHE_STATUS, HeaderValue::from_static("Origin; hit, Mid; fwd=stale"));
+        CacheStatus::new(Outcome::Miss).append_to("larder", &mut headers);
+        let all: Vec<_> =
+            headers.get_all(CACHE_STATUS).iter().map(|v| v.to_str().unwrap()).collect();
+        assert_eq!(all, ["Origin; hit, Mid; fwd=stale", "larder; fwd=uri-miss; detail=MISS"]);
+    }
+
+    #[test]
+    fn every_outcome_is_a_valid_value_with_its_name_in_it() {
+        for outcome in Outcome::all() {
+            let value = CacheStatus::new(outcome).ttl(i64::MIN).value("larder");
+            let text = value.to_str().unwrap();
+            assert!(text.contains(&outcome.to_string()), "{text}");
+            assert!(text.contains("ttl=-999999999999999;"), "{text}");
+        }
+    }
+}

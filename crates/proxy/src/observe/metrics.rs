@@ -1,0 +1,525 @@
+//! Counters of the proxy, and their text for Prometheus.
+//!
+//! Counting is what every request pays for, so it is a few uncontended atomic additions: each
+//! thread counts in a shard of its own, and a scrape adds the shards up. All else, formatting
+//! included, happens at a scrape. Figures of other parts (the store, its devices) come from
+//! [`Source`]s that are asked at each scrape; nothing is sampled in between.
+//!
+//! Counters only grow and are read without a common moment: two figures of one scrape may differ
+//! by the requests that ended in between.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::observe::outcome::{Error, Outcome};
+
+mod process;
+mod sample;
+
+pub use sample::{CONTENT_TYPE, Samples};
+
+/// A part that has figures of its own: the store, the log, the devices.
+pub trait Source: Send + Sync {
+    /// Adds the figures as they are now. Called at each scrape, from the thread of the admin
+    /// interface; must not block for long.
+    fn samples(&self, out: &mut Samples);
+}
+
+impl<F: Fn(&mut Samples) + Send + Sync> Source for F {
+    fn samples(&self, out: &mut Samples) {
+        self(out);
+    }
+}
+
+/// Things that are counted one by one, besides requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A client's connection was accepted.
+    ConnectionOpened,
+    /// A client's connection ended.
+    ConnectionClosed,
+    /// A client's connection was closed for want of room, to let another one in.
+    ConnectionMadeWay,
+    /// A client connection that waited was parked.
+    ConnectionParked,
+    /// A client's connection was closed because its address had as many as it may.
+    AddressCrowded,
+    /// Bytes received from clients, heads and tunnels included.
+    BytesReceived,
+    /// Bytes sent to clients, heads and tunnels included.
+    BytesSent,
+    /// A fetch for the cache began.
+    FillBegun,
+    /// A fetch for the cache ended with its answer stored.
+    FillStored,
+    /// A fetch for the cache ended with a 304: what is stored is good.
+    FillValidated,
+    /// A fetch for the cache ended whole, with its answer not stored.
+    FillUnstored,
+    /// A fetch for the cache ended early.
+    FillAborted,
+    /// A request joined a running fetch.
+    FollowerJoined,
+    /// A connection to an upstream was opened.
+    UpstreamConnected,
+    /// A request went to an upstream on a connection that was open already.
+    UpstreamReused,
+    /// A request was sent again because a connection kept open had died.
+    UpstreamRetried,
+    /// A TLS handshake with a client succeeded.
+    TlsHandshake,
+    /// … and resumed an earlier session.
+    TlsResumed,
+    /// A TLS handshake with a client failed, or took too long.
+    TlsFailed,
+    /// A connection was not taken for want of a good PROXY protocol header from a trusted peer.
+    ProxyHeaderRefused,
+    /// A connection speaks HTTP/1.
+    Http1Connection,
+    /// A connection speaks HTTP/2.
+    Http2Connection,
+    /// A tunnel was opened.
+    TunnelOpened,
+    /// A tunnel ended.
+    TunnelClosed,
+    /// A client's connection, or a stream of it, changed its protocol: a tunnel follows.
+    Upgraded,
+    /// A request for something that is not stored (systems C12).
+    CacheMiss,
+    /// What is stored was in memory, and may be served.
+    MemoryHit,
+    /// What is stored was in memory, and must be validated.
+    MemoryStaleHit,
+    /// What is stored was read from the device, and may be served.
+    DiskHit,
+    /// What is stored was read from the device, and must be validated.
+    DiskStaleHit,
+    /// A conditional request for something that could be stored, answered with 304.
+    ConditionalHit,
+    /// Such a request, answered otherwise.
+    ConditionalMiss,
+    /// A neighbour of what was validated was found good (systems C14).
+    NeighbourValidated,
+    /// … was replaced by what the origin has now.
+    NeighbourReplaced,
+    /// … stayed as it was: no answer, an error, or nothing that could be stored.
+    NeighbourLeft,
+    /// Something that was validated so was asked for, for the first time since, while it was fresh.
+    NeighbourUsed,
+    /// The wall clock was set, or the machine was asleep.
+    ClockSet,
+}
+
+impl Event {
+    const COUNT: usize = Event::ClockSet as usize + 1;
+}
+
+/// Upper bounds of the latency histograms in microseconds.
+const BOUNDS: [u64; 20] = [
+    50,
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
+];
+
+/// Status classes: none sent (or out of range), 1xx to 5xx.
+const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The names of outcomes, reasons left out, in the order of [`name_index`].
+const NAMES: usize = 13;
+
+/// What one thread counts. Aligned so that no two threads write to one cache line.
+#[repr(align(128))]
+struct Shard {
+    requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
+    body_bytes: [AtomicU64; NAMES],
+    /// By name: one more than [`BOUNDS`], for what takes longer.
+    latency: [[AtomicU64; BOUNDS.len() + 1]; NAMES],
+    latency_sum_us: [AtomicU64; NAMES],
+    events: [AtomicU64; Event::COUNT],
+    malformed: [AtomicU64; CLASSES.len()],
+}
+
+impl Shard {
+    fn new() -> Shard {
+        Shard {
+            requests: [const { [const { AtomicU64::new(0) }; CLASSES.len()] }; Outcome::COUNT],
+            body_bytes: [const { AtomicU64::new(0) }; NAMES],
+            latency: [const { [const { AtomicU64::new(0) }; BOUNDS.len() + 1] }; NAMES],
+            latency_sum_us: [const { AtomicU64::new(0) }; NAMES],
+            events: [const { AtomicU64::new(0) }; Event::COUNT],
+            malformed: [const { AtomicU64::new(0) }; CLASSES.len()],
+        }
+    }
+}
+
+/// All counters. One for the process, shared by its workers.
+pub struct Metrics {
+    shards: Box<[Shard]>,
+    sources: Mutex<Vec<Box<dyn Source>>>,
+    began: Instant,
+}
+
+impl Metrics {
+    /// Counters for `threads` threads that count at the same time; more may, they only disturb
+    /// each other.
+    pub fn new(threads: usize) -> Metrics {
+        Metrics {
+            shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
+            sources: Mutex::default(),
+            began: Instant::now(),
+        }
+    }
+
+    /// Adds a source that is asked at each scrape from now on.
+    pub fn add_source(&self, source: Box<dyn Source>) {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
+    }
+
+    /// Forgets all sources, and with them whatever they keep open.
+    pub fn forget_sources(&self) {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Counts a request that ended: its status (0: none was sent), the bytes of body sent, and
+    /// the time from its first byte to the last one of the answer.
+    pub fn request(&self, outcome: Outcome, status: u16, body_bytes: u64, duration: Duration) {
+        let shard = self.shard();
+        let name = name_index(outcome);
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        add(&shard.requests[outcome.index()][class(status)], 1);
+        add(&shard.body_bytes[name], body_bytes);
+        // A tunnel's time is its use, not a latency.
+        if outcome != Outcome::Tunnel {
+            let bucket = BOUNDS.partition_point(|&bound| bound < micros);
+            add(&shard.latency[name][bucket], 1);
+            add(&shard.latency_sum_us[name], micros);
+        }
+    }
+
+    /// Counts `n` of `event`.
+    pub fn count(&self, event: Event, n: u64) {
+        add(&self.shard().events[event as usize], n);
+    }
+
+    /// Counts a request that could not be read; `status` is what the client got, if anything.
+    pub fn malformed(&self, status: Option<u16>) {
+        add(&self.shard().malformed[class(status.unwrap_or(0))], 1);
+    }
+
+    /// The text of a scrape, to be sent as [`CONTENT_TYPE`].
+    pub fn scrape(&self) -> String {
+        let mut out = Samples::default();
+        self.requests(&mut out);
+        self.connections(&mut out);
+        self.cache(&mut out);
+        self.fills(&mut out);
+        self.neighbours(&mut out);
+        self.upstream(&mut out);
+        for source in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            source.samples(&mut out);
+        }
+        process::samples(&mut out);
+        out.gauge("larder_uptime_seconds", "Time since the start.", &[], self.began.elapsed());
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        out.gauge("larder_build_info", "Always 1; the version as a label.", &version, 1u64);
+        out.into_text()
+    }
+
+    /// The count of `event` so far.
+    pub fn total(&self, event: Event) -> u64 {
+        self.sum(|shard| &shard.events[event as usize])
+    }
+
+    fn requests(&self, out: &mut Samples) {
+        for outcome in Outcome::all() {
+            for (class, class_name) in CLASSES.iter().enumerate() {
+                let n = self.sum(|shard| &shard.requests[outcome.index()][class]);
+                // The usual ones are there from the start, so that their first increase shows.
+                let usual = outcome.reason().is_none() && *class_name == "2xx";
+                if n == 0 && !usual {
+                    continue;
+                }
+                out.counter(
+                    "larder_requests",
+                    "Requests that ended, by outcome, its reason and the status sent.",
+                    &[
+                        ("outcome", outcome.name()),
+                        ("reason", outcome.reason().unwrap_or("")),
+                        ("status", class_name),
+                    ],
+                    n,
+                );
+            }
+        }
+        for (class, class_name) in [(0, CLASSES[0]), (4, CLASSES[4]), (5, CLASSES[5])] {
+            out.counter(
+                "larder_requests_malformed",
+                "Requests that could not be read, by the status sent.",
+                &[("status", class_name)],
+                self.sum(|shard| &shard.malformed[class]),
+            );
+        }
+        for (name, text) in names() {
+            let labels = [("outcome", text)];
+            out.counter(
+                "larder_response_body_bytes",
+                "Bytes of body sent to clients, by outcome.",
+                &labels,
+                self.sum(|shard| &shard.body_bytes[name]),
+            );
+        }
+        for (name, text) in names().filter(|(_, text)| *text != Outcome::Tunnel.name()) {
+            let count = |bucket| self.sum(|shard| &shard.latency[name][bucket]);
+            let counts = (0..=BOUNDS.len()).map(count).collect::<Vec<_>>();
+            let sum = self.sum(|shard| &shard.latency_sum_us[name]);
+            out.histogram(
+                "larder_request_duration_seconds",
+                "Time from the head of a request to the end of its answer, by outcome.",
+                &[("outcome", text)],
+                sum as f64 / 1e6,
+                BOUNDS.iter().map(|&us| us as f64 / 1e6).zip(counts.iter().copied()),
+                counts[BOUNDS.len()],
+            );
+        }
+    }
+
+    fn connections(&self, out: &mut Samples) {
+        let [opened, closed] =
+            [Event::ConnectionOpened, Event::ConnectionClosed].map(|e| self.total(e));
+        let open = opened.saturating_sub(closed);
+        out.gauge("larder_client_connections", "Open connections of clients.", &[], open);
+        let help = "Connections accepted from clients.";
+        out.counter("larder_client_connections_accepted", help, &[], opened);
+        let help = "Connections without a request that were closed to let others in.";
+        let made_way = self.total(Event::ConnectionMadeWay);
+        out.counter("larder_client_connections_made_way", help, &[], made_way);
+        let help = "Times that a connection waited for a request long enough to be parked.";
+        let parked = self.total(Event::ConnectionParked);
+        out.counter("larder_client_connections_parked", help, &[], parked);
+        let help = "Connections that were closed because their address had as many as it may.";
+        let crowded = self.total(Event::AddressCrowded);
+        out.counter("larder_client_connections_over_limit", help, &[], crowded);
+        let help = "Bytes received from clients, heads and tunnels included.";
+        out.counter("larder_client_received_bytes", help, &[], self.total(Event::BytesReceived));
+        let help = "Bytes sent to clients, heads and tunnels included.";
+        out.counter("larder_client_sent_bytes", help, &[], self.total(Event::BytesSent));
+        let help = "Connections of clients, by the HTTP that they speak.";
+        for (version, event) in [("1", Event::Http1Connection), ("2", Event::Http2Connection)] {
+            let label = [("version", version)];
+            out.counter("larder_client_http_connections", help, &label, self.total(event));
+        }
+        let [done, resumed] = [Event::TlsHandshake, Event::TlsResumed].map(|e| self.total(e));
+        let results = [
+            ("full", done.saturating_sub(resumed)),
+            ("resumed", resumed),
+            ("failed", self.total(Event::TlsFailed)),
+        ];
+        for (result, n) in results {
+            let help = "TLS handshakes with clients, by what became of them.";
+            out.counter("larder_tls_handshakes", help, &[("result", result)], n);
+        }
+        let help = "Connections closed for want of a good PROXY protocol header.";
+        let refused = self.total(Event::ProxyHeaderRefused);
+        out.counter("larder_proxy_protocol_refused", help, &[], refused);
+        let [opened, closed] = [Event::TunnelOpened, Event::TunnelClosed].map(|e| self.total(e));
+        let open = opened.saturating_sub(closed);
+        let help = "Open tunnels, of CONNECT and of connections that changed their protocol.";
+        out.gauge("larder_tunnels", help, &[], open);
+        let help = "Tunnels that were opened.";
+        out.counter("larder_tunnels_opened", help, &[], opened);
+        let help = "Requests whose answer changed the protocol (Upgrade, WebSocket).";
+        out.counter("larder_upgrades", help, &[], self.total(Event::Upgraded));
+    }
+
+    fn fills(&self, out: &mut Samples) {
+        let begun = self.total(Event::FillBegun);
+        let ends = [
+            ("stored", self.total(Event::FillStored)),
+            ("validated", self.total(Event::FillValidated)),
+            ("not-stored", self.total(Event::FillUnstored)),
+            ("aborted", self.total(Event::FillAborted)),
+        ];
+        let running = begun.saturating_sub(ends.iter().map(|(_, n)| n).sum());
+        out.gauge("larder_fills", "Running fetches for the cache.", &[], running);
+        for (result, n) in ends {
+            let help = "Fetches for the cache that ended, by what became of them.";
+            out.counter("larder_fills_ended", help, &[("result", result)], n);
+        }
+        let help = "Requests that joined a running fetch.";
+        out.counter("larder_fill_followers_joined", help, &[], self.total(Event::FollowerJoined));
+    }
+
+    fn neighbours(&self, out: &mut Samples) {
+        let ends = [
+            ("validated", Event::NeighbourValidated),
+            ("replaced", Event::NeighbourReplaced),
+            ("left", Event::NeighbourLeft),
+        ];
+        for (result, event) in ends {
+            let help = "Neighbours of what was validated that the origin was asked about, too.";
+            let labels = [("result", result)];
+            out.counter("larder_neighbour_validations", help, &labels, self.total(event));
+        }
+        let help = "Neighbours so validated or replaced that were asked for while they were fresh.";
+        out.counter("larder_neighbours_used", help, &[], self.total(Event::NeighbourUsed));
+    }
+
+    /// The outcomes of the UCFS paper (3.1, systems C12). They tell what the cache was worth, apart
+    /// from what became of the request.
+    fn cache(&self, out: &mut Samples) {
+        let lookups = [
+            ("miss", Event::CacheMiss),
+            ("memory-hit", Event::MemoryHit),
+            ("memory-stale-hit", Event::MemoryStaleHit),
+            ("disk-hit", Event::DiskHit),
+            ("disk-stale-hit", Event::DiskStaleHit),
+        ];
+        for (result, event) in lookups {
+            let help = "What the cache had for requests that it may answer, each counted once.";
+            out.counter("larder_cache_lookups", help, &[("result", result)], self.total(event));
+        }
+        let conditional = [("hit", Event::ConditionalHit), ("miss", Event::ConditionalMiss)];
+        for (result, event) in conditional {
+            let help = "Conditional requests that the cache may answer: hit is a 304.";
+            let labels = [("result", result)];
+            out.counter("larder_cache_conditional_requests", help, &labels, self.total(event));
+        }
+    }
+
+    fn upstream(&self, out: &mut Samples) {
+        let help = "Times that the wall clock was seen to be set by more than two seconds.";
+        out.counter("larder_clock_steps", help, &[], self.total(Event::ClockSet));
+        let help = "Connections opened to upstreams.";
+        let opened = self.total(Event::UpstreamConnected);
+        out.counter("larder_upstream_connections_opened", help, &[], opened);
+        let help = "Requests sent on a connection to an upstream that was open already.";
+        let reused = self.total(Event::UpstreamReused);
+        out.counter("larder_upstream_connections_reused", help, &[], reused);
+        let help = "Requests sent again because a connection kept open had died.";
+        out.counter("larder_upstream_retries", help, &[], self.total(Event::UpstreamRetried));
+        let upstream = [
+            Error::Dns,
+            Error::DnsTimeout,
+            Error::Connect,
+            Error::ConnectRefused,
+            Error::ConnectTimeout,
+            Error::Tls,
+            Error::TlsAlert,
+            Error::Certificate,
+            Error::NoUpstream,
+            Error::UpstreamBusy,
+            Error::Upstream,
+            Error::UpstreamTimeout,
+            Error::BadAnswer,
+        ];
+        for error in upstream {
+            let outcome = Outcome::Error(error).index();
+            let n = self
+                .shards
+                .iter()
+                .flat_map(|shard| &shard.requests[outcome])
+                .map(|n| n.load(Ordering::Relaxed))
+                .sum::<u64>();
+            let help = "Requests that failed because of their upstream, by reason.";
+            out.counter("larder_upstream_errors", help, &[("reason", error.name())], n);
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+        self.shards.iter().map(|shard| of(shard).load(Ordering::Relaxed)).sum()
+    }
+
+    /// The calling thread's shard.
+    fn shard(&self) -> &Shard {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+        }
+        let mine = MINE.get();
+        let mine = match mine {
+            usize::MAX => {
+                let new = NEXT.fetch_add(1, Ordering::Relaxed);
+                MINE.set(new);
+                new
+            }
+            known => known,
+        };
+        &self.shards[mine % self.shards.len()]
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new(1)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}
+
+fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+fn class(status: u16) -> usize {
+    match status / 100 {
+        class @ 1..=5 => usize::from(class),
+        _ => 0,
+    }
+}
+
+const fn name_index(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::HitRam => 0,
+        Outcome::HitDisk => 1,
+        Outcome::HitFill => 2,
+        Outcome::Miss => 3,
+        Outcome::Revalidated => 4,
+        Outcome::Refreshed => 5,
+        Outcome::Tunnel => 6,
+        Outcome::Purge => 7,
+        Outcome::Stale(_) => 8,
+        Outcome::Bypass(_) => 9,
+        Outcome::Error(_) => 10,
+        Outcome::Denied(_) => 11,
+        Outcome::Invalid(_) => 12,
+    }
+}
+
+/// The names of outcomes with their numbers.
+fn names() -> impl Iterator<Item = (usize, &'static str)> {
+    let mut next = 0;
+    Outcome::all().filter_map(move |outcome| {
+        let index = name_index(outcome);
+        (index == next).then(|| {
+            next += 1;
+            (index, outcome.name())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! The observer that a running proxy has: it counts every request and writes it to the access log.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{StatusCode, Version};
+
+use crate::observe::access_log::{AccessLog, Hierarchy, Record};
+use crate::observe::metrics::{Event, Metrics};
+use crate::observe::outcome::{Invalid, Outcome};
+use crate::response::transaction::{Finished, Observer};
+use crate::rules::access::Front;
+
+/// Metrics and, where one is wanted, the access log.
+pub struct Ledger {
+    front: Front,
+    metrics: Arc<Metrics>,
+    log: Option<Arc<AccessLog>>,
+}
+
+impl Ledger {
+    /// A ledger for a front end of this kind. One for the process: the log's own figures join
+    /// the metrics here.
+    pub fn new(front: Front, metrics: Arc<Metrics>, log: Option<Arc<AccessLog>>) -> Ledger {
+        if let Some(log) = &log {
+            let log = Arc::downgrade(log);
+            metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
+                let Some(log) = log.upgrade() else { return };
+                let help = "Lines of the access log that could not be written.";
+                out.counter("larder_access_log_lines_dropped", help, &[], log.dropped());
+                let help = "Failed writes and openings of the access log.";
+                out.counter("larder_access_log_errors", help, &[], log.errors());
+            }));
+        }
+        Ledger { front, metrics, log }
+    }
+}
+
+impl Observer for Ledger {
+    fn wants_texts(&self) -> bool {
+        self.log.is_some()
+    }
+
+    fn finished(&self, done: &Finished<'_>) {
+        let status = done.status.as_u16();
+        self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
+        let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
+        // Who was refused was taken nowhere, whatever had begun for him.
+        let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
+        let hierarchy = match (done.upstream.filter(|_| !refused), self.front) {
+            (None, _) => Hierarchy::None,
+            (Some(origin), Front::Forward) => Hierarchy::Direct(origin),
+            (Some(peer), Front::Reverse) => Hierarchy::Parent(peer),
+        };
+        log.log(&Record {
+            ended: SystemTime::now(),
+            duration: done.duration,
+            client: done.client.ip(),
+            method: done.method.as_str(),
+            url: &texts.url,
+            version: done.version,
+            tls: done.tls,
+            status,
+            bytes_out: texts.head_bytes + done.body_bytes,
+            body_out: done.body_bytes,
+            referer: texts.referer.as_ref().map(|value| value.as_bytes()),
+            user_agent: texts.user_agent.as_ref().map(|value| value.as_bytes()),
+            content_type: texts.content_type.as_ref().map(|value| value.as_bytes()),
+            outcome: done.outcome,
+            aborted: !done.complete,
+            hierarchy,
+            upstream_addresses: done.upstream_addresses.filter(|_| !refused),
+        });
+    }
+
+    fn count(&self, event: Event, n: u64) {
+        self.metrics.count(event, n);
+    }
+
+    fn connection(&self, opened: bool) {
+        let event = if opened { Event::ConnectionOpened } else { Event::ConnectionClosed };
+        self.metrics.count(event, 1);
+    }
+
+    fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
+        self.metrics.malformed(status.map(|status| status.as_u16()));
+        // Without a status nobody was answered: the connection just ended.
+        let (Some(log), Some(status)) = (&self.log, status) else { return };
+        let why = match status {
+            StatusCode::REQUEST_TIMEOUT => Invalid::Timeout,
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Invalid::HeadSize,
+            StatusCode::URI_TOO_LONG => Invalid::TargetSize,
+            _ => Invalid::Syntax,
+        };
+        log.log(&Record {
+            ended: SystemTime::now(),
+            duration: Duration::ZERO,
+            client: client.ip(),
+            method: "",
+            url: "",
+            version: Version::HTTP_11,
+            tls: None,
+            status: status.as_u16(),
+            bytes_out: 0,
+            body_out: 0,
+            referer: None,
+            user_agent: None,
+            content_type: None,
+            outcome: Outcome::Invalid(why),
+            aborted: false,
+            hierarchy: Hierarchy::None,
+            upstream_addresses: None,
+        });
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use http::Method;
+    use http::header::HeaderValue;
+
+    use super::*;
+    use crate::observe::access_log::Format;
+    use crate::observe::outcome::{Denied, Error};
+    use crate::response::transaction::Texts;
+
+    #[test]
+    fn requests_are_counted_and_logged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("access.log");
+        let log = Arc::new(AccessLog::open(&path, Format::Squid).unwrap());
+        let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
+        for front in [Front::Forward, Front::Reverse] {
+            let metrics = Arc::new(Metrics::new(1));
+            let ledger = Ledger::new(front, metrics.clone(), Some(log.clone()));
+            assert!(ledger.wants_texts());
+            let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
+            let texts =
+                Texts { url: "http://a.example/x?y".into(), content_type, ..Texts::default() };
+            let mut done = Finished {
+                client,
+                method: &Method::GET,
+                version: Version::HTTP_11,
+                tls: None,
+                status: StatusCode::OK,
+                outcome: Outcome::Miss,
+                body_bytes: 1000,
+                complete: true,
+                duration: Duration::from_millis(12),
+                upstream: Some("a.example:80"),
+                upstream_addresses: Some("192.0.2.1:80"),
+                texts: Some(&texts),
+            };
+            ledger.finished(&done);
+            (done.outcome, done.complete) = (Outcome::Error(Error::Upstream), false);
+            ledger.finished(&done);
+            done.outcome = Outcome::Denied(Denied::OwnAddress);
+            done.status = StatusCode::FORBIDDEN;
+            ledger.finished(&done);
+            ledger.connection(true);
+            ledger.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
+            ledger.refused(client, None, &"");
+            assert_eq!(metrics.total(Event::ConnectionOpened), 1);
+            let text = metrics.scrape();
+            for series in [
+                "larder_requests_total{outcome=\"MISS\",status=\"2xx\"} 1\n",
+                "larder_requests_total{outcome=\"ERROR\",reason=\"upstream\",status=\"2xx\"} 1\n",
+                "larder_requests_malformed_total{status=\"4xx\"} 1\n",
+                "larder_requests_malformed_total{status=\"none\"} 1\n",
+                "larder_access_log_lines_dropped_total 0\n",
+            ] {
+                assert!(text.contains(series), "{series}{text}");
+            }
+        }
+        log.close();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+        let expected = |hierarchy: &str| {
+            [
+                format!(
+                    "    12 192.0.2.7 TCP_MISS/200 1000 GET http://a.example/x?y - \
+                     {hierarchy}/a.example text/html"
+                ),
+                format!(
+                    "    12 192.0.2.7 TCP_MISS_ABORTED/200 1000 GET http://a.example/x?y - \
+                     {hierarchy}/a.example text/html"
+                ),
+                "    12 192.0.2.7 TCP_DENIED_ABORTED/403 1000 GET http://a.example/x?y - \
+                 HIER_NONE/- text/html"
+                    .to_owned(),
+                "     0 192.0.2.7 NONE_NONE/431 0 NONE error:invalid-request - HIER_NONE/- -"
+                    .to_owned(),
+            ]
+        };
+        let all = [expected("HIER_DIRECT"), expected("FIRSTUP_PARENT")].concat();
+        assert_eq!(lines, all);
+    }
+}

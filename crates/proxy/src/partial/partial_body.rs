@@ -1,0 +1,191 @@
+//! The body of an object that is stored in parts: what is there from the store, what is missing
+//! from the origin, in order. What breaks off on the way is asked for again from where it broke,
+//! under the validator of what was sent; when that cannot be had the transfer is cut.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use semantics::range::ByteRange;
+
+use crate::observe::outcome::Error;
+use crate::partial::partial_object::{Lack, Parts, Segment, SegmentBody};
+
+/// How often a broken fetch is taken up again …
+const RETRIES: u32 = 2;
+/// … without this many bytes between: an origin that closes after each byte is not asked for ever.
+const PROGRESS: u64 = 64 * 1024;
+
+/// See the module.
+pub(crate) struct PartsBody {
+    parts: Rc<Parts>,
+    /// Position of the next byte, and of the one behind the last.
+    range: ByteRange,
+    state: State,
+    /// A segment that was opened before its turn, and where it begins.
+    ahead: Option<(u64, Segment)>,
+    /// Keeps a fetch going on into the windows that follow.
+    interest: Option<Arc<()>>,
+    breaks: Breaks,
+}
+
+/// How often a body may break off.
+#[derive(Default)]
+struct Breaks {
+    retries: u32,
+    /// Bytes since the last break.
+    progress: u64,
+}
+
+impl Breaks {
+    fn progressed(&mut self, bytes: usize) {
+        self.progress += bytes as u64;
+    }
+
+    /// Whether what broke off now is taken up again.
+    fn may_retry(&mut self) -> bool {
+        if std::mem::take(&mut self.progress) >= PROGRESS {
+            self.retries = 0;
+        }
+        let may = self.retries < RETRIES;
+        self.retries += u32::from(may);
+        may
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Segment, Lack>>>>;
+
+enum State {
+    Between,
+    Opening(Opening),
+    Reading(SegmentBody),
+    Done,
+}
+
+impl PartsBody {
+    /// The bytes `range`. `ahead` is a segment of it that is open already, and where it begins.
+    pub fn new(parts: Rc<Parts>, range: ByteRange, mut ahead: Option<(u64, Segment)>) -> PartsBody {
+        let interest = ahead.as_mut().and_then(|(_, segment)| segment.interest.take());
+        let (state, breaks) = (State::Between, Breaks::default());
+        PartsBody { parts, range, state, ahead, interest, breaks }
+    }
+
+    /// Bytes still to come.
+    pub fn left(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// The next bytes.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+        loop {
+            if self.left() == 0 {
+                return Poll::Ready(None);
+            }
+            match &mut self.state {
+                State::Between => self.state = self.next_segment(),
+                State::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
+                    Ok(mut segment) => {
+                        // An interest in a fetch that goes on is kept through stored windows.
+                        self.interest = segment.interest.take().or(self.interest.take());
+                        self.state = State::Reading(segment.body);
+                    }
+                    Err(lack) => return self.cut(lack.reason()),
+                },
+                State::Reading(body) => {
+                    let why = match ready!(poll_segment(body, cx)) {
+                        Some(Ok(bytes)) => {
+                            self.range.start += bytes.len() as u64;
+                            self.breaks.progressed(bytes.len());
+                            return Poll::Ready(Some(Ok(bytes)));
+                        }
+                        None => {
+                            self.state = State::Between;
+                            continue;
+                        }
+                        Some(Err(why)) => why,
+                    };
+                    if !self.breaks.may_retry() {
+                        return self.cut(why);
+                    }
+                    if matches!(body, SegmentBody::Stored(_)) {
+                        self.parts.lose_trunk();
+                    }
+                    self.state = State::Between;
+                }
+                State::Done => return Poll::Ready(None),
+            }
+        }
+    }
+
+    fn next_segment(&mut self) -> State {
+        let ByteRange { start, end } = self.range;
+        let (parts, mut until) = (self.parts.clone(), end);
+        match self.ahead.take() {
+            Some((at, segment)) if at == start => return State::Reading(segment.body),
+            Some((at, segment)) if at > start => {
+                until = at;
+                self.ahead = Some((at, segment));
+            }
+            _ => {}
+        }
+        State::Opening(Box::pin(async move { parts.open(start, until).await }))
+    }
+
+    fn cut<T>(&mut self, why: Error) -> Poll<Option<Result<T, Error>>> {
+        self.state = State::Done;
+        Poll::Ready(Some(Err(why)))
+    }
+}
+
+/// The next bytes of a segment; `None` at its end.
+fn poll_segment(
+    body: &mut SegmentBody,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Bytes, Error>>> {
+    match body {
+        SegmentBody::Stored(body) => {
+            body.poll(cx).map(|next| next.map(|bytes| bytes.map_err(|_| Error::Store)))
+        }
+        SegmentBody::Fill(body) => {
+            if body.left() == Some(0) {
+                return Poll::Ready(None);
+            }
+            body.poll(cx).map(|next| {
+                let data = |frame: http_body::Frame<Bytes>| frame.into_data().unwrap_or_default();
+                next.map(|frame| frame.map(data))
+            })
+        }
+    }
+}
+
+impl Lack {
+    /// What cuts a transfer that is under way.
+    fn reason(&self) -> Error {
+        match self {
+            Lack::Changed | Lack::Refused | Lack::Unfit(_) => Error::Upstream,
+            Lack::Failed(failed) => failed.reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_off_is_taken_up_twice_and_again_after_progress() {
+        let mut breaks = Breaks::default();
+        assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
+        breaks.progressed(PROGRESS as usize - 1);
+        assert!(!breaks.may_retry(), "too little came");
+        breaks.progressed(PROGRESS as usize - 1);
+        breaks.progressed(1);
+        assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
+        breaks.progressed(PROGRESS as usize - 1);
+        assert!(!breaks.may_retry());
+        breaks.progressed(1);
+        assert!(!breaks.may_retry(), "bytes count since the last break");
+    }
+}

@@ -1,0 +1,330 @@
+//! One object that is stored in parts, as one request uses it: what of it is there, and how to come
+//! by the rest.
+//!
+//! It promises: bytes that are handed out belong to one representation, the one whose head the
+//! request was given. What cannot be proved to belong to it is never taken.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{HeaderMap, Method};
+use semantics::range::ByteRange;
+use semantics::sparse::Layout;
+use semantics::{
+    Exchange, Meta, NotStorable, RequestFacts, StoredHead, cache_key, merge, partial, storability,
+    validators,
+};
+use store::{FetchToken, Key, Lookup, Source};
+use tokio::task::spawn_local;
+
+use crate::body::stored_body::{EntryBody, FillBody};
+use crate::fill::state::{Failed, Fill, Stage};
+use crate::object::stored_response::{Answer, Entry, Store, find_sparse};
+use crate::observe::metrics::Event;
+use crate::partial::gap_fill::{GapFiller, Unfit};
+use crate::request::context::Visit;
+use crate::request::upstream_request::Errand;
+use crate::server::worker::{Context, Worker};
+
+/// Windows that one fetch goes through at most: what it may bring although its client has gone is
+/// bounded by one of them, and how long one connection is held by all.
+const GAP_WINDOWS: u64 = 16;
+/// Attempts to come by one byte, when others fetch or evict at the same time.
+const ATTEMPTS: u32 = 4;
+
+/// See the module.
+pub(crate) struct Parts {
+    pub worker: Rc<Worker>,
+    pub context: Rc<Context>,
+    pub store: Store,
+    /// The request for the origin, without conditions.
+    pub errand: Errand,
+    /// Of a GET of the whole.
+    pub facts: RequestFacts,
+    pub key: Key,
+    pub primary: Key,
+    /// From when the object was found: what is removed since is not stored again.
+    pub token: FetchToken,
+    pub layout: Layout,
+    pub head: StoredHead,
+    /// The object, when it has a trunk.
+    pub trunk: Option<Rc<Answer>>,
+    /// The trunk turned out to be gone.
+    pub trunk_is_lost: Cell<bool>,
+}
+
+/// A part in the store.
+pub(crate) struct Part {
+    pub key: Key,
+    pub entry: Entry,
+    pub range: ByteRange,
+}
+
+/// Where bytes come from next.
+pub(crate) struct Segment {
+    pub body: SegmentBody,
+    /// Position behind its last byte.
+    pub until: u64,
+    /// Held while what follows is wanted, too.
+    pub interest: Option<Arc<()>>,
+    pub from: Provenance,
+}
+
+pub(crate) enum SegmentBody {
+    Stored(Box<EntryBody>),
+    Fill(Box<FillBody>),
+}
+
+/// Who brought a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provenance {
+    Stored(Source),
+    /// A fetch that another request began.
+    Joined,
+    /// A fetch of our own.
+    Fetched,
+}
+
+/// Why bytes cannot be had.
+pub(crate) enum Lack {
+    /// The origin has another representation by now.
+    Changed,
+    /// The origin does not give this part.
+    Refused,
+    /// The origin answered a fetch of our own with something else.
+    Unfit(Box<Unfit>),
+    /// There is no answer.
+    Failed(Arc<Failed>),
+}
+
+impl Parts {
+    /// The parts of what was found for a request.
+    pub fn of(visit: &Visit<'_>, store: &Store, primary: &Key, answer: &Rc<Answer>) -> Rc<Parts> {
+        let layout = answer.sparse.expect("only what is there in parts has parts");
+        let mut errand = visit.errand();
+        errand.method = Method::GET;
+        errand.interim = None;
+        validators::remove_conditions(&mut errand.headers);
+        let facts = RequestFacts { is_head: false, has_range: false, ..visit.facts.clone() };
+        Rc::new(Parts {
+            worker: visit.worker().clone(),
+            context: visit.context.clone(),
+            store: store.clone(),
+            errand,
+            facts,
+            key: answer.key.clone(),
+            primary: primary.clone(),
+            token: store.begin_fetch(primary),
+            layout,
+            head: answer.head.stored().clone(),
+            trunk: (!answer.entry.is_empty()).then(|| answer.clone()),
+            trunk_is_lost: Cell::new(false),
+        })
+    }
+
+    fn part_key(&self, number: u64) -> Option<Key> {
+        let bytes = cache_key::part(self.key.as_bytes(), self.layout.epoch, number);
+        Key::new(bytes, self.primary.locality())
+    }
+
+    /// The part of a window, if there is one.
+    pub async fn part(&self, number: u64) -> Option<Part> {
+        let (key, window) = (self.part_key(number)?, self.layout.window(number)?);
+        let Lookup::Hit(entry) = self.store.lookup(&key).await else { return None };
+        let Ok(Meta::Part(head)) = Meta::decode(entry.meta()) else { return None };
+        let range = ByteRange { start: head.start, end: head.start.checked_add(entry.len())? };
+        let inside = window.start <= range.start && range.start < range.end;
+        (inside && range.end <= window.end).then_some(Part { key, entry, range })
+    }
+
+    /// Position behind the trunk.
+    fn trunk_end(&self) -> u64 {
+        let trunk = self.trunk.as_ref().filter(|_| !self.trunk_is_lost.get());
+        trunk.map_or(0, |trunk| trunk.entry.len().min(self.layout.length))
+    }
+
+    /// The trunk's bytes cannot be read: from now on they are fetched.
+    pub fn lose_trunk(&self) {
+        self.trunk_is_lost.set(true);
+    }
+
+    /// What the store has from `at` on, up to `end`.
+    pub async fn stored(&self, at: u64, end: u64) -> Option<Segment> {
+        let trunk_end = self.trunk_end();
+        let (key, entry, start, until, _held);
+        if at < trunk_end {
+            let trunk = self.trunk.as_ref()?;
+            (key, entry, start, until) = (trunk.key.clone(), &trunk.entry, 0, trunk_end.min(end));
+        } else {
+            let part = self.part(self.layout.number(at)).await?;
+            if at < part.range.start || at >= part.range.end {
+                return None;
+            }
+            (start, until) = (part.range.start, part.range.end.min(end));
+            _held = part.entry;
+            (key, entry) = (part.key, &_held);
+        }
+        let from = Provenance::Stored(entry.source());
+        let body = EntryBody::of_entry(self.store.clone(), key, entry, at - start..until - start);
+        let body = SegmentBody::Stored(Box::new(body));
+        Some(Segment { body, until, interest: None, from })
+    }
+
+    /// What to fetch so that the bytes from `at` to `end` come, or at least the first of them.
+    /// `None` when the first has come meanwhile.
+    async fn gap(&self, at: u64, end: u64) -> Option<ByteRange> {
+        let layout = &self.layout;
+        let aligned = layout.length >= self.context.options.fill.aligned_from;
+        let number = layout.number(at);
+        let mut window = layout.around(at);
+        window.start = window.start.max(self.trunk_end().min(at));
+        let part = self.part(number).await.map(|part| part.range);
+        if part.is_some_and(|part| (part.start..part.end).contains(&at)) {
+            return None;
+        }
+        let mut gap = partial::gap(window, part, ByteRange { start: at, end }, aligned);
+        for next in number + 1..number + GAP_WINDOWS {
+            let Some(window) = layout.window(next).filter(|window| window.start == gap.end) else {
+                break;
+            };
+            if window.start >= end || self.part(next).await.is_some() {
+                break;
+            }
+            gap.end = if aligned { window.end } else { window.end.min(end) };
+        }
+        Some(gap)
+    }
+
+    /// The bytes from `at` on, from the store, from a fetch that runs, or from one of our own:
+    /// then its answer is known to fit before this returns.
+    pub async fn open(self: &Rc<Self>, at: u64, end: u64) -> Result<Segment, Lack> {
+        let mut alone = false;
+        for _ in 0..ATTEMPTS {
+            if let Some(segment) = self.stored(at, end).await {
+                return Ok(segment);
+            }
+            let Some(key) = self.part_key(self.layout.number(at)) else { break };
+            let running = self.worker.shared.fills.running(key.as_bytes());
+            let (fill, began) = match running.filter(|_| !alone) {
+                Some(fill) => (fill, None),
+                // It may have been stored between the two looks.
+                None if !partial::combines(&self.head) => continue,
+                None => {
+                    let Some(gap) = self.gap(at, end).await else { continue };
+                    self.begin(key, gap, alone)
+                }
+            };
+            let Some(mut reader) = fill.join() else {
+                alone = true;
+                continue;
+            };
+            let mut unfit = None;
+            let interest = began.map(|(filler, interest)| {
+                unfit = Some(filler.unfit());
+                spawn_local(filler.fetch());
+                interest
+            });
+            match reader.head().await {
+                Stage::Part(stage) if (stage.range.start..stage.range.end).contains(&at) => {
+                    let from = match interest {
+                        Some(_) => Provenance::Fetched,
+                        None => Provenance::Joined,
+                    };
+                    let until = stage.range.end.min(end);
+                    let start = stage.range.start;
+                    reader.seek(at - start..until - start);
+                    let store = Some(self.store.clone());
+                    let body = FillBody::new(reader, store, Some(until - start), false);
+                    let body = SegmentBody::Fill(Box::new(body));
+                    let interest = interest.or_else(|| stage.interest.upgrade());
+                    return Ok(Segment { body, until, interest, from });
+                }
+                Stage::Absent(changed) => {
+                    return Err(match unfit.and_then(|unfit| unfit.take()) {
+                        Some(unfit) => Lack::Unfit(Box::new(unfit)),
+                        None if changed => Lack::Changed,
+                        None => Lack::Refused,
+                    });
+                }
+                Stage::Failed(failed) if interest.is_some() => return Err(Lack::Failed(failed)),
+                // Of another part of the window, or another client's failure.
+                _ => alone = true,
+            }
+        }
+        Err(Lack::Refused)
+    }
+
+    /// A fill for `gap`, known under `key` unless it is `alone` or another was faster.
+    fn begin(
+        self: &Rc<Self>,
+        key: Key,
+        gap: ByteRange,
+        alone: bool,
+    ) -> (Arc<Fill>, Option<(GapFiller, Arc<()>)>) {
+        let (fill, began) = match alone {
+            true => (Arc::new(self.new_fill()), true),
+            false => self.worker.shared.fills.join_or_begin(key.as_bytes(), || self.new_fill()),
+        };
+        if !began {
+            return (fill, None);
+        }
+        let interest = Arc::new(());
+        let filler = GapFiller::new(self.clone(), gap, &interest, fill.clone(), key);
+        (fill, Some((filler, interest)))
+    }
+
+    fn new_fill(&self) -> Fill {
+        let windows = self.worker.shared.windows.clone();
+        Fill::new(self.store.begin_fetch(&self.primary), windows)
+    }
+
+    /// The fill for the window of `at`, unless one runs there.
+    pub fn next_fill(&self, at: u64) -> Option<(Key, Arc<Fill>)> {
+        let key = self.part_key(self.layout.number(at))?;
+        let fills = &self.worker.shared.fills;
+        let (fill, began) = fills.join_or_begin(key.as_bytes(), || self.new_fill());
+        began.then_some((key, fill))
+    }
+
+    /// Brings the stored head up to date with that of a part that fits (RFC 9111, 3.4).
+    pub async fn refresh(&self, update: &HeaderMap, exchange: Exchange) {
+        let settings = self.errand.settings(&self.context.options);
+        let head = merge::freshen(&self.head, update, exchange, settings);
+        if head == self.head {
+            return;
+        }
+        let judged =
+            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
+        match judged {
+            Ok(()) => {
+                let Some(current) = self.current().await else { return };
+                let meta = current.encode(&head);
+                let replaced =
+                    self.store.replace_meta(&self.token, &self.key, &current.entry, meta).await;
+                if let Err(refusal) = replaced {
+                    log::debug!("the refreshed head was not stored: {refusal}");
+                }
+            }
+            // It was for this client alone, and says nothing of what others have.
+            Err(NotStorable::Authorization) => {}
+            Err(_) => self.forget().await,
+        }
+    }
+
+    async fn current(&self) -> Option<Rc<Answer>> {
+        find_sparse(&self.store, &self.key, self.layout.epoch).await
+    }
+
+    /// Removes the object with all its parts, unless another has taken its place.
+    pub async fn forget(&self) {
+        if self.current().await.is_some() {
+            self.store.remove(&self.key).await;
+        }
+    }
+
+    /// Counts an event.
+    pub fn count(&self, event: Event) {
+        self.worker.observer.count(event, 1);
+    }
+}

@@ -1,0 +1,179 @@
+//! One request on its way through the decisions: what is known of it, in one place.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::request::Parts;
+use semantics::{RequestFacts, Settings, Time, Url};
+use store::Key;
+
+use crate::fetch::fetch_task;
+use crate::front::connection::Connection;
+use crate::message::upgrade::Upgrade;
+use crate::object::stored_response;
+use crate::object::stored_response::Store;
+use crate::request::options::{Front, Options};
+use crate::request::target::Target;
+use crate::request::upstream_request::Errand;
+use crate::rules::access::{Denial, Query};
+use crate::rules::request_rules::Rule;
+use crate::server::worker::{Context, Worker};
+use crate::upstream::client::Destination;
+
+/// See the module.
+pub(crate) struct Visit<'a> {
+    pub connection: &'a Rc<Connection>,
+    pub context: &'a Rc<Context>,
+    pub parts: &'a Parts,
+    pub target: Target<'a>,
+    pub facts: RequestFacts,
+    /// When it came.
+    pub came: Time,
+    now: Cell<Time>,
+    /// The operator's rule for it.
+    pub rule: Option<Arc<Rule>>,
+    /// It asks for another protocol.
+    pub upgrade: Option<Rc<Upgrade>>,
+}
+
+impl<'a> Visit<'a> {
+    /// A request that has just come.
+    pub fn new(
+        connection: &'a Rc<Connection>,
+        context: &'a Rc<Context>,
+        parts: &'a Parts,
+        target: Target<'a>,
+        rule: Option<Arc<Rule>>,
+        upgrade: Option<Rc<Upgrade>>,
+    ) -> Visit<'a> {
+        let (came, facts) = (fetch_task::now(), RequestFacts::of(&parts.method, &parts.headers));
+        let now = Cell::new(came);
+        Visit { connection, context, parts, target, facts, came, now, rule, upgrade }
+    }
+
+    /// The time as of which it is decided: that of the last [`Visit::look_at_clock`].
+    pub fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    /// Notes that it has waited: what it finds now may be younger than the request.
+    pub fn look_at_clock(&self) {
+        self.now.set(fetch_task::now());
+    }
+
+    pub fn worker(&self) -> &'a Rc<Worker> {
+        &self.connection.worker
+    }
+
+    pub fn options(&self) -> &'a Options {
+        &self.context.options
+    }
+
+    pub fn store(&self) -> Option<Store> {
+        self.worker().store()
+    }
+
+    /// The rules of caching for it.
+    pub fn settings(&self) -> &Settings {
+        self.rule.as_ref().map_or(&self.context.options.semantics, |rule| &rule.settings)
+    }
+
+    /// The name of the reverse site; `None` on a forward proxy.
+    pub fn site(&self) -> Option<&'a str> {
+        site(self.options(), &self.target)
+    }
+
+    /// The URL that the request names.
+    pub fn url(&self) -> Option<Url> {
+        url(self.options(), &self.target)
+    }
+
+    /// The key of the object that this request is about; `None` when it is too long.
+    pub fn key(&self, url: &Url) -> Option<Key> {
+        match &self.rule {
+            Some(rule) => stored_response::primary_key(self.site(), &rule.query.apply(url)),
+            None => stored_response::primary_key(self.site(), url),
+        }
+    }
+
+    /// The URL that the request names, by whatever name of its site.
+    pub fn named_url(&self) -> Option<Url> {
+        url(self.options(), &Target { aliases: None, ..self.target })
+    }
+
+    /// The keys of all that may be stored for a URL behind this request's front, in its usual
+    /// spellings.
+    pub fn keys(&self, url: &Url) -> Vec<Key> {
+        let spellings = url.spellings();
+        let names = spellings.iter().flat_map(|url| self.names(url));
+        names.filter_map(|name| stored_response::primary_key(self.site(), &name)).collect()
+    }
+
+    /// The names that its site and rules give a URL behind this request's front.
+    pub fn names(&self, url: &Url) -> Vec<Url> {
+        let url = match &self.options().front {
+            Front::Forward => url.clone(),
+            Front::Reverse(sites) => sites[self.target.site].aliases.one(url.clone()),
+        };
+        self.options().rules.names(self.site(), &url)
+    }
+
+    /// Where this request leads to.
+    pub fn destination(&self) -> Destination {
+        Errand::destination(self.options(), &self.target)
+    }
+
+    /// The request for the origin.
+    pub fn errand(&self) -> Errand {
+        // Who is asked for another protocol may compare `Host` with `Origin`; nothing of it is
+        // shared.
+        let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
+        let mut errand = Errand::new(
+            self.worker(),
+            self.connection.client,
+            self.options(),
+            self.parts,
+            &Target { aliases, ..self.target },
+        );
+        errand.rule.clone_from(&self.rule);
+        if let Some(upgrade) = &self.upgrade {
+            errand.ask_for(upgrade.clone());
+        }
+        errand
+    }
+
+    /// What the access rules are asked.
+    pub fn query(&self) -> Query<'a> {
+        Query {
+            client: self.connection.client.ip(),
+            method: &self.parts.method,
+            host: self.target.host,
+            port: self.target.port,
+        }
+    }
+
+    /// Whether this client may have this request sent to an address.
+    pub fn check(&self, address: SocketAddr) -> Result<(), Denial> {
+        self.options().access.at(&self.query(), address)
+    }
+}
+
+/// The name of the reverse site that a target leads to; `None` on a forward proxy.
+pub(crate) fn site<'a>(options: &'a Options, target: &Target<'_>) -> Option<&'a str> {
+    match &options.front {
+        Front::Forward => None,
+        Front::Reverse(sites) => Some(&sites[target.site].name),
+    }
+}
+
+/// The URL that a target names.
+pub(crate) fn url(options: &Options, target: &Target<'_>) -> Option<Url> {
+    let Target { scheme, host, path, .. } = target;
+    if host.is_empty() {
+        let to = Errand::destination(options, target);
+        return Url::new(scheme.name(), &to.first().to_string(), path).ok();
+    }
+    Url::new(scheme.name(), &target.authority(), path).ok()
+}

@@ -1,0 +1,86 @@
+//! How the process steers running workers: one switch from serving to draining, and the options
+//! in force. Cheap to clone, usable from any thread and from signal handling code.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::request::options::Options;
+
+/// A handle on all workers of one [`crate::server::run()`].
+#[derive(Clone)]
+pub struct Control {
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone)]
+pub(crate) struct State {
+    pub options: Arc<Options>,
+    pub draining: bool,
+    pub handed_over: bool,
+}
+
+impl Control {
+    /// A control with its first options, not draining.
+    pub fn new(options: Options) -> Control {
+        let state = State { options: Arc::new(options), draining: false, handed_over: false };
+        Control { state: watch::Sender::new(state) }
+    }
+
+    /// Stops accepting and begins to drain: running answers get [`ClientLimits::drain`] to end,
+    /// then they and all tunnels are cut. [`crate::server::run()`] returns afterwards.
+    ///
+    /// [`ClientLimits::drain`]: crate::request::options::ClientLimits::drain
+    pub fn drain(&self) {
+        self.state.send_modify(|state| state.draining = true);
+    }
+
+    /// Drains in favour of another process, which has our listening sockets already: clients that
+    /// come meanwhile are its own, and so is the admin interface.
+    pub fn hand_over(&self) {
+        self.state.send_modify(|state| {
+            state.draining = true;
+            state.handed_over = true;
+        });
+    }
+
+    /// Takes a drain back, when [`crate::server::run()`] has returned: it may be called again.
+    pub fn resume(&self) {
+        self.state.send_modify(|state| {
+            state.draining = false;
+            state.handed_over = false;
+        });
+    }
+
+    /// Completes when [`Control::hand_over`] was called.
+    pub(crate) async fn handed_over(&self) {
+        // It ends with the process: we hold a sender.
+        let _ = self.subscribe().wait_for(|state| state.handed_over).await;
+    }
+
+    /// True once [`Control::hand_over`] was called.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.state.borrow().handed_over
+    }
+
+    /// True once [`Control::drain`] was called.
+    pub fn draining(&self) -> bool {
+        self.state.borrow().draining
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> Arc<Options> {
+        self.state.borrow().options.clone()
+    }
+
+    /// Replaces the options: connections accepted and requests begun from now on use them.
+    /// What is known of the health of servers stays.
+    pub fn reload(&self, mut options: Options) {
+        options.adopt(&self.options());
+        self.state.send_modify(|state| state.options = Arc::new(options));
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+}

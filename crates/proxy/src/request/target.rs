@@ -1,0 +1,437 @@
+//! From what a client sent to what it means: the target of a request, checked. Nothing is
+//! allocated here, for this runs before every cache hit.
+//!
+//! It promises: a [`Target`] has exactly one host, which the request line and `Host` agree on; user
+//! information of a URL is in none of its fields; in a reverse proxy the site follows from the
+//! configuration alone.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use http::header::{self, HeaderMap};
+use http::request::Parts;
+use http::{Method, StatusCode, Version};
+use semantics::forwarded;
+
+use crate::message::framing;
+use crate::message::scheme::Scheme;
+use crate::message::via::has_member;
+use crate::net::address;
+use crate::observe::outcome::Invalid;
+use crate::request::options::{Front, Options, Site};
+use crate::rules::aliases::Aliases;
+
+/// Where a request is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// Index of the site in [`Front::Reverse`]; 0 on a forward proxy.
+    pub site: usize,
+    /// Scheme of the URL that the request names.
+    pub scheme: Scheme,
+    /// Host as the client wrote it: any case; an IPv6 literal with its brackets.
+    pub host: &'a str,
+    /// Port, the scheme's own when none was given.
+    pub port: u16,
+    /// The names of its site, where they are one.
+    pub aliases: Option<&'a Aliases>,
+    /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
+    pub path: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// The host and port that it is for: what the object is called, and what upstreams are told.
+    pub fn place(&self) -> (&'a str, u16) {
+        let one = |of: &'a Aliases| of.canonical(self.port, self.scheme.default_port());
+        self.aliases.and_then(one).unwrap_or((self.host, self.port))
+    }
+
+    /// Whether it is for the very host and port that the client named.
+    pub fn is_as_named(&self) -> bool {
+        let (host, port) = self.place();
+        host.eq_ignore_ascii_case(self.host) && port == self.port
+    }
+
+    /// [`Target::place`] as `host[:port]` in the one form that the key has: what origins are told
+    /// in `Host`, too.
+    pub fn authority(&self) -> String {
+        let (host, port) = self.place();
+        let host = match bare(host).parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => host.to_ascii_lowercase(),
+        };
+        if port == self.scheme.default_port() { host } else { format!("{host}:{port}") }
+    }
+}
+
+/// A request that is answered with an error of ours without looking further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub status: StatusCode,
+    pub why: Invalid,
+    pub text: &'static str,
+}
+
+impl Refused {
+    fn bad(why: Invalid, text: &'static str) -> Refused {
+        Refused { status: StatusCode::BAD_REQUEST, why, text }
+    }
+}
+
+const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
+    http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
+
+/// Takes out of a request what is never believed of its client, before anything looks at it: what
+/// is keyed, compared and passed on is then one and the same.
+pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options) {
+    options.client.field_names.enforce(fields);
+    let client = address::canonical(client);
+    let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
+    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
+        forwarded::remove_claims(fields);
+    }
+}
+
+/// Checks a request that is not a CONNECT and says where it goes. `scheme` is what it came with to
+/// a reverse proxy ([`Scheme::of_request`]).
+pub(crate) fn target<'a>(
+    parts: &'a Parts,
+    front: &'a Front,
+    scheme: Scheme,
+) -> Result<Target<'a>, Refused> {
+    check_fields(parts)?;
+    let host = single_host(&parts.headers)?;
+    let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = "A URL has bytes beyond ASCII percent-encoded (RFC 3986, 2.1).";
+        return Err(Refused::bad(Invalid::Target, text));
+    }
+    let scheme = check_scheme(parts, front, scheme)?;
+    let default_port = scheme.default_port();
+    let authority = match parts.uri.authority() {
+        Some(authority) => {
+            let named = without_user_info(authority.as_str());
+            if parts.version == Version::HTTP_2 && named.len() < authority.as_str().len() {
+                let text = "A request's authority must not contain user information.";
+                return Err(Refused::bad(Invalid::Target, text));
+            }
+            let (name, port) = split(named)
+                .ok_or(Refused::bad(Invalid::Target, "The URL's host or port is not valid."))?;
+            if let Some(host) = host {
+                let agrees = split(host).is_some_and(|(h, p)| {
+                    h.eq_ignore_ascii_case(name)
+                        && p.unwrap_or(default_port) == port.unwrap_or(default_port)
+                });
+                if !agrees {
+                    return Err(Refused::bad(
+                        Invalid::Host,
+                        "The Host field and the URL of the request name different hosts.",
+                    ));
+                }
+            }
+            Some((name, port))
+        }
+        None if matches!(front, Front::Forward) => {
+            return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
+        }
+        None => match host {
+            Some(host) => Some(
+                split(host)
+                    .ok_or(Refused::bad(Invalid::Host, "The Host field is not a host name."))?,
+            ),
+            None => None,
+        },
+    };
+    // HTTP/2 names it in `:authority`.
+    let named = parts.version == Version::HTTP_2 && authority.is_some();
+    if host.is_none() && parts.version != Version::HTTP_10 && !named {
+        return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
+    }
+    match front {
+        Front::Forward => {
+            let (host, port) =
+                authority.ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
+            let port = port.unwrap_or(default_port);
+            Ok(Target { site: 0, scheme, host, port, aliases: None, path })
+        }
+        Front::Reverse(sites) => in_site(sites, scheme, authority, path),
+    }
+}
+
+/// The host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
+pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
+    check_fields(parts)?;
+    single_host(&parts.headers)?;
+    let bad = || Refused::bad(Invalid::Target, "CONNECT needs a target of the form host:port.");
+    let authority = parts.uri.authority().ok_or_else(bad)?;
+    if authority.as_str().contains('@') {
+        return Err(bad());
+    }
+    let (host, port) = split(authority.as_str()).ok_or_else(bad)?;
+    Ok((bare(host), port.ok_or_else(bad)?))
+}
+
+/// A host without the brackets of an IPv6 literal.
+pub(crate) fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
+}
+
+fn in_site<'a>(
+    sites: &'a [Site],
+    scheme: Scheme,
+    authority: Option<(&'a str, Option<u16>)>,
+    path: &'a str,
+) -> Result<Target<'a>, Refused> {
+    let (host, port) = authority.unwrap_or(("", None));
+    let claims = |site: &Site| site.hosts.iter().any(|h| h.eq_ignore_ascii_case(bare(host)));
+    let site = sites
+        .iter()
+        .position(claims)
+        .or_else(|| sites.iter().position(|site| site.hosts.is_empty()))
+        .ok_or(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "No site with this host is served here.",
+        })?;
+    let port = port.unwrap_or(scheme.default_port());
+    let aliases = Some(&sites[site].aliases).filter(|of| of.are_one() && !host.is_empty());
+    Ok(Target { site, scheme, host, port, aliases, path })
+}
+
+/// Checks that hold for every request.
+fn check_fields(parts: &Parts) -> Result<(), Refused> {
+    if parts.version == Version::HTTP_09 || parts.version > Version::HTTP_2 {
+        return Err(Refused {
+            status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            why: Invalid::Syntax,
+            text: "This proxy speaks HTTP/1.0, HTTP/1.1 and HTTP/2.",
+        });
+    }
+    if parts.headers.contains_key(header::EXPECT)
+        && !has_member(&parts.headers, &header::EXPECT, "100-continue")
+    {
+        return Err(Refused {
+            status: StatusCode::EXPECTATION_FAILED,
+            why: Invalid::Expectation,
+            text: "The only expectation this proxy knows is 100-continue.",
+        });
+    }
+    if !framing::is_plain(&parts.headers) {
+        return Err(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Body,
+            text: "The only transfer coding this proxy knows is chunked.",
+        });
+    }
+    if matches!(parts.method, Method::TRACE | Method::CONNECT)
+        && framing::announces_body(&parts.headers)
+    {
+        return Err(Refused::bad(Invalid::Body, "TRACE and CONNECT must not have a body."));
+    }
+    Ok(())
+}
+
+/// The scheme of the request's URL. A reverse proxy answers a URL that names one only when it came
+/// that way (RFC 9110, 7.4): what it says of an `https` URL must have come over a secured
+/// connection.
+fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
+    let Some(name) = parts.uri.scheme_str() else {
+        let needed = parts.uri.authority().is_some();
+        return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
+    };
+    match (Scheme::named(name), front) {
+        (Some(scheme), Front::Forward) => Ok(scheme),
+        (Some(scheme), Front::Reverse(_)) if scheme == came => Ok(scheme),
+        (Some(_), Front::Reverse(_)) => Err(Refused {
+            status: StatusCode::MISDIRECTED_REQUEST,
+            why: Invalid::Misdirected,
+            text: "The URL's scheme is not the one that this connection serves.",
+        }),
+        (None, _) => Err(Refused {
+            status: StatusCode::NOT_IMPLEMENTED,
+            why: Invalid::Scheme,
+            text: "The schemes that this proxy fetches are http and https.",
+        }),
+    }
+}
+
+/// The one Host field; several, even equal ones, are an attack or a mistake (RFC 9112, 3.2).
+fn single_host(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let Some(host) = hosts.next() else { return Ok(None) };
+    if hosts.next().is_some() {
+        return Err(Refused::bad(Invalid::Host, "The request has more than one Host field."));
+    }
+    let text = host
+        .to_str()
+        .map_err(|_| Refused::bad(Invalid::Host, "The Host field is not a host name."))?;
+    Ok(Some(text))
+}
+
+fn without_user_info(authority: &str) -> &str {
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// Splits `host[:port]`; `None` when it is not that. An empty port counts as none.
+fn split(authority: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = if authority.starts_with('[') {
+        let end = authority.find(']')?;
+        authority[1..end].parse::<Ipv6Addr>().ok()?;
+        let rest = &authority[end + 1..];
+        (&authority[..=end], if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
+    } else {
+        let (host, port) = match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        };
+        let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&b);
+        if host.is_empty() || host.len() > 255 || !host.bytes().all(fine) {
+            return None;
+        }
+        (host, port)
+    };
+    let port = match port {
+        None | Some("") => None,
+        Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(port.parse::<u16>().ok().filter(|&port| port != 0)?)
+        }
+        Some(_) => return None,
+    };
+    Some((host, port))
+}
+
+/// `Max-Forwards` of a TRACE or OPTIONS request, the methods that heed it (RFC 9110, 7.6.2).
+pub(crate) fn max_forwards(parts: &Parts) -> Option<u32> {
+    if !matches!(parts.method, Method::TRACE | Method::OPTIONS) {
+        return None;
+    }
+    parts.headers.get(header::MAX_FORWARDS)?.to_str().ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::upstream::client::{Group, Origin};
+
+    fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
+        let mut builder = Request::builder().method(method).uri(uri);
+        for host in hosts {
+            builder = builder.header("host", *host);
+        }
+        builder.body(()).unwrap().into_parts().0
+    }
+
+    fn sites() -> Front {
+        let site = |name: &str, hosts: &[&str]| Site {
+            name: name.to_owned(),
+            hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
+            upstream: Group::one(Origin::plain("127.0.0.1", 8080)).into(),
+            pass_host: true,
+            aliases: Aliases::default(),
+        };
+        Front::Reverse(vec![site("a", &["a.example"]), site("b", &["b.example"])])
+    }
+
+    #[test]
+    fn split_takes_hosts_and_ports() {
+        assert_eq!(split("a.example"), Some(("a.example", None)));
+        assert_eq!(split("a.example:"), Some(("a.example", None)));
+        assert_eq!(split("a.example:8080"), Some(("a.example", Some(8080))));
+        assert_eq!(split("[::1]:81"), Some(("[::1]", Some(81))));
+        for bad in [
+            "", ":80", "a:0", "a:65536", "a:+1", "a:b", "[::1", "[x]", "[::1]80", "a b", "a/b",
+            "u@h", "a:1:2",
+        ] {
+            assert_eq!(split(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn forward_takes_absolute_form_only() {
+        let p = parts("GET", "http://user:secret@A.example:81/x?y", &["a.example:81"]);
+        let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
+        assert_eq!(
+            t,
+            Target {
+                site: 0,
+                scheme: Scheme::Http,
+                host: "A.example",
+                port: 81,
+                aliases: None,
+                path: "/x?y"
+            }
+        );
+        let refused =
+            target(&parts("GET", "/x", &["a.example"]), &Front::Forward, Scheme::Http).unwrap_err();
+        assert_eq!(refused.status, 400);
+        assert!(refused.text.contains("http_proxy") && refused.text.contains("curl -x"));
+        let p = parts("GET", "https://a.example/", &["a.example:443"]);
+        let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
+        assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
+        let p = parts("GET", "https://a.example/", &["a.example:80"]);
+        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().why, Invalid::Host);
+        let p = parts("GET", "ftp://a.example/", &["a.example"]);
+        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 501);
+    }
+
+    #[test]
+    fn one_host_that_agrees() {
+        let front = Front::Forward;
+        let refused = |hosts: &[&str]| {
+            target(&parts("GET", "http://a.example/", hosts), &front, Scheme::Http).unwrap_err().why
+        };
+        assert_eq!(refused(&["a.example", "a.example"]), Invalid::Host);
+        assert_eq!(refused(&["b.example"]), Invalid::Host);
+        assert_eq!(refused(&["a.example:81"]), Invalid::Host);
+        assert_eq!(refused(&[]), Invalid::Host);
+        assert!(
+            target(&parts("GET", "http://a.example/", &["A.EXAMPLE:80"]), &front, Scheme::Http)
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn reverse_site_follows_from_configuration() {
+        let p = parts("GET", "/x", &["B.example:99"]);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site, 1);
+        let p = parts("GET", "http://a.example/x", &["a.example"]);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site, 0);
+        let p = parts("GET", "/x", &["c.example"]);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap_err().status, 421);
+    }
+
+    #[test]
+    fn a_secured_connection_serves_https_urls() {
+        let front = sites();
+        let p = parts("GET", "/x", &["a.example"]);
+        let t = target(&p, &front, Scheme::Https).unwrap();
+        assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
+        let p = parts("GET", "https://a.example/x", &["a.example:443"]);
+        assert_eq!(target(&p, &front, Scheme::Https).unwrap().port, 443);
+        assert_eq!(target(&p, &front, Scheme::Http).unwrap_err().status, 421);
+        let p = parts("GET", "http://a.example/x", &["a.example"]);
+        assert_eq!(target(&p, &front, Scheme::Https).unwrap_err().status, 421);
+        let p = parts("GET", "/x", &["a.example:80"]);
+        assert_eq!(target(&p, &front, Scheme::Https).unwrap().authority(), "a.example:80");
+    }
+
+    #[test]
+    fn connect_needs_host_and_port() {
+        let p = parts("CONNECT", "a.example:443", &["a.example:443"]);
+        assert_eq!(tunnel_target(&p).unwrap(), ("a.example", 443));
+        let p = parts("CONNECT", "[::1]:443", &["[::1]:443"]);
+        assert_eq!(tunnel_target(&p).unwrap(), ("::1", 443));
+        let p = parts("CONNECT", "a.example", &["a.example"]);
+        assert_eq!(tunnel_target(&p).unwrap_err().status, 400);
+    }
+
+    #[test]
+    fn expectations_and_max_forwards() {
+        let mut p = parts("OPTIONS", "http://a.example/", &["a.example"]);
+        p.headers.insert("max-forwards", "3".parse().unwrap());
+        assert_eq!(max_forwards(&p), Some(3));
+        p.headers.insert("expect", "200-maybe".parse().unwrap());
+        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 417);
+    }
+}

@@ -1,0 +1,316 @@
+//! What is to be asked of an upstream on behalf of a client: the request as it will be sent, and
+//! who asks, so that every address can be checked for that client. Owned, for a fill outlives the
+//! request that began it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use semantics::forwarded::{self, Hop};
+use semantics::{MethodClass, Settings, hop_by_hop};
+
+use crate::client::request_body::RequestBody;
+use crate::message::framing;
+use crate::message::informational::Interim;
+use crate::message::scheme::Scheme;
+use crate::message::upgrade::Upgrade;
+use crate::message::via;
+use crate::net::address;
+use crate::observe::outcome::Error as Reason;
+use crate::request::options::{Front, Options, UpstreamLimits};
+use crate::request::target;
+use crate::request::target::Target;
+use crate::rules::access::Query;
+use crate::rules::request_rules::Rule;
+use crate::server::worker::Worker;
+use crate::upstream::client::{Destination, Failure, Origin, Outgoing, Phase, Trail, UpstreamBody};
+use crate::upstream::request_body::{ClientBody, OutBody};
+
+/// A request for an upstream.
+#[derive(Clone)]
+pub(crate) struct Errand {
+    pub to: Destination,
+    pub method: Method,
+    pub headers: HeaderMap,
+    uri: Uri,
+    client: SocketAddr,
+    /// The `Host` is the server's own name.
+    own_host: bool,
+    /// The host and port that the client named, as the access rules know them.
+    named: (String, u16),
+    /// The host that it is for, for whoever balances by that.
+    place: String,
+    /// Where the 1xx answers go.
+    pub interim: Option<Arc<Interim>>,
+    /// The servers that it went to, where a log wants to know.
+    pub trail: Option<Arc<Trail>>,
+    /// The operator's rule for the request: it settles what the answer is taken for.
+    pub rule: Option<Arc<Rule>>,
+    /// It asks for another protocol.
+    upgrade: Option<Rc<Upgrade>>,
+    /// Worth a connection that is open and idle, but no new one.
+    pub in_passing: bool,
+}
+
+impl Errand {
+    /// The errand of a client's request, with the fields that a proxy adds and removes.
+    pub fn new(
+        worker: &Worker,
+        client: SocketAddr,
+        options: &Options,
+        parts: &Parts,
+        target: &Target<'_>,
+    ) -> Errand {
+        let mut fields = parts.headers.clone();
+        hop_by_hop::strip(&mut fields);
+        let to = Errand::destination(options, target);
+        let place = target.place().0.to_ascii_lowercase();
+        let target = &as_told(&parts.method, target);
+        let own_host = match &options.front {
+            Front::Forward => true,
+            Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
+        };
+        // However the client spells the name of the host, in its URL or in its `Host`, and whether
+        // it adds the default port: what we ask for is what the answer will be stored under.
+        let host = if own_host { to.first().authority() } else { target.authority() };
+        if let Ok(host) = HeaderValue::try_from(host) {
+            fields.insert(header::HOST, host);
+        }
+        if let Some(left) = target::max_forwards(parts) {
+            fields.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
+        }
+        if hop_by_hop::accepts_trailers(&parts.headers) {
+            fields.insert(header::TE, HeaderValue::from_static("trailers"));
+            fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
+        }
+        fields.append(header::VIA, worker.shared.via.entry(parts.version));
+        tell_way(&mut fields, client.ip(), options, target);
+        if matches!(parts.method, Method::GET | Method::HEAD) {
+            forwarded::remove_other_methods(&mut fields);
+        }
+        // An HTTP/1.0 client knows no 1xx.
+        let interim = (parts.version >= Version::HTTP_11).then(Arc::default);
+        Errand {
+            to,
+            own_host,
+            method: parts.method.clone(),
+            headers: fields,
+            uri: origin_form(target.path),
+            client,
+            named: (target.host.to_ascii_lowercase(), target.port),
+            place,
+            interim,
+            trail: worker.observer.wants_texts().then(Arc::default),
+            rule: None,
+            upgrade: None,
+            in_passing: false,
+        }
+    }
+
+    /// Makes it ask for another protocol.
+    pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
+        upgrade.ask(&mut self.headers);
+        self.upgrade = Some(upgrade);
+    }
+
+    /// Where a request leads to.
+    pub fn destination(options: &Options, target: &Target<'_>) -> Destination {
+        match &options.front {
+            Front::Forward => {
+                let plain = Origin::plain(target::bare(target.host), target.port);
+                let UpstreamLimits { tls, http2, .. } = &options.upstream;
+                Destination::One(Arc::new(match target.scheme {
+                    Scheme::Http => plain,
+                    Scheme::Https => Origin { tls: Some(tls.clone()), http2: *http2, ..plain },
+                }))
+            }
+            Front::Reverse(sites) => Destination::Group(sites[target.site].upstream.clone()),
+        }
+    }
+
+    /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.
+    pub async fn run(
+        &self,
+        worker: &Worker,
+        options: &Options,
+        body: Option<RequestBody>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let mut response = self.ask(worker, options, body).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // It has no body, and none is to be said of it.
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+            if let Some(rule) = &self.rule {
+                rule.answer.apply(response.headers_mut());
+            }
+            return Ok(response);
+        }
+        if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
+        {
+            // There it would say that the protocol was changed (RFC 8441, 4).
+            return Err(self.bad_answer(worker, "it did not change the protocol".to_owned()));
+        }
+        let length = http_body::Body::size_hint(response.body()).exact();
+        let status = response.status();
+        if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
+            return Err(self.bad_answer(worker, format!("its answer cannot be passed on: {why}")));
+        }
+        if let Some(rule) = &self.rule {
+            rule.settle(self.uri.path(), response.headers_mut());
+            if let Some(max) = rule.answer_max {
+                self.limit(worker, &mut response, length, max)?;
+            }
+        }
+        Ok(response)
+    }
+
+    /// Refuses an answer that says that it is longer than the rule permits; one that does not say
+    /// will be cut there.
+    fn limit(
+        &self,
+        worker: &Worker,
+        response: &mut Response<UpstreamBody>,
+        length: Option<u64>,
+        max: u64,
+    ) -> Result<(), Failure> {
+        if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
+            let cause = format!("its answer has more than the {max} bytes that a rule permits");
+            return Err(self.bad_answer(worker, cause));
+        }
+        response.body_mut().limit(max);
+        Ok(())
+    }
+
+    /// An answer that is none to go on with.
+    pub fn bad_answer(&self, worker: &Worker, cause: String) -> Failure {
+        let failure = Failure::Failed(Reason::BadAnswer, cause);
+        worker.upstream.failed(&self.to, Phase::Answer, &failure);
+        failure
+    }
+
+    /// The client on whose behalf it is.
+    pub fn client(&self) -> SocketAddr {
+        self.client
+    }
+
+    /// The rules of caching for what it brings.
+    pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
+        self.rule.as_ref().map_or(&options.semantics, |rule| &rule.settings)
+    }
+
+    async fn ask(
+        &self,
+        worker: &Worker,
+        options: &Options,
+        body: Option<RequestBody>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let query = Query {
+            client: self.client.ip(),
+            method: &self.method,
+            host: &self.named.0,
+            port: self.named.1,
+        };
+        let check = |address: SocketAddr| options.access.at(&query, address);
+        let upstream = &worker.upstream;
+        let limits = &options.upstream;
+        let Some(body) = body else {
+            let again = || self.request(OutBody::Empty);
+            let request = self.request(OutBody::Empty);
+            let outgoing = Outgoing { again: Some(&again), ..self.outgoing(request) };
+            return upstream.send(&self.to, limits, &check, outgoing).await;
+        };
+        let expects = self.headers.contains_key(header::EXPECT);
+        let chunked = http_body::Body::size_hint(&body).exact().is_none();
+        let body = ClientBody::new(body, self.interim.clone().filter(|_| expects));
+        let progress = Some(body.progress());
+        let mut request = self.request(OutBody::Client(body));
+        if chunked {
+            // hyper would send no body with a GET that does not say so.
+            let value = HeaderValue::from_static("chunked");
+            request.headers_mut().insert(header::TRANSFER_ENCODING, value);
+        }
+        let outgoing = Outgoing { progress, ..self.outgoing(request) };
+        upstream.send(&self.to, limits, &check, outgoing).await
+    }
+
+    fn outgoing(&self, request: Request<OutBody>) -> Outgoing<'_> {
+        let several = match &self.to {
+            Destination::One(_) => None,
+            Destination::Group(group) => Some(group).filter(|group| group.servers().len() > 1),
+        };
+        Outgoing {
+            request: Some(request),
+            progress: None,
+            interim: self.interim.as_ref(),
+            again: None,
+            idempotent: via::is_idempotent(&self.method),
+            // With one server it is there already.
+            own_host: self.own_host && several.is_some(),
+            trail: self.trail.as_deref(),
+            in_passing: self.in_passing,
+            upgrade: self.upgrade.as_deref(),
+            hash: several.map_or(0, |group| group.hash(&self.place, &self.uri)),
+        }
+    }
+
+    fn request(&self, body: OutBody) -> Request<OutBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        if let Some(interim) = &self.interim {
+            interim.attach(&mut request);
+        }
+        request
+    }
+}
+
+/// The target as its origin server is told of it. Only what may be shared is asked for by the name
+/// that it is shared under: who is posted to may compare `Host` with `Origin`.
+fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
+    let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
+    Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
+}
+
+/// Sets the fields that tell of the request's way to us.
+fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &Target<'_>) {
+    let add = &options.forwarded.add;
+    if !add.is_empty() {
+        let client = address::canonical(client);
+        let host = if target.host.is_empty() { String::new() } else { target.authority() };
+        forwarded::add(fields, &Hop { client, host: &host, proto: target.scheme.name() }, add);
+    }
+}
+
+/// The target as an origin server takes it (RFC 9112, 3.2.1).
+fn origin_form(path: &str) -> Uri {
+    let path = match path {
+        "" => return Uri::from_static("/"),
+        "*" => return Uri::from_static("*"),
+        path if path.starts_with('/') => PathAndQuery::try_from(path),
+        query => PathAndQuery::try_from(format!("/{query}")),
+    };
+    // It was part of a valid target.
+    path.map_or(Uri::from_static("/"), Uri::from)
+}
+
+/// Prepares an upstream's head for a client: hop-by-hop fields out, `Via` and a missing `Date` in.
+/// `Trailer` stays when the client takes trailers; hyper sends those only that it announces.
+pub(crate) fn clean_answer(
+    worker: &Worker,
+    headers: &mut HeaderMap,
+    version: Version,
+    trailers: bool,
+) {
+    let announced = if trailers { headers.remove(header::TRAILER) } else { None };
+    hop_by_hop::strip(headers);
+    headers.remove(header::TRAILER);
+    if let Some(announced) = announced {
+        headers.insert(header::TRAILER, announced);
+    }
+    headers.append(header::VIA, worker.shared.via.entry(version));
+    // hyper adds a missing Date by itself, with the time at which the head goes out.
+}

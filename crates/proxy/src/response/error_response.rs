@@ -1,0 +1,76 @@
+//! Answers that Larder makes itself: refusals and errors, in plain words.
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
+use semantics::proxy_status::{self, ErrorType};
+
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::outcome::{Denied, Error, Outcome};
+use crate::response::response_body::{AnswerBody, Source};
+use crate::response::transaction::Account;
+
+/// An answer with a text. It is never stored by anyone.
+pub(crate) fn plain(
+    account: Account,
+    status: StatusCode,
+    outcome: Outcome,
+    text: impl Into<Bytes>,
+) -> Response<AnswerBody> {
+    with_type(account, status, outcome, "text/plain; charset=utf-8", text.into())
+}
+
+/// An answer with a body of ours of any type.
+pub(crate) fn with_type(
+    mut account: Account,
+    status: StatusCode,
+    outcome: Outcome,
+    content_type: &'static str,
+    body: Bytes,
+) -> Response<AnswerBody> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CacheStatus::new(outcome).append_to(account.pseudonym(), headers);
+    if let Some(error) = error_type(outcome) {
+        proxy_status::append(headers, account.pseudonym(), error);
+    }
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
+        headers.insert(header::ALLOW, allow);
+    }
+    account.answered(status, outcome, headers);
+    response.map(|()| AnswerBody::new(Source::Whole(body), account))
+}
+
+/// What `Proxy-Status` says of an answer of ours (RFC 9209, 2.3).
+fn error_type(outcome: Outcome) -> Option<ErrorType> {
+    let error = match outcome {
+        Outcome::Error(error) => match error {
+            Error::Dns => ErrorType::DnsError,
+            Error::DnsTimeout => ErrorType::DnsTimeout,
+            Error::Connect | Error::NoUpstream => ErrorType::DestinationUnavailable,
+            Error::ConnectRefused => ErrorType::ConnectionRefused,
+            Error::Tls => ErrorType::TlsProtocolError,
+            Error::TlsAlert => ErrorType::TlsAlertReceived,
+            Error::Certificate => ErrorType::TlsCertificateError,
+            Error::ConnectTimeout => ErrorType::ConnectionTimeout,
+            Error::Upstream => ErrorType::ConnectionTerminated,
+            Error::UpstreamTimeout => ErrorType::ConnectionReadTimeout,
+            Error::BadAnswer => ErrorType::HttpProtocolError,
+            Error::OnlyIfCached | Error::Draining => ErrorType::ProxyInternalResponse,
+            Error::Store | Error::Internal => ErrorType::ProxyInternalError,
+            Error::Loop => ErrorType::ProxyLoopDetected,
+            Error::Overload | Error::UpstreamBusy => ErrorType::ConnectionLimitReached,
+        },
+        Outcome::Denied(Denied::OwnAddress | Denied::PrivateAddress) => {
+            ErrorType::DestinationIpProhibited
+        }
+        Outcome::Denied(_) => ErrorType::HttpRequestDenied,
+        Outcome::Invalid(_) => ErrorType::HttpRequestError,
+        _ => return None,
+    };
+    Some(error)
+}

@@ -1,0 +1,202 @@
+//! From something that is known (a stored object, the head of a fill) to the answer for one
+//! request: conditions, ranges, HEAD, and the fields that a cache adds.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use semantics::multipart::Multipart;
+use semantics::packed::Flag;
+use semantics::range::{self, ByteRange, Limits, Selection};
+use semantics::validators::{self, Selected, Verdict};
+use semantics::{Seconds, StoredHead, Time, hop_by_hop};
+
+use crate::body::resume::Rescue;
+use crate::body::stored_body::{EntryBody, MultipartBody, Stored, TrailedBody, Whole};
+use crate::message::via::random;
+use crate::object::stored_response::{Answer, Head};
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::outcome::Outcome;
+use crate::request::context::Visit;
+use crate::response::response_body::{AnswerBody, Source};
+use crate::response::transaction::Account;
+
+/// What an answer is made from.
+pub(crate) struct Material<'a> {
+    pub status: StatusCode,
+    /// The fields to send, complete but for `Content-Length`.
+    pub fields: HeaderMap,
+    /// What conditions are held against.
+    pub received: Time,
+    /// `Last-Modified` among the fields is a strong validator.
+    pub strong_last_modified: bool,
+    /// Body length in bytes, when known.
+    pub length: Option<u64>,
+    pub body: Box<dyn FnOnce(Wanted) -> Source + 'a>,
+}
+
+/// The part of a body that is wanted.
+pub(crate) enum Wanted {
+    Whole,
+    Part(ByteRange),
+    Parts(Multipart),
+}
+
+/// Answers a GET or HEAD from `material`, conditions and ranges heeded.
+pub(crate) fn from_material(
+    parts: &Parts,
+    mut account: Account,
+    outcome: Outcome,
+    now: Time,
+    material: Material<'_>,
+) -> Response<AnswerBody> {
+    let Material { status, fields, received, strong_last_modified, length, body } = material;
+    let mut response = Response::new(());
+    let selected = Selected { status, headers: &fields, received, strong_last_modified };
+    let verdict = validators::as_cache(&parts.method, &parts.headers, &selected, now);
+    if verdict == Verdict::NotModified {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.headers_mut() = validators::not_modified_headers(&fields);
+        account.answered(StatusCode::NOT_MODIFIED, outcome, response.headers());
+        return response.map(|()| AnswerBody::new(Source::Empty, account));
+    }
+    let selection = match length {
+        Some(length) if parts.headers.contains_key(header::RANGE) => {
+            range::select(&parts.method, &parts.headers, &selected, length, Limits::default())
+        }
+        _ => Selection::Whole,
+    };
+    *response.headers_mut() = fields;
+    *response.status_mut() = status;
+    let source = match (selection, length) {
+        (Selection::Single(part), Some(length)) => {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_RANGE, part.content_range(length));
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count()));
+            body(Wanted::Part(part))
+        }
+        (Selection::Multiple(ranges), Some(length)) => {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let headers = response.headers_mut();
+            let boundary = u128::from(random()) << 64 | u128::from(random());
+            let content_type = headers.get(header::CONTENT_TYPE);
+            let frame = Multipart::new(&ranges, length, content_type, boundary);
+            headers.insert(header::CONTENT_TYPE, frame.content_type());
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(frame.total_length()));
+            body(Wanted::Parts(frame))
+        }
+        (Selection::Unsatisfiable, Some(length)) => {
+            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
+            for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING] {
+                headers.remove(name);
+            }
+            Source::Empty
+        }
+        _ if parts.method == Method::HEAD => {
+            // A 204 has none (RFC 9110, 8.6).
+            if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
+                response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            Source::Empty
+        }
+        _ => body(Wanted::Whole),
+    };
+    account.answered(response.status(), outcome, response.headers());
+    response.map(|()| AnswerBody::new(source, account))
+}
+
+/// Answers from a stored object. `head` takes the place of the object's own after a validation.
+pub(crate) fn from_entry(
+    visit: &Visit<'_>,
+    account: Account,
+    status: CacheStatus,
+    age: Seconds,
+    answer: &Rc<Answer>,
+    head: Option<&StoredHead>,
+) -> Response<AnswerBody> {
+    let (parts, now) = (visit.parts, visit.now());
+    let stored = head.unwrap_or(answer.head.stored());
+    let mut fields = match (&answer.head, head) {
+        (Head::Ready(ready), None) => {
+            let mut fields = ready.fields.clone();
+            if age != Seconds::ZERO {
+                fields.insert(header::AGE, HeaderValue::from(age.get()));
+            }
+            fields
+        }
+        _ => stored.reply_headers(age),
+    };
+    let status = status.ttl(stored.packed().ttl(now));
+    status.append_to(account.pseudonym(), &mut fields);
+    let length = answer.length();
+    let outcome = status.outcome;
+    // The common case first, without a box: everything, and in one piece.
+    let plain = parts.method == Method::GET
+        && !parts.headers.contains_key(header::RANGE)
+        && !parts.headers.contains_key(header::IF_NONE_MATCH)
+        && !parts.headers.contains_key(header::IF_MODIFIED_SINCE);
+    if plain {
+        let mut account = account;
+        let mut source = source(visit, answer, stored, 0..length);
+        if let Some(trailers) = stored.trailers()
+            && hop_by_hop::accepts_trailers(&parts.headers)
+        {
+            source = trailed(source, trailers, &mut fields);
+        }
+        let mut response = Response::new(());
+        *response.status_mut() = stored.status();
+        *response.headers_mut() = fields;
+        account.answered(stored.status(), outcome, response.headers());
+        return response.map(|()| AnswerBody::new(source, account));
+    }
+    let body = |wanted| match wanted {
+        Wanted::Whole => source(visit, answer, stored, 0..length),
+        Wanted::Part(part) => source(visit, answer, stored, part.as_range()),
+        Wanted::Parts(frame) => {
+            let whole = Whole::Stored(visit.store(), answer.clone());
+            Source::Multipart(Box::new(MultipartBody::new(whole, frame)))
+        }
+    };
+    let material = Material {
+        status: stored.status(),
+        fields,
+        received: stored.packed().received(),
+        strong_last_modified: stored.packed().is(Flag::StrongLastModified),
+        // Of what a HEAD brought only the origin knows the length.
+        length: (!answer.is_of_head()).then_some(length),
+        body: Box::new(body),
+    };
+    from_material(parts, account, outcome, now, material)
+}
+
+/// The bytes `range` of a stored object.
+fn source(visit: &Visit<'_>, answer: &Answer, head: &StoredHead, range: Range<u64>) -> Source {
+    match answer.entry.whole() {
+        Some(bytes) => Source::Whole(bytes.slice(range.start as usize..range.end as usize)),
+        None => {
+            let rescue = Rescue::new(visit, head, answer.entry.len());
+            Source::Entry(Box::new(EntryBody::new(visit.store(), answer, range, rescue)))
+        }
+    }
+}
+
+/// A stored body with its trailers, announced: without a length, for they go behind chunks. Whoever
+/// asks with conditions or for a range, or takes no trailers, gets none (RFC 9110, 6.5.1).
+fn trailed(source: Source, trailers: &HeaderMap, fields: &mut HeaderMap) -> Source {
+    let body = match source {
+        Source::Whole(bytes) => Stored::Whole(bytes),
+        Source::Entry(body) => Stored::Entry(body),
+        other => return other,
+    };
+    let names: Vec<&str> = trailers.keys().map(|name| name.as_str()).collect();
+    if let Ok(names) = HeaderValue::try_from(names.join(", ")) {
+        fields.insert(header::TRAILER, names);
+    }
+    fields.remove(header::CONTENT_LENGTH);
+    Source::Trailed(Box::new(TrailedBody::new(body, trailers.clone())))
+}

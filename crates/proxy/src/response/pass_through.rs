@@ -1,0 +1,140 @@
+//! A request that the cache takes no part in: it goes to its upstream as it came, and the answer
+//! streams back at the client's pace.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode, Version};
+use http_body::Body as _;
+use semantics::hop_by_hop;
+
+use crate::client::request_body::RequestBody;
+use crate::exchange::dispatch;
+use crate::front::connection::Connection;
+use crate::message::informational::Interim;
+use crate::message::upgrade;
+use crate::message::upgrade::Upgrade;
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::metrics::Event;
+use crate::observe::outcome::{Error, Outcome};
+use crate::request::context::Visit;
+use crate::request::upstream_request;
+use crate::response::response_body::{AnswerBody, Source};
+use crate::response::transaction::Account;
+use crate::upstream::client::{Failure, Phase, UpstreamBody, UpstreamTunnel};
+
+/// Asks the upstream and hands its answer on.
+pub(crate) async fn pass(
+    visit: &Visit<'_>,
+    mut account: Account,
+    body: RequestBody,
+    status: CacheStatus,
+) -> Response<AnswerBody> {
+    let body = (!body.is_end_stream()).then_some(body);
+    match ask(visit, &mut account, body).await {
+        Ok(response) => hand_on(visit, account, response, status),
+        Err(failure) => dispatch::failed(account, failure),
+    }
+}
+
+/// Sends the request as it came and waits for the head of the answer, 1xx answers relayed.
+pub(crate) async fn ask(
+    visit: &Visit<'_>,
+    account: &mut Account,
+    body: Option<RequestBody>,
+) -> Result<Response<UpstreamBody>, Failure> {
+    let errand = visit.errand();
+    account.asked(&errand.to, errand.trail.clone());
+    let asking = errand.run(visit.worker(), visit.options(), body);
+    // The connection's own future has no room for it: most requests never come here.
+    let asking = Box::pin(asking);
+    relay(visit.connection, errand.interim.as_deref(), asking).await
+}
+
+/// Hands an upstream's answer on.
+pub(crate) fn hand_on(
+    visit: &Visit<'_>,
+    mut account: Account,
+    mut response: Response<UpstreamBody>,
+    status: CacheStatus,
+) -> Response<AnswerBody> {
+    if let Some(upstream) = response.body_mut().take_tunnel() {
+        return switch(visit, account, response.map(drop), upstream);
+    }
+    visit.connection.place.take();
+    let version = response.version();
+    let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
+    upstream_request::clean_answer(visit.worker(), response.headers_mut(), version, trailers);
+    status.append_to(account.pseudonym(), response.headers_mut());
+    account.answered(response.status(), status.outcome, response.headers());
+    let (mut head, body) = response.into_parts();
+    // What we speak to the client is ours to say.
+    head.version = Version::HTTP_11;
+    head.extensions.clear();
+    Response::from_parts(head, AnswerBody::new(Source::Upstream(body), account))
+}
+
+/// Hands on an answer that changed the protocol: the bytes flow once it has been written.
+fn switch(
+    visit: &Visit<'_>,
+    mut account: Account,
+    mut answer: Response<()>,
+    upstream: UpstreamTunnel,
+) -> Response<AnswerBody> {
+    let chosen = answer.headers().get(header::UPGRADE).cloned();
+    let version = answer.version();
+    upstream_request::clean_answer(visit.worker(), answer.headers_mut(), version, false);
+    let of_stream = visit.upgrade.as_deref().is_some_and(Upgrade::of_stream);
+    if of_stream {
+        let asked = &visit.parts.headers;
+        if !upgrade::to_stream(asked, answer.headers_mut()) {
+            let cause = "its answer to the WebSocket handshake is wrong".to_owned();
+            let failure = Failure::Failed(Error::BadAnswer, cause);
+            visit.worker().upstream.failed(&visit.destination(), Phase::Answer, &failure);
+            return dispatch::failed(account, failure);
+        }
+        *answer.status_mut() = StatusCode::OK;
+    } else if let Some(chosen) = chosen {
+        let connection = HeaderValue::from_static("upgrade");
+        answer.headers_mut().insert(header::CONNECTION, connection);
+        answer.headers_mut().insert(header::UPGRADE, chosen);
+    }
+    let status = CacheStatus::new(Outcome::Tunnel);
+    status.append_to(account.pseudonym(), answer.headers_mut());
+    account.answered(answer.status(), status.outcome, answer.headers());
+    visit.worker().observer.count(Event::Upgraded, 1);
+    visit.connection.open_tunnel(upstream, account, visit.options());
+    let (mut head, ()) = answer.into_parts();
+    head.version = Version::HTTP_11;
+    head.extensions.clear();
+    Response::from_parts(head, AnswerBody::of_tunnel())
+}
+
+/// Waits for `work` while 1xx answers go to the client, and until they have gone.
+pub(crate) async fn relay<T>(
+    connection: &Connection,
+    interim: Option<&Interim>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    let mut done = None;
+    poll_fn(|cx| {
+        if done.is_none()
+            && let Poll::Ready(value) = work.as_mut().poll(cx)
+        {
+            done = Some(value);
+        }
+        if let Some(interim) = interim {
+            while let Poll::Ready(head) = interim.poll_head(cx) {
+                connection.inform(head);
+            }
+        }
+        if !connection.has_informed() {
+            return Poll::Pending;
+        }
+        done.take().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}

@@ -1,0 +1,297 @@
+//! The account of one request: opened when its head was read, closed when its answer's body is
+//! done with, and then told to the [`Observer`].
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Version};
+
+use crate::front::client_io::ConnState;
+use crate::front::connection::Connection;
+use crate::front::handshake::{Link, TlsFacts};
+use crate::message::scheme::Scheme;
+use crate::observe::metrics::Event;
+use crate::observe::outcome::{Error, Outcome};
+use crate::server::handover::Needs;
+use crate::server::worker::Worker;
+use crate::upstream::client;
+use crate::upstream::client::Trail;
+
+/// Whoever wants to know of every request: metrics, the access log.
+pub trait Observer: Send + Sync + 'static {
+    /// True when [`Finished::texts`] is wanted. Asked once for each request, as it costs copies.
+    fn wants_texts(&self) -> bool {
+        false
+    }
+
+    /// An answer is done with.
+    fn finished(&self, _finished: &Finished<'_>) {}
+
+    /// A client connection was accepted (`true`) or ended (`false`).
+    fn connection(&self, _opened: bool) {}
+
+    /// Something happened `n` times, or `n` bytes moved.
+    fn count(&self, _event: Event, _n: u64) {}
+
+    /// hyper refused a head before there was a request: its status (none when the connection just
+    /// ended) and what was wrong.
+    fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
+}
+
+/// An observer that does not look.
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// One request, when all is over.
+pub struct Finished<'a> {
+    /// The client.
+    pub client: SocketAddr,
+    /// The method.
+    pub method: &'a Method,
+    /// The version the client speaks.
+    pub version: Version,
+    /// How its connection is secured.
+    pub tls: Option<&'a TlsFacts>,
+    /// The status we sent.
+    pub status: StatusCode,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Body bytes handed to the connection.
+    pub body_bytes: u64,
+    /// False when the answer was cut, by us or by the client.
+    pub complete: bool,
+    /// From the head of the request to the end of the answer's body.
+    pub duration: Duration,
+    /// Host and port of the upstream that was asked, of several servers the last one; `None` also
+    /// unless [`Observer::wants_texts`].
+    pub upstream: Option<&'a str>,
+    /// The addresses and ports of all servers that were asked for it, with commas between.
+    pub upstream_addresses: Option<&'a str>,
+    /// What only a log wants; `None` unless [`Observer::wants_texts`].
+    pub texts: Option<&'a Texts>,
+}
+
+/// Texts of a request for the log. The URL is without user information.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// The whole URL; of a CONNECT host and port.
+    pub url: String,
+    /// `Referer`.
+    pub referer: Option<HeaderValue>,
+    /// `User-Agent`.
+    pub user_agent: Option<HeaderValue>,
+    /// `Content-Type` of the answer.
+    pub content_type: Option<HeaderValue>,
+    /// Bytes of the answer's head, without the fields that hyper adds (Date, framing).
+    pub head_bytes: u64,
+}
+
+/// The open account.
+pub(crate) struct Account {
+    worker: Rc<Worker>,
+    conn: Rc<ConnState>,
+    client: SocketAddr,
+    link: Rc<Link>,
+    method: Method,
+    version: Version,
+    status: StatusCode,
+    outcome: Outcome,
+    body_bytes: u64,
+    complete: bool,
+    waits_for_client: bool,
+    began: Instant,
+    upstream: Option<String>,
+    trail: Option<Arc<Trail>>,
+    texts: Option<Box<Texts>>,
+}
+
+impl Account {
+    /// Opens the account of a request that `connection` is busy with from now on. `scheme` is that
+    /// of its URL when it does not say so itself.
+    pub fn open(connection: &Connection, parts: &Parts, scheme: Scheme) -> Account {
+        let Connection { worker, state: conn, client, link, .. } = connection;
+        conn.request_began();
+        let texts = worker.observer.wants_texts().then(|| {
+            Box::new(Texts {
+                url: url_without_user_info(parts, scheme),
+                referer: parts.headers.get(header::REFERER).cloned(),
+                user_agent: parts.headers.get(header::USER_AGENT).cloned(),
+                content_type: None,
+                head_bytes: 0,
+            })
+        });
+        Account {
+            worker: worker.clone(),
+            conn: conn.clone(),
+            client: *client,
+            link: link.clone(),
+            method: parts.method.clone(),
+            version: parts.version,
+            status: StatusCode::OK,
+            outcome: Outcome::Miss,
+            body_bytes: 0,
+            complete: false,
+            waits_for_client: false,
+            began: Instant::now(),
+            upstream: None,
+            trail: None,
+            texts,
+        }
+    }
+
+    /// What is known once the head of the answer is.
+    pub fn answered(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
+        self.status = status;
+        self.outcome = outcome;
+        if let Some(texts) = &mut self.texts {
+            texts.content_type = headers.get(header::CONTENT_TYPE).cloned();
+            texts.head_bytes = head_bytes(status, headers);
+        }
+    }
+
+    /// The answer is the last one of its connection (of HTTP/1: in HTTP/2 each request has bounds
+    /// of its own).
+    pub fn is_last(&self) {
+        if !self.conn.is_multiplexed() {
+            self.conn.end_after_answer();
+        }
+    }
+
+    /// Who needs the store on this worker.
+    pub fn needs(&self) -> &Rc<Needs> {
+        &self.worker.needs
+    }
+
+    /// Our name in `Cache-Status`.
+    pub fn pseudonym(&self) -> &str {
+        self.worker.shared.pseudonym.as_str()
+    }
+
+    /// What the client is told of a server that gave no answer.
+    pub fn told(&self, why: Error, cause: &str) -> String {
+        client::told(&self.worker.context().options.front, why, cause)
+    }
+
+    /// The upstream that is asked, and where its servers will be noted.
+    pub fn asked(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Trail>>) {
+        if self.texts.is_some() {
+            self.upstream = Some(upstream.to_string());
+            self.trail = trail;
+        }
+    }
+
+    /// Body bytes went out.
+    pub fn sent(&mut self, bytes: u64) {
+        self.body_bytes += bytes;
+    }
+
+    /// The next bytes of the body are there, and wait until the client takes them (`true`), or it
+    /// is they that are waited for. Only told of by overlapping requests.
+    pub fn waits_for_client(&mut self, waits: bool) {
+        if self.conn.is_multiplexed() && self.waits_for_client != waits {
+            self.waits_for_client = waits;
+            self.conn.body_waits(waits);
+        }
+    }
+
+    /// The body's length is not known: to an HTTP/1.0 client its end is that of the connection.
+    pub fn length_is_unknown(&self) {
+        self.conn.set_open_ended(self.version == Version::HTTP_10);
+    }
+
+    /// The body came to its end.
+    pub fn ended(&mut self) {
+        self.conn.set_open_ended(false);
+        self.complete = true;
+    }
+
+    /// The body was cut.
+    pub fn broke(&mut self, why: Error) {
+        self.outcome = Outcome::Error(why);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.waits_for_client(false);
+        self.conn.request_ended();
+        self.conn.report_moved(&*self.worker.observer);
+        let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
+        self.worker.observer.finished(&Finished {
+            client: self.client,
+            method: &self.method,
+            version: self.version,
+            tls: self.link.tls.as_ref(),
+            status: self.status,
+            outcome: self.outcome,
+            body_bytes: self.body_bytes,
+            complete: self.complete,
+            duration: self.began.elapsed(),
+            upstream: server.as_deref().or(self.upstream.as_deref()),
+            upstream_addresses: addresses.as_deref(),
+            texts: self.texts.as_deref(),
+        });
+    }
+}
+
+/// Bytes of a head as it is written in HTTP/1.1.
+fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    ("HTTP/1.1 200 \r\n\r\n".len() + reason.len() + fields.sum::<usize>()) as u64
+}
+
+/// The URL of a request as a log may show it.
+fn url_without_user_info(parts: &Parts, scheme: Scheme) -> String {
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let authority = match parts.uri.authority() {
+        Some(authority) => {
+            let text = authority.as_str();
+            text.rsplit_once('@').map_or(text, |(_, host)| host)
+        }
+        None => match parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()) {
+            Some(host) => host,
+            None => return path.to_owned(),
+        },
+    };
+    if parts.method == Method::CONNECT {
+        return authority.to_owned();
+    }
+    format!("{}://{authority}{path}", parts.uri.scheme_str().unwrap_or(scheme.name()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn heads_are_measured_as_written() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ETAG, HeaderValue::from_static("\"x\""));
+        headers.append(header::VIA, HeaderValue::from_static("1.1 a"));
+        headers.append(header::VIA, HeaderValue::from_static("1.1 larder"));
+        let written =
+            "HTTP/1.1 404 Not Found\r\netag: \"x\"\r\nvia: 1.1 a\r\nvia: 1.1 larder\r\n\r\n";
+        assert_eq!(head_bytes(StatusCode::NOT_FOUND, &headers), written.len() as u64);
+    }
+
+    #[test]
+    fn user_information_is_not_shown() {
+        let url = |method: &str, uri: &str| {
+            let request = Request::builder().method(method).uri(uri).header("host", "h:1");
+            url_without_user_info(&request.body(()).unwrap().into_parts().0, Scheme::Https)
+        };
+        assert_eq!(url("GET", "http://me:secret@a.example/x"), "http://a.example/x");
+        assert_eq!(url("GET", "/x?y"), "https://h:1/x?y");
+        assert_eq!(url("CONNECT", "a.example:443"), "a.example:443");
+    }
+}

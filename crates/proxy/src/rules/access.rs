@@ -1,0 +1,423 @@
+//! Who may ask for what: access rules, and the guard of addresses that must not be reached.
+//!
+//! Decisions are pure: all they know are the arguments and the rules. They are made twice.
+//! [`Access::before`] is asked when the request's head is known and keeps a client without any
+//! right from causing even a name look-up. [`Access::at`] is asked for the very address that is
+//! about to be connected to, and must be asked for each: a name can resolve to anything.
+//!
+//! What the rules cannot open: a request never reaches one of our own listeners. What only a rule
+//! that names the network opens: a client from elsewhere reaches nothing on this machine and
+//! nothing on a private network. An answer from the cache needs no connection, but it may come
+//! from such a network: where [`Access::before`] says [`Verdict::ByAddress`], the address must be
+//! known and judged before stored bytes are served.
+//!
+//! Rules are tried in order and the first that matches decides. Without a match the forward
+//! proxy serves the clients of this machine and of the allowed networks, the reverse proxy all.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use arc_swap::ArcSwap;
+use http::Method;
+use ipnet::IpNet;
+
+use crate::net::address;
+use crate::net::address::Locals;
+use crate::observe::outcome::Denied;
+
+/// What a matching rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Serve the request.
+    Allow,
+    /// Refuse it with 403.
+    Deny,
+}
+
+/// One rule. Every list that is not empty must have a match; an empty one matches everything.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// What to do.
+    pub action: Action,
+    /// Networks of the client.
+    pub clients: Vec<IpNet>,
+    /// Methods.
+    pub methods: Vec<Method>,
+    /// Names of the destination, as the URL has them.
+    pub hosts: Vec<HostPattern>,
+    /// Networks of the destination, compared with the address that is connected to. An allowing
+    /// rule that names the network of a private address opens it to clients from elsewhere.
+    pub destinations: Vec<IpNet>,
+    /// Ports of the destination.
+    pub ports: Vec<PortRange>,
+}
+
+impl Rule {
+    /// A rule that matches everything.
+    pub fn new(action: Action) -> Rule {
+        Rule {
+            action,
+            clients: Vec::new(),
+            methods: Vec::new(),
+            hosts: Vec::new(),
+            destinations: Vec::new(),
+            ports: Vec::new(),
+        }
+    }
+
+    /// True when everything but the destination's address matches.
+    fn matches_head(&self, query: &Query<'_>) -> bool {
+        let client = address::canonical(query.client);
+        (self.clients.is_empty() || contains(&self.clients, client))
+            && (self.methods.is_empty() || self.methods.contains(query.method))
+            && (self.hosts.is_empty() || self.hosts.iter().any(|h| h.matches(query.host)))
+            && (self.ports.is_empty() || self.ports.iter().any(|p| p.contains(query.port)))
+    }
+
+    /// True when the destination's address matches. A refusal looks at each face of the address,
+    /// a permission only at the address itself.
+    fn matches_address(&self, ip: IpAddr) -> bool {
+        self.destinations.is_empty()
+            || match self.action {
+                Action::Deny => address::faces(ip).any(|face| contains(&self.destinations, face)),
+                Action::Allow => contains(&self.destinations, address::canonical(ip)),
+            }
+    }
+}
+
+fn contains(networks: &[IpNet], ip: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(&ip))
+}
+
+/// The name of a destination in a rule: `example.com` for the name itself, `.example.com` for
+/// it and all names below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern {
+    /// Lower case, without dots at the ends.
+    name: String,
+    below: bool,
+}
+
+impl HostPattern {
+    /// True when `host` is meant: without regard to case or a final dot.
+    pub fn matches(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host).as_bytes();
+        let name = self.name.as_bytes();
+        let Some(split) = host.len().checked_sub(name.len()) else { return false };
+        host[split..].eq_ignore_ascii_case(name)
+            && (split == 0 || (self.below && host[split - 1] == b'.'))
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<HostPattern, PatternError> {
+        let wrong = |why: &str| {
+            Err(PatternError(format!(
+                "{text:?} is not a host pattern: {why}; expected a name (\"example.com\") or a \
+                 name with all below it (\".example.com\")"
+            )))
+        };
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        if bare.parse::<IpAddr>().is_ok() || text.parse::<IpNet>().is_ok() {
+            return wrong("it is an address, which belongs into `destinations`");
+        }
+        let (below, name) = match text.strip_prefix('.') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if name.is_empty() || name.split('.').any(str::is_empty) {
+            return wrong("a part of the name is empty");
+        }
+        let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        if !name.bytes().all(legal) {
+            return wrong("it has characters that a host name cannot have (no `*`, no port)");
+        }
+        Ok(HostPattern { name: name.to_ascii_lowercase(), below })
+    }
+}
+
+/// A port, or a range of them with both ends: `443`, `8000-8999`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortRange(RangeInclusive<u16>);
+
+impl PortRange {
+    /// One port.
+    pub fn one(port: u16) -> PortRange {
+        PortRange(port..=port)
+    }
+
+    /// True when `port` lies in it.
+    pub fn contains(&self, port: u16) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<PortRange, PatternError> {
+        let port = |s: &str| s.parse::<u16>().ok().filter(|&p| p > 0);
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        match (port(first), port(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(PortRange(first..=last)),
+            _ => Err(PatternError(format!(
+                "{text:?} is not a port; expected 1 to 65535, or a range such as 8000-8999"
+            ))),
+        }
+    }
+}
+
+/// A pattern that cannot be read: says what it was and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError(String);
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+/// Which front end asks: they differ in what holds without a matching rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// The client names the destination.
+    Forward,
+    /// The configuration names it.
+    Reverse,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// Address of the client.
+    pub client: IpAddr,
+    /// Method of the request.
+    pub method: &'a Method,
+    /// Host as the target has it, without port; an IPv6 literal with or without brackets.
+    pub host: &'a str,
+    /// Port of the target, or the scheme's.
+    pub port: u16,
+}
+
+/// The answer before the destination's address is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Allowed, whatever the address; [`Access::at`] still guards our own listeners.
+    Allow,
+    /// It depends on the address: ask [`Access::at`], also before serving stored bytes.
+    ByAddress,
+    /// Refused.
+    Deny(Denial),
+}
+
+/// A refusal, with the text that the client gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Why, for the outcome.
+    pub reason: Denied,
+    /// Body of the 403: what was refused, why, and how to change it. Plain text with a final
+    /// line feed; names no address that the client did not name itself.
+    pub text: String,
+}
+
+/// The rules of one front end.
+#[derive(Debug)]
+pub struct Access {
+    front: Front,
+    rules: Vec<Rule>,
+    allow: Vec<IpNet>,
+    connect_ports: Vec<PortRange>,
+    own: Vec<SocketAddr>,
+    locals: ArcSwap<Locals>,
+}
+
+impl Access {
+    /// Rules with their defaults: no rule, no further network allowed, `CONNECT` to 443.
+    pub fn new(front: Front, locals: Locals) -> Access {
+        Access {
+            front,
+            rules: Vec::new(),
+            allow: Vec::new(),
+            connect_ports: vec![PortRange::one(443)],
+            own: Vec::new(),
+            locals: ArcSwap::from_pointee(locals),
+        }
+    }
+
+    /// The same with rules, tried in this order.
+    pub fn rules(mut self, rules: Vec<Rule>) -> Access {
+        self.rules = rules;
+        self
+    }
+
+    /// The same with networks whose clients may use the forward proxy.
+    pub fn allow(mut self, networks: Vec<IpNet>) -> Access {
+        self.allow = networks;
+        self
+    }
+
+    /// The same with the ports to which `CONNECT` may go, in place of 443.
+    pub fn connect_ports(mut self, ports: Vec<PortRange>) -> Access {
+        self.connect_ports = ports;
+        self
+    }
+
+    /// The same with the addresses of all our listeners, the admin's included, as they are bound.
+    pub fn own(mut self, listeners: Vec<SocketAddr>) -> Access {
+        self.own = listeners;
+        self
+    }
+
+    /// Takes the machine's addresses as they are now.
+    pub fn set_locals(&self, locals: Locals) {
+        self.locals.store(locals.into());
+    }
+
+    /// Judges a request before its destination is resolved.
+    pub fn before(&self, query: &Query<'_>) -> Verdict {
+        // Rules that ask for the address leave it open whether they match: collect what may come
+        // of them until one matches for certain.
+        let mut allowed = false;
+        let mut open = false;
+        let mut denial = None;
+        let mut decided = false;
+        for rule in self.rules.iter().filter(|rule| rule.matches_head(query)) {
+            match rule.action {
+                Action::Allow => allowed = true,
+                Action::Deny => denial = Some(by_rule(query)),
+            }
+            if rule.destinations.is_empty() {
+                decided = true;
+                break;
+            }
+            open = true;
+        }
+        if !decided {
+            match self.default(query) {
+                Ok(()) => allowed = true,
+                Err(refused) => denial = Some(refused),
+            }
+        }
+        match denial {
+            Some(denial) if !allowed => return Verdict::Deny(denial),
+            _ => {}
+        }
+        if let Err(denial) = self.connect_port(query) {
+            return Verdict::Deny(denial);
+        }
+        if open || self.guards_private(query) { Verdict::ByAddress } else { Verdict::Allow }
+    }
+
+    /// Judges a request for the address that is about to be connected to.
+    pub fn at(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
+        let matched = self
+            .rules
+            .iter()
+            .find(|rule| rule.matches_head(query) && rule.matches_address(address.ip()));
+        match matched {
+            Some(rule) if rule.action == Action::Deny => return Err(by_rule(query)),
+            Some(_) => {}
+            None => self.default(query)?,
+        }
+        self.connect_port(query)?;
+        if self.is_own(address) {
+            return Err(Denial {
+                reason: Denied::OwnAddress,
+                text: format!(
+                    "Larder refused this request: {}:{} is one of its own addresses. This cannot \
+                     be changed; ask the service behind it directly.\n",
+                    query.host, query.port
+                ),
+            });
+        }
+        let opened = matched.map_or(&[][..], |rule| &rule.destinations);
+        if self.guards_private(query) && self.is_private(address.ip(), opened) {
+            return Err(Denial {
+                reason: Denied::PrivateAddress,
+                text: format!(
+                    "Larder refused this request: {} is on a private network or on the machine \
+                     that Larder runs on, and {} is a client from elsewhere. To allow it, add a \
+                     rule to the configuration whose `destinations` contain the destination.\n",
+                    query.host, query.client
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// What holds without a matching rule.
+    fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
+        let client = address::canonical(query.client);
+        if self.front == Front::Reverse || self.is_local(client) || contains(&self.allow, client) {
+            return Ok(());
+        }
+        Err(Denial {
+            reason: Denied::Client,
+            text: format!(
+                "Larder refused this request: the proxy is open to clients of its own machine, \
+                 and {client} is not one. To open it, start Larder with `--allow {client}` or \
+                 with a network (`--allow CIDR`), or add it to `allow` in the configuration.\n"
+            ),
+        })
+    }
+
+    fn connect_port(&self, query: &Query<'_>) -> Result<(), Denial> {
+        if query.method != Method::CONNECT
+            || self.connect_ports.iter().any(|ports| ports.contains(query.port))
+        {
+            return Ok(());
+        }
+        Err(Denial {
+            reason: Denied::ConnectPort,
+            text: format!(
+                "Larder refused this request: CONNECT to port {} is not open. To open it, add \
+                 the port to `connect-ports` in the configuration.\n",
+                query.port
+            ),
+        })
+    }
+
+    /// True when private addresses are closed to this client unless a rule names them.
+    fn guards_private(&self, query: &Query<'_>) -> bool {
+        self.front == Front::Forward && !self.is_local(query.client)
+    }
+
+    /// True when a face of the address is on this machine or special, and not `opened`.
+    fn is_private(&self, ip: IpAddr, opened: &[IpNet]) -> bool {
+        let locals = self.locals.load();
+        address::faces(ip)
+            .any(|f| (address::is_special(f) || locals.contains(f)) && !contains(opened, f))
+    }
+
+    fn is_own(&self, address: SocketAddr) -> bool {
+        self.own.iter().any(|own| {
+            own.port() == address.port()
+                && (self.is_local(address.ip())
+                    || address::faces(address.ip()).any(|f| f == address::canonical(own.ip())))
+        })
+    }
+
+    fn is_local(&self, ip: IpAddr) -> bool {
+        self.locals.load().contains(ip)
+    }
+}
+
+fn by_rule(query: &Query<'_>) -> Denial {
+    Denial {
+        reason: Denied::Rule,
+        text: format!(
+            "Larder refused this request: a rule in its configuration forbids {} {}:{} for {}.\n",
+            query.method, query.host, query.port, query.client
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

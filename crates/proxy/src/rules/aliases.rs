@@ -1,0 +1,193 @@
+//! The names of one site: which of them are one to the cache, and by what an operator may call it.
+//!
+//! It promises: what the key of an object does not tell apart the origin server is not told either.
+//! Where the hosts of a site are one, a request is taken for one to the first of them before
+//! anything looks at it: its key, its rules, the `Host` and the `X-Forwarded-Host` that go upstream
+//! follow from that name. So an answer that is shared by all of them was given to the same
+//! question, and no client can have one stored for the others that says what it put into `Host`.
+
+use semantics::Url;
+
+use crate::request::target::bare;
+
+/// See the module. By default nothing is known, and each host is for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aliases {
+    /// As they stand in URLs.
+    hosts: Vec<String>,
+    are_one: bool,
+    /// The ports of our own listeners.
+    ports: Vec<u16>,
+}
+
+impl Aliases {
+    /// Hosts (IPv6 addresses without brackets) that are one, by the name of the first, on every
+    /// port that we listen on; with `are_one` false each is for itself.
+    pub fn new(hosts: &[String], are_one: bool, ports: &[u16]) -> Aliases {
+        let in_url = |host: &String| match host.contains(':') {
+            true => format!("[{host}]"),
+            false => host.clone(),
+        };
+        let hosts = hosts.iter().map(in_url).collect();
+        Aliases { hosts, are_one, ports: ports.to_vec() }
+    }
+
+    /// The host and, if it is given, the port of an authority in normal form.
+    pub fn split(authority: &str) -> (&str, Option<u16>) {
+        match authority.rsplit_once(':') {
+            Some((host, port)) if bare(host) != host || !host.contains(':') => {
+                (host, port.parse().ok())
+            }
+            _ => (authority, None),
+        }
+    }
+
+    /// Whether all hosts are one.
+    pub(crate) fn are_one(&self) -> bool {
+        self.are_one && !self.hosts.is_empty()
+    }
+
+    /// The host and port that a request to `port` is for; `None`: those that it names.
+    pub(crate) fn canonical(&self, port: u16, default: u16) -> Option<(&str, u16)> {
+        let host = self.hosts.first().filter(|_| self.are_one)?;
+        Some((host, if self.ports.contains(&port) { default } else { port }))
+    }
+
+    /// The URL that `url` is taken for, in normal form.
+    pub(crate) fn one(&self, url: Url) -> Url {
+        let (host, port) = Self::split(url.authority());
+        if !self.hosts.iter().any(|ours| ours == host) {
+            return url;
+        }
+        let default = if url.scheme() == "https" { 443 } else { 80 };
+        let Some((host, port)) = self.canonical(port.unwrap_or(default), default) else {
+            return url;
+        };
+        // The default port is left out.
+        Url::new(url.scheme(), &format!("{host}:{port}"), url.sent()).unwrap_or(url)
+    }
+
+    /// Every host and port under which an object of `url` may have been stored: the one that is
+    /// named, and, where `url` is of this site, its other names. Also those that are not one now:
+    /// they may have been, and may be again.
+    pub fn authorities(&self, url: &Url) -> Vec<String> {
+        let mut all = vec![url.authority().to_owned()];
+        let (host, port) = Self::split(url.authority());
+        let is_ours = self.hosts.is_empty() || self.hosts.iter().any(|ours| ours == host);
+        if !is_ours {
+            return all;
+        }
+        let single = [host.to_owned()];
+        let hosts = if self.are_one { &self.hosts[..] } else { &single[..] };
+        let ours = port.is_none_or(|port| self.ports.contains(&port));
+        let own = self.ports.iter().filter(|_| ours).copied().map(Some);
+        let ports: Vec<Option<u16>> = match ours {
+            true => std::iter::once(None).chain(own).collect(),
+            false => vec![port],
+        };
+        for host in hosts {
+            for port in &ports {
+                let name = port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+                if !all.contains(&name) {
+                    all.push(name);
+                }
+            }
+        }
+        all
+    }
+
+    /// The URLs by which what is stored for `url` is called now, and `url` itself: fewer than
+    /// [`Aliases::authorities`], for whoever has to remember each.
+    pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
+        if self.are_one {
+            let one = self.one(url.clone());
+            return if one == *url { vec![one] } else { vec![url.clone(), one] };
+        }
+        let named = self.authorities(url).into_iter();
+        named.filter_map(|name| Url::new(url.scheme(), &name, url.sent()).ok()).collect()
+    }
+
+    /// The hosts by which what is stored for `host`, which may have a port, is called now, and
+    /// `host` itself.
+    pub(crate) fn hosts(&self, host: &str) -> Vec<String> {
+        let (name, port) = Self::split(host);
+        let mut all = vec![host.to_owned()];
+        if let Some(first) = self.hosts.first().filter(|_| self.are_one)
+            && self.hosts.iter().any(|ours| ours == name)
+        {
+            let port = port.filter(|port| !self.ports.contains(port));
+            all.push(port.map_or_else(|| first.clone(), |port| format!("{first}:{port}")));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn aliases(are_one: bool) -> Aliases {
+        let hosts = ["www.test", "localhost", "::1"].map(str::to_owned);
+        Aliases::new(&hosts, are_one, &[8080, 8443])
+    }
+
+    #[test]
+    fn hosts_and_our_own_ports_are_one() {
+        let ours = aliases(true);
+        assert_eq!(ours.canonical(8443, 443), Some(("www.test", 443)));
+        assert_eq!(ours.canonical(443, 443), Some(("www.test", 443)));
+        // What nobody configured stays a name of its own.
+        assert_eq!(ours.canonical(99, 443), Some(("www.test", 99)));
+        assert_eq!(aliases(false).canonical(8443, 443), None);
+        assert_eq!(Aliases::default().canonical(80, 80), None);
+        let one = |text: &str| ours.one(Url::parse(text).unwrap()).to_string();
+        assert_eq!(one("https://localhost:8080/x?y"), "https://www.test/x?y");
+        assert_eq!(one("http://[::1]/"), "http://www.test/");
+        assert_eq!(one("http://localhost:99/"), "http://www.test:99/");
+        assert_eq!(one("http://other.test:8080/"), "http://other.test:8080/");
+        let v6 = Aliases::new(&["::1".to_owned()], true, &[]);
+        assert_eq!(v6.canonical(80, 80), Some(("[::1]", 80)));
+    }
+
+    #[test]
+    fn each_name_of_a_site_leads_to_all_of_them() {
+        let of = |aliases: &Aliases, text: &str| {
+            let mut all = aliases.authorities(&Url::parse(text).unwrap());
+            all.sort();
+            all
+        };
+        let nine = of(&aliases(true), "http://www.test/x");
+        assert_eq!(nine.len(), 9);
+        for url in ["http://localhost:8080/x", "http://[::1]/x", "http://[::1]:8443/x"] {
+            assert_eq!(of(&aliases(true), url), nine, "{url}");
+        }
+        assert_eq!(
+            of(&aliases(true), "http://www.test:99/"),
+            ["[::1]:99", "localhost:99", "www.test:99"]
+        );
+        assert_eq!(of(&aliases(true), "http://other.test/"), ["other.test"]);
+        let apart = ["localhost", "localhost:8080", "localhost:8443"];
+        assert_eq!(of(&aliases(false), "http://localhost/"), apart);
+        assert_eq!(of(&Aliases::default(), "http://any.test:81/"), ["any.test:81"]);
+    }
+
+    #[test]
+    fn what_is_remembered_has_the_name_that_is_in_use() {
+        let ours = aliases(true);
+        assert_eq!(ours.hosts("localhost"), ["localhost", "www.test"]);
+        assert_eq!(ours.hosts("[::1]:8080"), ["[::1]:8080", "www.test"]);
+        assert_eq!(ours.hosts("localhost:99"), ["localhost:99", "www.test:99"]);
+        assert_eq!(ours.hosts("other.test:8080"), ["other.test:8080"]);
+        assert_eq!(aliases(false).hosts("localhost"), ["localhost"]);
+        let urls = |aliases: &Aliases, text: &str| {
+            let urls = aliases.urls(&Url::parse(text).unwrap());
+            urls.iter().map(Url::to_string).collect::<Vec<_>>()
+        };
+        let both = ["http://localhost:8080/x", "http://www.test/x"];
+        assert_eq!(urls(&ours, "http://localhost:8080/x"), both);
+        assert_eq!(urls(&ours, "http://www.test/x"), ["http://www.test/x"]);
+        assert_eq!(urls(&ours, "http://other.test/x"), ["http://other.test/x"]);
+        assert_eq!(urls(&aliases(false), "http://localhost/x").len(), 3);
+    }
+}

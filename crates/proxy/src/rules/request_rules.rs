@@ -1,0 +1,302 @@
+//! The operator's rules: what is done otherwise for some requests than for the rest.
+//!
+//! A rule says which requests it is for (site, host, path, method, fields) and what is done with
+//! them. Of all rules the first that fits decides, and it alone, as with the access rules: whoever
+//! reads the list from the top needs to remember nothing. A rule that leaves something unsaid has
+//! the settings of the whole proxy for it.
+//!
+//! Rules may move what an object is called (parameters that do not count), so they must be asked
+//! for every name under which something is stored, removed or purged: [`Rules::names`] gives all
+//! names that a URL may have under any rule.
+
+use std::sync::Arc;
+
+use http::Method;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use semantics::device_class::DeviceClass;
+use semantics::{Pattern, QueryRule, Settings, Url, disguise, language};
+
+use crate::message::header_edits::Edits;
+use crate::rules::access::HostPattern;
+
+/// The field that tells an origin the kind of a client's device.
+pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
+
+/// All rules, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    list: Vec<Arc<Rule>>,
+}
+
+/// What a rule is asked about a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The reverse site; `None` on a forward proxy.
+    pub site: Option<&'a str>,
+    /// The URL that the request names.
+    pub url: &'a Url,
+    /// The method.
+    pub method: &'a Method,
+    /// The request's fields.
+    pub headers: &'a HeaderMap,
+    /// It asks for another protocol, and so goes past the cache.
+    pub upgrade: bool,
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// How people call it: its name, or its number in the list.
+    pub name: String,
+    /// The requests that it is for.
+    pub when: Condition,
+    /// They go past the cache: nothing is looked up and nothing stored.
+    pub bypass: bool,
+    /// The rules of caching for them.
+    pub settings: Settings,
+    /// The parameters that name an object.
+    pub query: QueryRule,
+    /// Tell apart kinds of devices: `X-UA-Device` is set and part of the key.
+    pub by_device: bool,
+    /// The site's languages: `Accept-Language` becomes the best of them and part of the key.
+    pub languages: Vec<String>,
+    /// Further request fields that are part of the key.
+    pub key_headers: Vec<HeaderName>,
+    /// What is done to the request before anything looks at it.
+    pub request: Edits,
+    /// What is done to the origin's answer before anything looks at it.
+    pub answer: Edits,
+    /// Larger answers are not stored. Bytes.
+    pub store_max: Option<u64>,
+    /// Larger answers are refused with 502, or cut. Bytes.
+    pub answer_max: Option<u64>,
+    /// Requests that ask for another protocol are refused with 403.
+    pub refuse_upgrades: bool,
+}
+
+/// The requests that a rule is for. An empty list means any.
+#[derive(Clone, Debug, Default)]
+pub struct Condition {
+    /// Names of reverse sites.
+    pub sites: Vec<String>,
+    /// Hosts of the URL.
+    pub hosts: Vec<HostPattern>,
+    /// Paths without query.
+    pub paths: Vec<Pattern>,
+    /// Methods; GET means HEAD as well, which asks about the same object.
+    pub methods: Vec<Method>,
+    /// All of these must hold.
+    pub headers: Vec<HeaderTest>,
+}
+
+/// Whether a field is there, or has a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderTest {
+    name: HeaderName,
+    value: Option<Pattern>,
+    negated: bool,
+}
+
+impl Rules {
+    /// These rules, in this order.
+    pub fn new(list: Vec<Rule>) -> Rules {
+        Rules { list: list.into_iter().map(Arc::new).collect() }
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The rule for a request: the first that fits.
+    pub fn find(&self, asked: Asked<'_>) -> Option<&Arc<Rule>> {
+        if self.list.is_empty() {
+            return None;
+        }
+        let paths = Paths::of(asked.url);
+        self.list.iter().find(|rule| {
+            let when = &rule.when;
+            let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
+            let fits = if keeps_out { paths.any(when) } else { paths.all(when) };
+            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked)
+        })
+    }
+
+    /// Every name that the object of `url` may have been stored under: rules whose methods or
+    /// fields are not known here may each have given it another one.
+    pub fn names(&self, site: Option<&str>, url: &Url) -> Vec<Url> {
+        let mut names = vec![url.clone()];
+        if self.list.is_empty() {
+            return names;
+        }
+        let paths = Paths::of(url);
+        let may_fit =
+            |rule: &&Arc<Rule>| paths.any(&rule.when) && rule.when.is_for_place(site, url);
+        for rule in self.list.iter().filter(may_fit) {
+            let name = rule.query.apply(url);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+impl Rule {
+    /// A rule that changes nothing for anybody.
+    pub fn new(name: String, settings: Settings) -> Rule {
+        Rule {
+            name,
+            when: Condition::default(),
+            bypass: false,
+            settings,
+            query: QueryRule::default(),
+            by_device: false,
+            languages: Vec::new(),
+            key_headers: Vec::new(),
+            request: Edits::default(),
+            answer: Edits::default(),
+            store_max: None,
+            answer_max: None,
+            refuse_upgrades: false,
+        }
+    }
+
+    /// Makes a request what the rule wants it to be.
+    pub fn prepare(&self, fields: &mut HeaderMap) {
+        self.request.apply(fields);
+        if self.by_device {
+            let class = HeaderValue::from_static(DeviceClass::of(fields).name());
+            fields.insert(DEVICE, class);
+        }
+        let best = language::best(fields, &self.languages);
+        if let Some(Ok(best)) = best.map(HeaderValue::from_str) {
+            fields.insert(header::ACCEPT_LANGUAGE, best);
+        }
+    }
+
+    /// The request fields that are part of the key, whatever the origin says.
+    pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
+        let device = self.by_device.then_some(DEVICE);
+        let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
+        device.into_iter().chain(language).chain(self.key_headers.iter().cloned())
+    }
+
+    /// Makes the head of an origin's answer what the rule wants it to be: what the key depends on
+    /// is a `Vary` from here on. A page under the name of a file is for nobody else
+    /// ([`disguise`]).
+    pub fn settle(&self, path: &str, fields: &mut HeaderMap) {
+        self.answer.apply(fields);
+        let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if self.settings.lifetimes.lengthen() && disguise::is_disguised(path, kind) {
+            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        for name in self.key_names() {
+            fields.append(header::VARY, HeaderValue::from(name));
+        }
+    }
+
+    /// What caches behind us are told: the kind of a device follows from its `User-Agent`, and only
+    /// we know the field that we put in its place.
+    pub fn unfold_vary(&self, fields: &mut HeaderMap) {
+        if !self.by_device {
+            return;
+        }
+        for (name, line) in fields.iter_mut() {
+            if name == header::VARY
+                && line.as_bytes().eq_ignore_ascii_case(DEVICE.as_str().as_bytes())
+            {
+                *line = HeaderValue::from_name(header::USER_AGENT);
+            }
+        }
+    }
+}
+
+/// A path as it stands in the URL, and as a server reads it that tidies up paths
+/// ([`Url::tidy_path`]). Which of them the origin goes by is not known: a rule that keeps requests
+/// from the cache is for both, one that lets them in only for what is the same path to all.
+struct Paths<'a> {
+    plain: &'a str,
+    tidy: String,
+}
+
+impl<'a> Paths<'a> {
+    fn of(url: &'a Url) -> Paths<'a> {
+        let plain = url.path_and_query().split('?').next().unwrap_or_default();
+        Paths { plain, tidy: url.tidy_path() }
+    }
+
+    fn any(&self, when: &Condition) -> bool {
+        when.is_for_path(self.plain) || when.is_for_path(&self.tidy)
+    }
+
+    fn all(&self, when: &Condition) -> bool {
+        when.is_for_path(self.plain) && when.is_for_path(&self.tidy)
+    }
+}
+
+impl Condition {
+    fn is_for_place(&self, site: Option<&str>, url: &Url) -> bool {
+        let fits_site = || site.is_some_and(|site| self.sites.iter().any(|name| name == site));
+        let host = host(url);
+        (self.sites.is_empty() || fits_site())
+            && (self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host)))
+    }
+
+    fn is_for_path(&self, path: &str) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path.as_bytes()))
+    }
+
+    fn is_for(&self, asked: Asked<'_>) -> bool {
+        let method = if asked.method == Method::HEAD { &Method::GET } else { asked.method };
+        let names = |one: &Method| one == method || one == asked.method;
+        (self.methods.is_empty() || self.methods.iter().any(names))
+            && self.headers.iter().all(|test| test.holds(asked.headers))
+    }
+}
+
+/// The host of a URL without its port.
+fn host(url: &Url) -> &str {
+    let authority = url.authority();
+    match authority.rfind(':') {
+        Some(at) if !authority.ends_with(']') => &authority[..at],
+        _ => authority,
+    }
+}
+
+impl HeaderTest {
+    /// Whether it holds for these fields: one line that fits is enough.
+    fn holds(&self, headers: &HeaderMap) -> bool {
+        let mut lines = headers.get_all(&self.name).iter();
+        let found = match &self.value {
+            None => lines.next().is_some(),
+            Some(pattern) => lines.any(|line| pattern.matches(line.as_bytes())),
+        };
+        found != self.negated
+    }
+}
+
+impl std::str::FromStr for HeaderTest {
+    type Err = String;
+
+    /// Reads `Name` (it is there), `Name: pattern` (a line of it fits, without regard to case), or
+    /// one of them behind a `!` (it is not so).
+    fn from_str(text: &str) -> Result<HeaderTest, String> {
+        let (negated, rest) = match text.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (name, value) = match rest.split_once(':') {
+            Some((name, value)) => (name, Some(Pattern::ignoring_case(value.trim()))),
+            None => (rest, None),
+        };
+        let name = name.trim().parse().map_err(|_| {
+            format!("expected \"Name\", \"Name: pattern\" or one of them behind !, got {text:?}")
+        })?;
+        Ok(HeaderTest { name, value, negated })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

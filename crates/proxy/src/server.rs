@@ -1,0 +1,9 @@
+//! The server: starts, serves, upgrades and stops. Threads, their connections, and the caches that
+//! open while requests already come.
+
+pub(crate) mod cache_opening;
+pub(crate) mod crowd;
+pub(crate) mod handover;
+pub(crate) mod run;
+pub(crate) mod shortage;
+pub(crate) mod worker;

@@ -1,0 +1,191 @@
+//! How the workers come by the store: the first opens it, the others make handles on it. Usually
+//! before a client is let in; at an upgrade, when the process before has let go of it.
+//!
+//! While the store is awaited everything is passed on. What unsafe requests make invalid meanwhile
+//! is remembered and removed before anything is served from the store: an upgrade must not bring
+//! back what a client has changed (RFC 9111, 4.4).
+
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use device::AnyDevice;
+use store::{Key, StoreShare};
+use tokio::sync::{oneshot, watch};
+use tokio::task::spawn_local;
+
+use crate::net::clock::TokioClock;
+use crate::object::stored_response::Store;
+use crate::server::run::{CacheSetup, Devices};
+use crate::server::worker::Shared;
+
+/// Keys that are remembered at most; who has more to say waits for the store.
+const MISSED_MAX: usize = 16_384;
+
+/// Where the cache comes from.
+pub enum CacheSource {
+    /// There is none: everything is passed on.
+    None,
+    /// It can be opened.
+    Now(Box<CacheSetup>),
+    /// Another process holds it still.
+    Later(Later),
+}
+
+/// A cache that another process is about to release.
+pub struct Later {
+    /// Brings the cache, or nothing when it turns out that it cannot be used.
+    pub setup: oneshot::Receiver<Option<CacheSetup>>,
+    /// Bytes of memory that it will have ([`store::Options::memory`]).
+    pub memory: u64,
+    /// Time to wait for it before clients are served without it. They wait meanwhile, where the
+    /// kernel queues them.
+    pub patience: Duration,
+}
+
+impl From<Option<CacheSetup>> for CacheSource {
+    fn from(setup: Option<CacheSetup>) -> CacheSource {
+        setup.map_or(CacheSource::None, |setup| CacheSource::Now(Box::new(setup)))
+    }
+}
+
+impl CacheSource {
+    /// Bytes of memory of the cache.
+    pub(crate) fn memory(&self) -> u64 {
+        match self {
+            CacheSource::None => 0,
+            CacheSource::Now(setup) => setup.options.memory,
+            CacheSource::Later(later) => later.memory,
+        }
+    }
+
+    /// The first worker's part, and how long clients are made to wait for the store at most.
+    pub(crate) fn split(self) -> (oneshot::Receiver<Option<CacheSetup>>, Option<Duration>) {
+        let filled = |setup| {
+            let (send, receive) = oneshot::channel();
+            // The receiver is here.
+            let _ = send.send(setup);
+            receive
+        };
+        match self {
+            CacheSource::None => (filled(None), None),
+            CacheSource::Now(setup) => (filled(Some(*setup)), None),
+            CacheSource::Later(later) => (later.setup, Some(later.patience)),
+        }
+    }
+}
+
+/// How far the opening has come, for the other workers.
+#[derive(Clone)]
+pub(crate) enum Sharing {
+    Opening,
+    /// `None`: there is no store.
+    Done(Option<(StoreShare, Arc<Devices>)>),
+}
+
+/// Keys to remove as soon as the store is there.
+pub(crate) struct Missed(Mutex<Option<Vec<Key>>>);
+
+impl Missed {
+    pub fn new() -> Missed {
+        Missed(Mutex::new(Some(Vec::new())))
+    }
+
+    /// Remembers keys. Gives them back when there is no room, or the store has come.
+    pub fn remember(&self, keys: Vec<Key>) -> Result<(), Vec<Key>> {
+        let mut missed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *missed {
+            Some(all) if all.len() + keys.len() <= MISSED_MAX => {
+                all.extend(keys);
+                Ok(())
+            }
+            _ => Err(keys),
+        }
+    }
+
+    /// All keys; none is taken from now on.
+    fn close(&self) -> Vec<Key> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+}
+
+/// The first worker's: opens the store, catches up with what was missed, and lets the others know.
+pub(crate) async fn open_first(
+    setup: oneshot::Receiver<Option<CacheSetup>>,
+    shared: &Shared,
+    share: &watch::Sender<Sharing>,
+) -> Option<Store> {
+    // A sender that went away has nothing to bring.
+    let opened = match setup.await.unwrap_or(None) {
+        Some(setup) => Box::pin(open(setup, shared)).await,
+        None => None,
+    };
+    let (store, shared) = opened.unzip();
+    share.send_replace(Sharing::Done(shared));
+    store
+}
+
+async fn open(setup: CacheSetup, shared: &Shared) -> Option<(Store, (StoreShare, Arc<Devices>))> {
+    let CacheSetup { devices, mut options, opened } = setup;
+    options.labels = Some(shared.labels.clone());
+    let made = match devices(0) {
+        Ok(made) => made,
+        Err(error) => {
+            log::error!("SERVING WITHOUT A CACHE: a device cannot be used: {error}");
+            return None;
+        }
+    };
+    let store = open_store(made, options).await?;
+    for key in shared.missed.close() {
+        store.remove(&key).await;
+    }
+    let share = store.share();
+    opened(&share);
+    Some((store, (share, Arc::from(devices))))
+}
+
+async fn open_store(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Option<Store> {
+    match Box::pin(Store::open(devices, TokioClock, options)).await {
+        Ok(store) => {
+            let background = store.clone();
+            spawn_local(async move { background.run_background().await });
+            Some(store)
+        }
+        Err((number, error)) => {
+            log::error!("SERVING WITHOUT A CACHE: device {number} cannot be opened: {error}");
+            None
+        }
+    }
+}
+
+/// Every other worker's: waits for the store and makes a handle on it.
+pub(crate) async fn attach(index: usize, mut share: watch::Receiver<Sharing>) -> Option<Store> {
+    let done = share.wait_for(|share| matches!(share, Sharing::Done(_))).await.ok()?.clone();
+    let Sharing::Done(Some((share, devices))) = done else { return None };
+    let attached = devices(index)
+        .and_then(|devices| Store::attach(&share, devices, TokioClock).map_err(io::Error::other));
+    attached
+        .inspect_err(|error| log::error!("worker {index} serves without the cache: {error}"))
+        .ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use bytes::Bytes;
+    use store::Locality;
+
+    use super::*;
+
+    #[test]
+    fn what_was_missed_is_bounded_and_ends_with_the_store() {
+        let key = || Key::new(Bytes::from_static(b"k"), Locality::default()).unwrap();
+        let missed = Missed::new();
+        assert!(missed.remember(vec![key(); MISSED_MAX]).is_ok());
+        assert_eq!(missed.remember(vec![key()]).unwrap_err().len(), 1);
+        assert_eq!(missed.close().len(), MISSED_MAX);
+        assert!(missed.remember(vec![key()]).is_err());
+        assert!(missed.close().is_empty());
+    }
+}

@@ -1,0 +1,320 @@
+//! The way in: opens the store, starts the workers and waits until they have drained.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use device::AnyDevice;
+use tokio::runtime;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
+
+use crate::admin::backend::{AdminSetup, Operator};
+use crate::fetch::piggyback_validation::Neighbours;
+use crate::fill::memory_budget::{WindowFigures, Windows};
+use crate::fill::registry::Fills;
+use crate::front::listener;
+use crate::front::listener::{Accepted, Listener};
+use crate::message::via::Via;
+use crate::net::wall_clock::WallClock;
+use crate::object::purge_labels::ObjectLabels;
+use crate::object::variants::Variants;
+use crate::request::control::Control;
+use crate::request::options::Options;
+use crate::response::transaction::Observer;
+use crate::server::cache_opening;
+use crate::server::cache_opening::{CacheSource, Missed, Sharing};
+use crate::server::crowd;
+use crate::server::crowd::{Ask, Crowd};
+use crate::server::handover;
+use crate::server::shortage::Shortage;
+use crate::server::worker::{Shared, Worker};
+use crate::upstream::checks;
+use crate::upstream::status::ServerFigures;
+
+/// Everything a proxy needs to run.
+pub struct Setup {
+    /// Options and the switch to draining.
+    pub control: Control,
+    /// Sockets to accept clients from, already listening (so that an address in use, or a
+    /// privileged port, is the caller's to report).
+    pub listeners: Vec<Listener>,
+    /// Worker threads, at least one.
+    pub workers: usize,
+    /// Told of every request.
+    pub observer: Arc<dyn Observer>,
+    /// The cache.
+    pub cache: CacheSource,
+    /// The admin interface; `None`: there is none.
+    pub admin: Option<AdminSetup>,
+    /// Called once, when the first worker begins to accept clients.
+    pub accepting: Box<dyn FnOnce() + Send>,
+    /// Called at most once, when the store has been let go of for another process
+    /// ([`Control::hand_over`]) while answers that do not need it still run.
+    pub released: Box<dyn FnOnce() + Send>,
+}
+
+/// Makes the devices of the worker with the given number: called once on each worker's thread,
+/// within its runtime and `LocalSet`, so that it can start what drives a ring. The same devices in
+/// the same order on each.
+pub type Devices = dyn Fn(usize) -> io::Result<Vec<Rc<AnyDevice>>> + Send + Sync;
+
+/// The cache of a proxy.
+pub struct CacheSetup {
+    /// The devices, formatted and checked before.
+    pub devices: Box<Devices>,
+    /// How they are used.
+    pub options: store::Options,
+    /// Called once when the store is open, before the first client is let in.
+    pub opened: Box<dyn FnOnce(&store::StoreShare) + Send>,
+}
+
+/// How a proxy ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is saved, the next start is complete at once. Also without a cache.
+    Saved,
+    /// A device could not be ended in order: the next start recovers it.
+    Unsaved,
+}
+
+/// Serves until [`Control::drain`] was called and all workers have drained. Blocks its thread.
+///
+/// # Errors
+///
+/// When a thread, a runtime or a listener cannot be had; nothing is served then. A cache that
+/// cannot be opened is no error: it is logged, and everything is passed on.
+pub fn run(setup: Setup) -> io::Result<Ended> {
+    let Setup { control, listeners, workers, observer, cache, mut admin, accepting, released } =
+        setup;
+    let workers = workers.max(1);
+    let options = control.options();
+    let (crowd, asked) = Crowd::new(workers, options.client.connections);
+    let shared = Arc::new(shared(&options, observer, crowd, workers, cache.memory()));
+    if let Some(admin) = &admin {
+        admin.metrics.add_source(Box::new(WindowFigures(shared.windows.clone())));
+        admin.metrics.add_source(Box::new(ServerFigures(control.clone())));
+    }
+    let (peers, inboxes): (Vec<_>, Vec<_>) =
+        (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
+    for listener in &listeners {
+        listener.socket.set_nonblocking()?;
+    }
+    let (setup, patience) = cache.split();
+    let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
+    let share = watch::Sender::new(Sharing::Opening);
+    let mut threads = Vec::with_capacity(workers);
+    for (index, (inbox, asked)) in inboxes.into_iter().zip(asked).enumerate() {
+        let listeners = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?;
+        let start = Start {
+            index,
+            shared: shared.clone(),
+            control: control.clone(),
+            listeners,
+            inbox,
+            asked,
+            peers: peers.clone(),
+            setup: setup.take(),
+            patience,
+            share: share.clone(),
+            admin: admin.take(),
+            accepting: accepting.take(),
+            released: released.take(),
+        };
+        let name = format!("worker-{index}");
+        threads.push(thread::Builder::new().name(name).spawn(move || work(start))?);
+    }
+    // From here on only the workers hold the listening sockets: when they drain, the ports close.
+    drop((listeners, peers));
+    let mut result = Ok(Ended::Saved);
+    for thread in threads {
+        let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
+        result = match (result, ended) {
+            (Ok(Ended::Saved), ended) => ended,
+            (other, _) => other,
+        };
+    }
+    result
+}
+
+/// What the workers share at the begin, with so many bytes of memory for the caches.
+fn shared(
+    options: &Options,
+    observer: Arc<dyn Observer>,
+    crowd: Crowd,
+    workers: usize,
+    memory: u64,
+) -> Shared {
+    Shared {
+        observer,
+        crowd: Arc::new(crowd),
+        addresses: Arc::default(),
+        room: Arc::new(Semaphore::new(options.client.connections.max(1))),
+        descriptors: Shortage::default(),
+        crowded: AtomicBool::new(false),
+        wall_clock: WallClock::new(),
+        loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+        via: Via::new(&options.pseudonym),
+        pseudonym: options.pseudonym.clone(),
+        fills: Fills::new(),
+        neighbours: Neighbours::default(),
+        variants: Variants::default(),
+        missed: Missed::new(),
+        labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
+        windows: Arc::new(Windows::new(memory / 8)),
+        tunnels: Arc::default(),
+        failures: Arc::default(),
+        running: AtomicUsize::new(workers),
+        holding: AtomicUsize::new(workers),
+    }
+}
+
+struct Start {
+    index: usize,
+    shared: Arc<Shared>,
+    control: Control,
+    listeners: Vec<Listener>,
+    inbox: mpsc::UnboundedReceiver<Accepted>,
+    asked: mpsc::UnboundedReceiver<Ask>,
+    peers: Vec<mpsc::UnboundedSender<Accepted>>,
+    /// The first worker's.
+    setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
+    patience: Option<Duration>,
+    share: watch::Sender<Sharing>,
+    /// The first worker's.
+    admin: Option<AdminSetup>,
+    accepting: Option<Box<dyn FnOnce() + Send>>,
+    /// The first worker's.
+    released: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// Counts a worker as ended, however it ends.
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Release);
+    }
+}
+
+fn work(start: Start) -> io::Result<Ended> {
+    let _running = Running(start.shared.clone());
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, serve(start))
+}
+
+async fn serve(start: Start) -> io::Result<Ended> {
+    let Start { index, shared, control, listeners, inbox, asked, peers, admin, .. } = start;
+    let tell = start.accepting;
+    let worker = Worker::new(index, shared.clone(), control.options());
+    let crowd = spawn_local(crowd::answer(worker.clone(), asked));
+    let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
+    let mut arrival = spawn_local(arrival);
+    let arrived = match start.patience {
+        None => (&mut arrival).await.is_ok(),
+        Some(patience) => timeout(patience, &mut arrival).await.is_ok(),
+    };
+    if !arrived {
+        log::warn!("serving without the cache until the process before has let go of it");
+    }
+    let peers: Rc<[_]> = peers.into();
+    let (stop, stopped) = watch::channel(false);
+    let mut accepting = Vec::new();
+    for listener in listeners {
+        let accept = listener::accept(
+            worker.clone(),
+            listener.into_tokio()?,
+            peers.clone(),
+            stopped.clone(),
+        );
+        accepting.push(spawn_local(accept));
+    }
+    let inbox = spawn_local(listener::take_over(worker.clone(), inbox));
+    if let Some(admin) = admin {
+        Operator::start(admin, worker.clone(), control.clone())?;
+    }
+    if index == 0 {
+        spawn_local(checks::run(control.subscribe(), shared.observer.clone()));
+    }
+    if let Some(tell) = tell {
+        tell();
+    }
+    worker.sweep(control.subscribe()).await;
+    stop.send_replace(true);
+    for task in accepting {
+        // It ended early only by a panic, which was told.
+        let _ = task.await;
+    }
+    let ended = match control.hands_over() {
+        true => drain_for_next(&worker, &start.share, start.released).await,
+        false => {
+            worker.drain().await;
+            None
+        }
+    };
+    inbox.abort();
+    crowd.abort();
+    arrival.abort();
+    if let Some(ended) = ended {
+        return Ok(ended);
+    }
+    let Some(store) = worker.store().filter(|_| index == 0) else { return Ok(Ended::Saved) };
+    // The others may still be writing: the store ends when they have.
+    while shared.running.load(Ordering::Acquire) > 1 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
+}
+
+/// Drains for another process, which gets the store as soon as nobody here needs it. On the first
+/// worker, which tells that: how the store ended. `None` when it has not even come yet.
+async fn drain_for_next(
+    worker: &Worker,
+    share: &watch::Sender<Sharing>,
+    tell: Option<Box<dyn FnOnce() + Send>>,
+) -> Option<Ended> {
+    let shared = &worker.shared;
+    let drained = Cell::new(false);
+    let drain = async {
+        worker.drain().await;
+        drained.set(true);
+    };
+    let release = async {
+        let held = match worker.awaits_store() {
+            true => None,
+            false => handover::let_go(worker, &drained).await,
+        };
+        shared.holding.fetch_sub(1, Ordering::AcqRel);
+        let (store, tell) = held.zip(tell)?;
+        // A worker that has ended, however it did, holds nothing.
+        while shared.holding.load(Ordering::Acquire) > 0
+            && shared.running.load(Ordering::Acquire) > 1
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let saved = store.shutdown().await;
+        share.send_replace(Sharing::Done(None));
+        tell();
+        Some(if saved { Ended::Saved } else { Ended::Unsaved })
+    };
+    let (ended, ()) = tokio::join!(release, drain);
+    ended
+}
+
+/// Gives the worker its handle on the store, when there is one.
+async fn store_arrives(
+    worker: Rc<Worker>,
+    setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
+    share: watch::Sender<Sharing>,
+) {
+    let store = match setup {
+        Some(setup) => cache_opening::open_first(setup, &worker.shared, &share).await,
+        None => cache_opening::attach(worker.index, share.subscribe()).await,
+    };
+    worker.set_store(store);
+}

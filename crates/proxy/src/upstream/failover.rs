@@ -1,0 +1,94 @@
+//! A request to a site with several servers: one after another until one answers, as long as that
+//! is safe.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Response;
+
+use crate::observe::metrics::Event;
+use crate::observe::outcome::Error as Reason;
+use crate::request::options::UpstreamLimits;
+use crate::upstream::client::{Check, Outgoing, Upstream};
+use crate::upstream::error::Failure;
+use crate::upstream::failure_log::Phase;
+use crate::upstream::group::{Group, Next};
+use crate::upstream::response_body::UpstreamBody;
+
+impl Upstream {
+    /// Asks one server after another, each once.
+    pub(crate) async fn ask_any(
+        self: &Rc<Self>,
+        group: &Arc<Group>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let options = group.options();
+        let (mut tried, mut tries, mut last) = (0u64, 0, None);
+        loop {
+            let chosen = match tries {
+                0 if !outgoing.in_passing => group.admit(outgoing.hash).await,
+                // It has waited enough, or does not wait: it takes whichever has room.
+                _ => group.choose(tried, outgoing.hash),
+            };
+            let serving = match chosen {
+                Ok(serving) => serving,
+                Err(nobody) => return Err(last.unwrap_or(nobody)),
+            };
+            tried |= 1 << serving.at;
+            tries += 1;
+            if tries > 1 {
+                self.observer.count(Event::UpstreamRetried, 1);
+            }
+            let more = tries < options.tries.max(1) && group.has_other(tried);
+            let origin = serving.origin();
+            match self.ask(origin, limits, check, &mut outgoing, Some(&serving)).await {
+                Ok(response) => {
+                    let status = response.status();
+                    if !options.next.statuses.contains(&status) {
+                        serving.succeeded();
+                    } else {
+                        let cause = format!("it answered {}", status.as_u16());
+                        serving.failed(&cause);
+                        let failure = Failure::Failed(Reason::BadAnswer, cause);
+                        self.failed(origin, Phase::Answer, &failure);
+                        if more && outgoing.may_repeat() {
+                            continue;
+                        }
+                    }
+                    return Ok(response.map(|body| body.served_by(serving)));
+                }
+                // It is this client that may not: another server would be no better.
+                Err(unanswered) if matches!(unanswered.failure, Failure::Denied(_)) => {
+                    return Err(unanswered.failure);
+                }
+                Err(unanswered) => {
+                    if let (true, Failure::Failed(_, why)) =
+                        (unanswered.counts, &unanswered.failure)
+                    {
+                        serving.failed(why);
+                    }
+                    let safe = unanswered.untouched || outgoing.may_repeat();
+                    if !more || !safe || !options.next.covers(&unanswered.failure) {
+                        return Err(unanswered.failure);
+                    }
+                    last = Some(unanswered.failure);
+                }
+            }
+        }
+    }
+}
+
+impl Next {
+    /// Whether a request that ended so goes to another server.
+    fn covers(&self, failure: &Failure) -> bool {
+        match failure {
+            Failure::Failed(
+                Reason::DnsTimeout | Reason::ConnectTimeout | Reason::UpstreamTimeout,
+                _,
+            ) => self.timeout,
+            _ => self.error,
+        }
+    }
+}
