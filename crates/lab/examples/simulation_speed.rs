@@ -113,7 +113,11 @@ fn measure(arm: &Arm) -> Result<(), String> {
     let parameters = Parameters {
         seed: Some(SEED),
         options: Options { memory: arm.memory, ..Options::default() },
-        format: FormatOptions { mean_object: Some(8_000), ..FormatOptions::default() },
+        format: FormatOptions {
+            mean_object: Some(8_000),
+            labels: false,
+            ..FormatOptions::default()
+        },
         len: arm.len,
         bodies: arm.bodies,
         interval: arm.interval,

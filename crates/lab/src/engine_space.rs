@@ -43,7 +43,12 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
         spawn: impl FnOnce(Pin<Box<dyn Future<Output = ()>>>),
     ) -> Result<EngineSpace<D, C>, SpaceError> {
         // The secret protects caches against strangers; a run is to be the same each time.
-        let format = FormatOptions { memory: options.memory, superblock_far: false, ..*format };
+        let format = FormatOptions {
+            memory: options.memory,
+            superblock_far: false,
+            labels: false,
+            ..*format
+        };
         let formatted = store::format(&*device, &format, [7; 48], clock.unix_seconds()).await;
         formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
         let opened = Store::open(vec![device], clock, options).await;

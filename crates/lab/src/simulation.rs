@@ -149,8 +149,12 @@ impl Simulation {
         let disk = SimDisk::new(clock.clone(), drive, options);
         let device = Rc::new(disk.clone());
         let options = parameters.options.clone();
-        let format =
-            FormatOptions { memory: options.memory, superblock_far: false, ..parameters.format };
+        let format = FormatOptions {
+            memory: options.memory,
+            superblock_far: false,
+            labels: false,
+            ..parameters.format
+        };
         let opened = executor.run(async {
             let formatted = store::format(&*device, &format, [7; 48], START).await;
             formatted.map_err(|error| error.to_string())?;

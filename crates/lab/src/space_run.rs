@@ -238,7 +238,7 @@ async fn drive(
             let preset = store::preset(name).expect("a preset has a listed name");
             let options = Options { memory: plan.engine_memory, ..preset.options };
             let mean_object = Some(Parameters::new(plan.seed, plan.requests).mean_size as u32);
-            let format = FormatOptions { mean_object, ..preset.format };
+            let format = FormatOptions { mean_object, labels: false, ..preset.format };
             let path = directory.join("cache.larder");
             let engine = real_engine::create(&path, plan.engine_file(), &format, options).await?;
             replay_on(plan, &engine, progress).await

@@ -163,7 +163,11 @@ fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures
     let sim_options = sim::Options { len: Some(CACHE), power_loss: false, ..Default::default() };
     let disk = SimDisk::new(handle.clone(), drive.drive(), sim_options);
     executor.run(async move {
-        let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
+        let format = FormatOptions {
+            cluster_size: Some(256 << 10),
+            labels: false,
+            ..FormatOptions::default()
+        };
         let format = FormatOptions { mean_object: Some(4096), layout: load.layout, ..format };
         store::format(&disk, &format, [7; 48], 0).await.unwrap();
         // The tables of slots are larger, by 80 bytes for an object; three eighths of the memory
@@ -354,7 +358,11 @@ fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
     let sim_options = sim::Options { len, power_loss: false, ..Default::default() };
     let disk = SimDisk::new(handle.clone(), DriveName::Atlas.drive(), sim_options);
     executor.run(async move {
-        let format = FormatOptions { cluster_size: Some(1 << 20), ..FormatOptions::default() };
+        let format = FormatOptions {
+            cluster_size: Some(1 << 20),
+            labels: false,
+            ..FormatOptions::default()
+        };
         store::format(&disk, &format, [7; 48], 0).await.unwrap();
         // Two clusters may wait to be written, a batch is one of them; the tier is 32 KiB.
         let options = Options { memory: 256 << 10, ..Options::default() };

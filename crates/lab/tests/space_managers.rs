@@ -146,7 +146,7 @@ fn the_engine_keeps_what_the_model_keeps() {
         block_on(async {
             let path = place.path().join(name);
             let options = Options { memory: 32 << 20, ..preset.options };
-            let format = FormatOptions { mean_object: Some(5_000), ..preset.format };
+            let format = FormatOptions { mean_object: Some(5_000), labels: false, ..preset.format };
             let manager = real_engine::create(&path, 64 << 20, &format, options).await.unwrap();
             against_model(&manager, seed, LARGEST).await;
             let calls = manager.calls();

@@ -92,6 +92,7 @@ pub fn format_options(config: &Config) -> FormatOptions {
     let (ours, preset) = (&config.store, preset(config).format);
     FormatOptions {
         superblock_far: true,
+        labels: true,
         layout: config.layout.as_deref().and_then(LayoutName::from_name).unwrap_or(preset.layout),
         mean_object: ours.mean_object.or(preset.mean_object),
         memory: config.memory,

@@ -41,6 +41,10 @@ const TAGS: usize = 100_000;
 struct Words;
 
 impl Labels for Words {
+    fn version(&self) -> u64 {
+        1
+    }
+
     fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
         let words = meta.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         words.for_each(|name| see(Label { kind: 0, name }));

@@ -9,7 +9,7 @@
 //! The order in which records are appended is the order of their sequence numbers and of their
 //! clusters' incarnations. Recovery relies on that.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
@@ -19,7 +19,7 @@ use crate::journal::Moment;
 use crate::record::{Header, Place, Record, record_len};
 use crate::secret::Secret;
 use crate::size_class::SizeClass;
-use crate::summary::{self, Entry, summary_len};
+use crate::summary::{self, Borne, Entry, LABEL_LEN, summary_len};
 use crate::volume::PIECE_MAX;
 
 /// Sealed neighbours are written in one request up to this many bytes.
@@ -29,6 +29,39 @@ const REQUEST_MAX: u32 = 4 << 20;
 const GAP_MAX: u32 = 32 * 1024;
 /// What pieces leave of a cluster: of the largest, the summary takes less than half.
 const BESIDE_PIECES: u32 = 4096;
+
+/// Labels take one in so many bytes of a cluster at most.
+const LABELS_SHARE: usize = 16;
+
+/// The labels of what is in a cluster that is being filled.
+#[derive(Default)]
+struct Labelling {
+    all: BTreeSet<u64>,
+    /// Of one record, so far.
+    most: usize,
+    /// There was no room for some.
+    lacking: bool,
+}
+
+impl Labelling {
+    /// Bytes that they take.
+    fn len(&self) -> usize {
+        self.all.len() * LABEL_LEN
+    }
+
+    /// Takes those of a record in, if no more than `room` bytes are taken by all then. Otherwise
+    /// none are kept: of a part of them nobody could say what is not there.
+    fn add(&mut self, labels: &[u64], room: usize) {
+        if self.lacking {
+            return;
+        }
+        self.all.extend(labels);
+        self.most = self.most.max(labels.len());
+        if self.len() > room {
+            *self = Labelling { lacking: true, ..Labelling::default() };
+        }
+    }
+}
 
 /// A record in a cluster, not yet on the device.
 #[derive(Clone)]
@@ -50,6 +83,7 @@ struct Filling {
     /// Bytes from the start that are on the device.
     written: u32,
     entries: Vec<Entry>,
+    labels: Labelling,
     /// Of the record that was appended last.
     last: Option<Header>,
     queued: VecDeque<Queued>,
@@ -62,6 +96,8 @@ struct Filling {
 
 /// Records on their way to the device.
 pub(crate) struct Appender {
+    /// How labels are read, when they are: [`crate::Labels::version`].
+    labels: Option<u64>,
     open: Option<Filling>,
     sealed: VecDeque<Filling>,
     unwritten: BTreeMap<u32, Arc<Record>>,
@@ -104,8 +140,10 @@ pub(crate) struct Lost {
 }
 
 impl Appender {
-    pub(crate) fn new() -> Appender {
+    /// An appender of records whose labels are read so.
+    pub(crate) fn new(labels: Option<u64>) -> Appender {
         Appender {
+            labels,
             open: None,
             sealed: VecDeque::new(),
             unwritten: BTreeMap::new(),
@@ -117,7 +155,9 @@ impl Appender {
     /// Bytes that a record may have to fit into the open cluster; `None` without one.
     pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
         let open = self.open.as_ref()?;
-        let taken = open.filled as usize + summary_len(open.entries.len() + 1);
+        // The labels of the next record are not known: there is room for as many as another had.
+        let labels = open.labels.len() + open.labels.most * LABEL_LEN;
+        let taken = open.filled as usize + summary_len(open.entries.len() + 1) + labels;
         Some((areas.cluster_size as usize).saturating_sub(taken))
     }
 
@@ -155,6 +195,7 @@ impl Appender {
             filled: 0,
             written: 0,
             entries: Vec::new(),
+            labels: Labelling::default(),
             last: None,
             queued: VecDeque::new(),
             tail: Vec::new(),
@@ -171,12 +212,14 @@ impl Appender {
         self.sealed.back().map(|full| (full.cluster, full.entries.as_slice()))
     }
 
-    /// Appends a record for which there is room; `entry` gets its place. Returns the position.
+    /// Appends a record with these labels for which there is room; `entry` gets its place. Returns
+    /// the position.
     pub(crate) fn append(
         &mut self,
         areas: &Areas,
         record: Arc<Record>,
         mut entry: Entry,
+        labels: &[u64],
         now: Nanos,
     ) -> u32 {
         let open = self.open.as_mut().expect("room was made for the record");
@@ -189,7 +232,10 @@ impl Appender {
         open.entries.push(entry);
         // The last record may end in the granule in which the summary begins: nothing is written
         // there before the summary is.
-        let summary_at = areas.cluster_size - summary_len(open.entries.len()) as u32;
+        let entries_at = areas.cluster_size - summary_len(open.entries.len()) as u32;
+        let room = entries_at.saturating_sub(offset + len) as usize;
+        open.labels.add(labels, room.min(areas.cluster_size as usize / LABELS_SHARE));
+        let summary_at = entries_at - open.labels.len() as u32;
         open.filled = (offset + len).next_multiple_of(areas.granule).min(summary_at);
         open.oldest.get_or_insert(now);
         open.queued.push_back(Queued { offset, record: Arc::clone(&record) });
@@ -248,12 +294,12 @@ impl Appender {
             if filling.opened_at > journal || !(parts.is_empty() || follows && fits) {
                 break;
             }
-            parts.push(filling.part(secret));
+            parts.push(filling.part(secret, self.labels));
         }
         if parts.is_empty() {
             let open = self.open.as_mut().filter(|open| open.opened_at <= journal)?;
             open.oldest = None;
-            parts.push(open.part(secret));
+            parts.push(open.part(secret, self.labels));
         }
         self.writing = true;
         Some(WriteJob { parts })
@@ -328,10 +374,13 @@ impl Appender {
 }
 
 impl Filling {
-    fn part(&self, secret: &Secret) -> Part {
-        let summary = self
-            .sealed
-            .then(|| summary::encode(secret, self.cluster, self.incarnation, &self.entries));
+    fn part(&self, secret: &Secret, version: Option<u64>) -> Part {
+        let summary = self.sealed.then(|| {
+            let labels: Vec<u64> = self.labels.all.iter().copied().collect();
+            let borne = version.filter(|_| !self.labels.lacking);
+            let borne = borne.map(|version| Borne { version, labels: &labels });
+            summary::encode(secret, self.cluster, self.incarnation, &self.entries, borne)
+        });
         Part {
             cluster: self.cluster,
             incarnation: self.incarnation,

@@ -14,6 +14,7 @@ use crate::core::{EvictPlan, LabelsPlan, LetDown, SUMMARY_READ, Task};
 use crate::event::Event;
 use crate::join::yield_now;
 use crate::record::{Found, Place, RecordKind};
+use crate::recovery::Contents;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 use crate::summary::{self, Decoded, Entry};
 use crate::superblock::Superblock;
@@ -198,11 +199,48 @@ impl<D: Device, C: Clock> Volume<D, C> {
         incarnation: u64,
         extent: Extent,
     ) -> Option<Vec<Entry>> {
+        let contents = self.read_tail(cluster, incarnation, extent, None).await?;
+        Some(contents.entries)
+    }
+
+    /// The same, with the labels of the cluster's records, where labels are read and the summary
+    /// has those.
+    pub(crate) async fn read_contents(
+        &self,
+        cluster: u32,
+        incarnation: u64,
+        extent: Extent,
+    ) -> Option<Contents> {
+        let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
+        self.read_tail(cluster, incarnation, extent, version).await
+    }
+
+    async fn read_tail(
+        &self,
+        cluster: u32,
+        incarnation: u64,
+        extent: Extent,
+        version: Option<u64>,
+    ) -> Option<Contents> {
+        let secret = &self.shared.secret;
         let mut len = u64::from(SUMMARY_READ).min(extent.len);
         loop {
             let tail = self.read(Extent { offset: extent.end() - len, len }).await?;
-            match summary::decode(&self.shared.secret, cluster, incarnation, &tail) {
-                Decoded::Whole(entries) => return Some(entries),
+            let with_labels = version
+                .and_then(|version| summary::len_with_labels(cluster, incarnation, version, &tail))
+                .map(|needed| needed as u64)
+                .filter(|needed| *needed > len && *needed <= extent.len);
+            if let Some(needed) = with_labels {
+                len = needed;
+                continue;
+            }
+            match summary::decode(secret, cluster, incarnation, &tail) {
+                Decoded::Whole(entries) => {
+                    let labels = version.and_then(|version| {
+                        summary::decode_labels(secret, cluster, incarnation, version, &tail)
+                    });
+                    return Some(Contents { entries, labels });
+                }
                 Decoded::Absent => return None,
                 Decoded::Needs(needed) if needed as u64 > extent.len => return None,
                 Decoded::Needs(needed) => len = needed as u64,
@@ -210,37 +248,56 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Reads the labels of what lives in a cluster. One that cannot be read, or holds something
-    /// that is damaged, is given up: nobody can say what it may show tomorrow.
+    /// Reads the labels of what lives in a cluster: its summary has them, or all of it is read. One
+    /// that cannot be read, or holds something that is damaged, is given up: nobody can say what it
+    /// may show tomorrow.
     async fn read_labels(&self, plan: &LabelsPlan) {
-        let labels = match self.read_stubbornly(plan.evict.extent).await {
-            Some(bytes) => self.labels_in(plan, &bytes),
-            None => None,
+        let EvictPlan { cluster, incarnation, extent, .. } = plan.evict;
+        let told = self.read_contents(cluster, incarnation, extent).await;
+        let labels = match told.and_then(|contents| contents.labels) {
+            Some(labels) => Some(labels),
+            None => match self.read_stubbornly(extent).await {
+                Some(bytes) => self.labels_of_living(plan, &bytes),
+                None => None,
+            },
         };
         self.shared.lock().labels_read(plan, labels.as_deref());
         yield_now().await;
     }
 
-    fn labels_in(&self, plan: &LabelsPlan, bytes: &[u8]) -> Option<Vec<u64>> {
+    fn labels_of_living(&self, plan: &LabelsPlan, bytes: &[u8]) -> Option<Vec<u64>> {
         let (cluster, incarnation) = (plan.evict.cluster, plan.evict.incarnation);
         let secret = &self.shared.secret;
         let Decoded::Whole(entries) = summary::decode(secret, cluster, incarnation, bytes) else {
             return None;
         };
         let areas = self.areas();
+        let lives =
+            |entry: &&Entry| entry.kind != RecordKind::Piece && !plan.dead.contains(&entry.granule);
+        let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
+        self.labels_in(incarnation, entries.iter().filter(lives).map(place), bytes)
+    }
+
+    /// The labels of the records at these positions and granules of a cluster, of which `bytes` are
+    /// all. `None` when one of them is damaged, or nobody reads labels.
+    pub(crate) fn labels_in(
+        &self,
+        incarnation: u64,
+        records: impl Iterator<Item = (u32, u32)>,
+        bytes: &[u8],
+    ) -> Option<Vec<u64>> {
         let labels = self.shared.options.labels.as_deref()?;
+        let granule_bytes = u64::from(self.areas().granule);
         let mut all = Vec::new();
-        for entry in entries {
-            if entry.kind == RecordKind::Piece || plan.dead.contains(&entry.granule) {
-                continue;
-            }
-            let place = Place { position: areas.position(cluster, entry.granule), incarnation };
-            let at = u64::from(entry.granule) * u64::from(areas.granule);
+        for (position, granule) in records {
+            let at = u64::from(granule) * granule_bytes;
             let record = bytes.get(usize::try_from(at).ok()?..)?;
-            let found = Found::decode(secret, place, record)?;
+            let found =
+                Found::decode(&self.shared.secret, Place { position, incarnation }, record)?;
             let (key, meta) = (&record[found.key.clone()], &record[found.meta.clone()]);
-            let digester = &self.shared.digester;
-            labels.labels(key, meta, &mut |l| all.push(digester.label(l.kind, l.name)));
+            if found.header.kind != RecordKind::Piece {
+                self.shared.digester.labels(labels, key, meta, &mut all);
+            }
         }
         all.sort_unstable();
         all.dedup();

@@ -8,12 +8,16 @@
 //! are in it. A place is a cluster, or a record in a space of slots. An era of which few clusters
 //! are left is emptied by reading those again, into the present one.
 //!
-//! What was stored before the cache was opened is *unknown* until its clusters have been read, and
-//! as long as anything is, every label counts as borne. That is what makes a `no` certain whatever
-//! happened before: nothing of this is on the device, and it follows the labels as they are read
-//! today. A `no` is never wrong; a `yes` may be, and costs an entry among the purges.
+//! An orderly stop saves the filters ([`crate::bearers_dump`]). After a crash the recovery scan
+//! fills them again: from the summaries of clusters, which name the labels of what is in them, or
+//! from the heads of the records in slots. What is told in neither way is *unknown* until its
+//! clusters have been read, and as long as anything is, every label counts as borne. That is what
+//! makes a `no` certain whatever happened before; and it follows the labels as they are read today,
+//! for what was read in another way is not believed. A `no` is never wrong; a `yes` may be, and
+//! costs an entry among the purges.
 
 use crate::cluster_table::ClusterId;
+use crate::wire::{Decoder, Encoder};
 
 /// Eras.
 pub(crate) const ERAS: usize = 8;
@@ -50,8 +54,11 @@ pub(crate) struct Bearers {
     of_cluster: Vec<u8>,
     /// Nothing is known of records with a lower sequence number.
     first: u64,
-    /// In a space of slots: the eras of the records from a sequence number on, ascending.
+    /// In a space of slots: the eras of the records from a sequence number on, ascending. Of
+    /// several with one number a record may be in any.
     since: Vec<(u64, u8)>,
+    /// The eras that what a scan of slots has found so far is in.
+    scanned: Vec<u8>,
     /// Places whose labels are not known; never too few.
     unknown: u32,
     /// The next cluster of those that are being read again.
@@ -80,6 +87,7 @@ impl Bearers {
             of_cluster: vec![UNKNOWN; clusters as usize],
             first,
             since: vec![(first, 0)],
+            scanned: Vec::new(),
             unknown: 1,
             cursor: None,
             leaving: None,
@@ -125,6 +133,50 @@ impl Bearers {
         self.opened(cluster);
     }
 
+    /// Begins to read when few of the clusters in use are unknown.
+    pub(crate) fn read_few(&mut self, in_use: u32) {
+        if self.unknown <= in_use / FEW {
+            self.read_unknown();
+        }
+    }
+
+    /// A scan of slots found a record with these labels. Nothing is placed until it has ended.
+    pub(crate) fn scanned(&mut self, labels: &[u64]) {
+        if self.turn_due() {
+            match self.eras.iter().position(Vec::is_empty) {
+                Some(unused) => self.begin_era(unused as u8),
+                None => self.turn_at = u64::MAX,
+            }
+        }
+        if !self.scanned.contains(&self.current) {
+            self.scanned.push(self.current);
+        }
+        labels.iter().for_each(|label| self.add(*label));
+    }
+
+    /// The scan has found all records that live; others are placed from now on, the first with this
+    /// sequence number or a higher one.
+    pub(crate) fn all_scanned(&mut self, sequence: u64) {
+        let scanned = std::mem::take(&mut self.scanned);
+        self.since = scanned.into_iter().map(|era| (0, era)).collect();
+        self.since.push((sequence, self.current));
+        self.first = 0;
+        self.turn_at = self.turn_at.min(self.full());
+    }
+
+    /// Labels that the present era takes.
+    fn full(&self) -> u64 {
+        self.eras[usize::from(self.current)].len() as u64 * 64 / BITS_PER_LABEL
+    }
+
+    fn begin_era(&mut self, number: u8) {
+        let era = &mut self.eras[usize::from(number)];
+        era.clear();
+        era.resize(self.words, 0);
+        (self.current, self.added) = (number, 0);
+        self.turn_at = self.full();
+    }
+
     /// Counts again, of all clusters, how many of those in use are unknown.
     pub(crate) fn recount_clusters(&mut self, in_use: impl Fn(ClusterId) -> bool) {
         self.unknown = 0;
@@ -147,16 +199,18 @@ impl Bearers {
         self.added >= self.turn_at
     }
 
-    /// The era of a cluster, or of a record in slots with this sequence number.
+    /// The era of a cluster.
     pub(crate) fn era_of_cluster(&self, cluster: ClusterId) -> Option<usize> {
         let era = usize::from(*self.of_cluster.get(cluster as usize)?);
         (era < ERAS).then_some(era)
     }
 
-    /// See [`Bearers::era_of_cluster`].
-    pub(crate) fn era_of_record(&self, sequence: u64) -> Option<usize> {
+    /// The eras of which one has the labels of a record in slots with this sequence number.
+    pub(crate) fn eras_of_record(&self, sequence: u64) -> impl Iterator<Item = usize> {
         let behind = self.since.partition_point(|(from, _)| *from <= sequence);
-        self.since.get(behind.checked_sub(1)?).map(|(_, era)| usize::from(*era))
+        let newest = self.since[..behind].last().map(|(from, _)| *from);
+        let alike = self.since[..behind].iter().rev();
+        alike.take_while(move |(from, _)| Some(*from) == newest).map(|(_, era)| usize::from(*era))
     }
 
     /// Begins another era, with the record of this sequence number, when there is one in which none
@@ -176,9 +230,6 @@ impl Bearers {
             }
             return false;
         }
-        let era = &mut self.eras[usize::from(fewest)];
-        era.clear();
-        era.resize(self.words, 0);
         if self.leaving == Some(fewest) {
             self.leaving = None;
         }
@@ -186,8 +237,7 @@ impl Bearers {
         self.of_cluster.iter_mut().filter(|era| **era == fewest).for_each(|era| *era = NOWHERE);
         self.since.retain(|(_, era)| *era != fewest);
         self.since.push((sequence, fewest));
-        (self.current, self.added) = (fewest, 0);
-        self.turn_at = self.words as u64 * 64 / BITS_PER_LABEL;
+        self.begin_era(fewest);
         true
     }
 
@@ -215,6 +265,64 @@ impl Bearers {
             self.turn_at = self.turn_at.min(self.added);
         }
         found
+    }
+}
+
+/// What a dump says of the filters beside their bits.
+impl Bearers {
+    /// Appends it.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let mut out = Encoder(out);
+        out.u8(self.current).u64(self.added).u64(self.first);
+        out.u32(self.since.len() as u32);
+        for (from, era) in &self.since {
+            out.u64(*from).u8(*era);
+        }
+        out.u32(self.of_cluster.len() as u32).bytes(&self.of_cluster);
+        for era in &self.eras {
+            out.u64(era.len() as u64);
+        }
+    }
+
+    /// Filters without their bits, of `bytes` bytes together at most, for so many clusters, or for
+    /// slots. `None` when that is not what [`Bearers::encode`] said.
+    pub(crate) fn decode(from: &mut Decoder<'_>, bytes: u64, clusters: u32) -> Option<Bearers> {
+        let known = |era: u8| usize::from(era) < ERAS;
+        let mut bearers = Bearers::new(bytes, 0, 0);
+        bearers.current = Some(from.u8()?).filter(|era| known(*era))?;
+        (bearers.added, bearers.first) = (from.u64()?, from.u64()?);
+        let count = from.u32()?;
+        bearers.since = (0..count)
+            .map(|_| Some((from.u64()?, Some(from.u8()?).filter(|era| known(*era))?)))
+            .collect::<Option<_>>()?;
+        if from.u32()? != clusters || !bearers.since.is_sorted_by_key(|(from, _)| *from) {
+            return None;
+        }
+        bearers.of_cluster = from.bytes(clusters as usize)?.to_vec();
+        let mut lens = [0; ERAS];
+        for len in &mut lens {
+            *len = from.u64()?;
+        }
+        let all = lens.iter().try_fold(0, |all: u64, len| all.checked_add(*len))?;
+        let named = |era: u8| !known(era) || lens[usize::from(era)] > 0;
+        let all_named = bearers.of_cluster.iter().all(|era| named(*era))
+            && bearers.since.iter().all(|(_, era)| named(*era));
+        if all > (bearers.words * ERAS) as u64 || !named(bearers.current) || !all_named {
+            return None;
+        }
+        bearers.eras = lens.map(|len| vec![0; len as usize]);
+        bearers.turn_at = bearers.full();
+        Some(bearers)
+    }
+
+    /// The words of each era.
+    pub(crate) fn eras(&self) -> &[Vec<u64>; ERAS] {
+        &self.eras
+    }
+
+    /// The words of each era, to be filled.
+    pub(crate) fn eras_mut(&mut self) -> &mut [Vec<u64>; ERAS] {
+        &mut self.eras
     }
 }
 

@@ -190,7 +190,7 @@ impl ComputedClusters {
                 joins: at > 0 && !number.is_multiple_of(100),
             })
             .collect();
-        summary::encode(&self.secret, cluster, incarnation(cluster), &entries)
+        summary::encode(&self.secret, cluster, incarnation(cluster), &entries, None)
     }
 }
 

@@ -37,7 +37,7 @@ use crate::counters::Counters;
 use crate::digest::{Digest, Digester};
 use crate::doorkeeper::Doorkeeper;
 use crate::fetches::Fetches;
-use crate::index::Index;
+use crate::index::{Index, IndexOptions};
 use crate::journal::Journal;
 use crate::object::Object;
 use crate::options::{Options, ReadUnit, TierAdmission};
@@ -181,6 +181,8 @@ pub(crate) struct Parts {
     pub(crate) checkpoint: u64,
     pub(crate) purges: Purges,
     pub(crate) recovering: Option<Recovering>,
+    /// The filters of borne labels, when they are known from an orderly stop.
+    pub(crate) bearers: Option<Bearers>,
 }
 
 /// How memory is divided; see `docs/architecture.md`.
@@ -208,6 +210,13 @@ impl MemoryPlan {
     }
 }
 
+/// Objects that a cache of `size` bytes is expected to hold: as many as the index was made for, who
+/// may have been told otherwise.
+pub(crate) fn objects_of(index: IndexOptions, size: u64, mean_object: u32) -> u64 {
+    let expected = size / u64::from(mean_object.max(1));
+    expected.max(index.entries_for(size, mean_object))
+}
+
 /// The policy by which a table of `clusters` clusters replaces them.
 pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
     Policy {
@@ -231,11 +240,9 @@ impl Core {
         let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
         let clusters = parts.space.has_clusters().then_some(parts.superblock.areas.clusters);
         let named = parts.options.labels.is_some();
-        // As many as the index was made for, who may have been told otherwise.
-        let mean_object = parts.superblock.mean_object;
-        let entries = parts.options.index.entries_for(parts.superblock.areas.end(), mean_object);
-        let most = expected.max(entries);
-        let bearers = if named { Bearers::bytes_for(most, parts.memory) } else { 0 };
+        let (superblock, index) = (&parts.superblock, parts.options.index);
+        let objects = objects_of(index, superblock.areas.end(), superblock.mean_object);
+        let bearers = if named { Bearers::bytes_for(objects, parts.memory) } else { 0 };
         let purges = if named { purging::table_bytes(parts.memory) } else { 0 };
         let tables = tables + admission.memory_bytes() + remembered;
         let tables = tables + usize::try_from(bearers + purges).unwrap_or(usize::MAX);
@@ -278,7 +285,9 @@ impl Core {
             checkpoint: parts.checkpoint,
             purges: parts.purges,
             passing: Purges::new(purging::PASSING),
-            bearers: Bearers::new(bearers, clusters.unwrap_or(0), sequence),
+            bearers: parts
+                .bearers
+                .unwrap_or_else(|| Bearers::new(bearers, clusters.unwrap_or(0), sequence)),
             relabelled: Vec::new(),
         };
         core.recount_unknown();

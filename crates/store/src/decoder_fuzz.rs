@@ -92,8 +92,10 @@ fn entry(random: &mut fastrand::Rng, granule: u32) -> Entry {
 
 fn summaries(random: &mut fastrand::Rng) -> Subject {
     let entries: Vec<Entry> = (0..random.u32(..90)).map(|n| entry(random, n)).collect();
+    let labels: Vec<u64> = (0..random.u32(..90)).map(|_| random.u64(..)).collect();
+    let borne = random.bool().then_some(summary::Borne { version: 3, labels: &labels });
     Subject {
-        bytes: summary::encode(&secret(), CLUSTER, 7, &entries),
+        bytes: summary::encode(&secret(), CLUSTER, 7, &entries, borne),
         seal: |bytes| {
             let end = bytes.len().saturating_sub(16);
             let count = bytes.len().checked_sub(52).map_or(0, |at| number(bytes, at) as u32);
@@ -101,12 +103,16 @@ fn summaries(random: &mut fastrand::Rng) -> Subject {
             let sum = secret().checksum_at(u64::from(CLUSTER), &bytes[start.min(end)..end]);
             put(bytes, end, sum);
         },
-        decode: |bytes, whole| match summary::decode(&secret(), CLUSTER, 7, bytes) {
-            Decoded::Whole(entries) => {
-                assert!(summary::summary_len(entries.len()) <= bytes.len());
+        decode: |bytes, whole| {
+            match summary::decode(&secret(), CLUSTER, 7, bytes) {
+                Decoded::Whole(entries) => {
+                    assert!(summary::summary_len(entries.len()) <= bytes.len());
+                }
+                Decoded::Needs(len) => assert!(len > bytes.len() && len < 64 << 20),
+                Decoded::Absent => assert!(!whole),
             }
-            Decoded::Needs(len) => assert!(len > bytes.len() && len < 64 << 20),
-            Decoded::Absent => assert!(!whole),
+            let labels = summary::decode_labels(&secret(), CLUSTER, 7, 3, bytes);
+            assert!(labels.is_none_or(|labels| labels.len() * summary::LABEL_LEN <= bytes.len()));
         },
     }
 }

@@ -5,6 +5,7 @@
 //! of a cache. Two keys with one digest are possible in theory only; the full key is stored with
 //! the record and compared all the same.
 
+use crate::labels::Labels;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -43,6 +44,11 @@ impl Digester {
         hasher.write_u8(kind);
         hasher.write(name);
         hasher.finish()
+    }
+
+    /// Appends the digests of the labels of an object with this key and these metadata.
+    pub(crate) fn labels(&self, of: &dyn Labels, key: &[u8], meta: &[u8], all: &mut Vec<u64>) {
+        of.labels(key, meta, &mut |label| all.push(self.label(label.kind, label.name)));
     }
 
     /// The digest of a prefix. Nothing but a prefix of the same length is compared with it.

@@ -1,8 +1,9 @@
 //! What an object is called besides its key: labels that a purge may name (a host, a tag).
 //!
-//! The store keeps no labels. Whoever uses it can read them off what is stored with every object,
-//! its key and its metadata, and does so only when there was a purge since the object was last
-//! looked at. So an object may have any number of them, and they cost nothing to keep.
+//! The store keeps no labels, but for digests that tell which of them nothing bears. Whoever uses
+//! it can read them off what is stored with every object, its key and its metadata: when a record
+//! is placed, and when there was a purge since the object was last looked at. So an object may have
+//! any number of them.
 
 /// One name of an object. Labels are equal when both fields are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +16,11 @@ pub struct Label<'a> {
 
 /// Reads labels off objects. Called under the store's lock: it must not call the store, nor wait.
 pub trait Labels: Send + Sync {
+    /// Names how labels are read: it is another number when the same object may have other labels
+    /// than before. What a cache remembers of labels that were read in another way it does not
+    /// believe. It stays the same as long as a store is open.
+    fn version(&self) -> u64;
+
     /// Calls `see` with every label of the object with this key and these metadata.
     fn labels(&self, key: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>));
 

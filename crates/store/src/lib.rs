@@ -34,6 +34,7 @@ mod writer;
 // The shell.
 mod background;
 mod bearers;
+mod bearers_dump;
 mod join;
 mod lookup;
 mod reader;

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use device::{Clock, Device, Extent, IoBuf};
 
 use crate::areas::{Areas, BLOCK, SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far};
+use crate::bearers::Bearers;
+use crate::bearers_dump::{self, Head};
 use crate::checkpoint::Checkpoint;
 use crate::cluster_table::ClusterTable;
-use crate::core::{Core, Parts, Recovering, Wanted, cluster_policy};
+use crate::core::{Core, Parts, Recovering, Wanted, cluster_policy, objects_of};
 use crate::event::Event;
 use crate::index::{Index, IndexKind, IndexOptions};
 use crate::index_dump;
@@ -110,12 +112,30 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Bytes to reserve for what an orderly stop saves: the index, or the list of records.
-fn dump_bytes(index: IndexOptions, cache_size: u64, mean_object: u32, slots: bool) -> u64 {
-    if slots {
-        slot_dump::bytes_for(cache_size / u64::from(mean_object.max(1)))
-    } else {
-        index.dump_bytes(cache_size, mean_object)
+/// What an orderly stop saves.
+struct Saved {
+    index: IndexOptions,
+    mean_object: u32,
+    cluster_size: u32,
+    /// It is a cache of slots.
+    slots: bool,
+    /// Which labels are borne, too.
+    labels: bool,
+}
+
+impl Saved {
+    /// Bytes to reserve for it: the index, or the list of records, and the filters of labels.
+    fn bytes(&self, cache_size: u64) -> u64 {
+        let objects = objects_of(self.index, cache_size, self.mean_object);
+        let filters = Bearers::bytes_for(objects, u64::MAX);
+        let clusters = cache_size / u64::from(self.cluster_size);
+        let labels = if self.labels { bearers_dump::bytes_for(filters, clusters) } else { 0 };
+        let listed = if self.slots {
+            slot_dump::bytes_for(cache_size / u64::from(self.mean_object.max(1)))
+        } else {
+            self.index.dump_bytes(cache_size, self.mean_object)
+        };
+        listed + labels
     }
 }
 
@@ -130,8 +150,10 @@ pub async fn format<D: Device>(
     let too_small = FormatError::TooSmall { len, min: crate::areas::CACHE_SIZE_MIN };
     let cluster_size = options.cluster_size_for(len);
     let mean_object = options.mean_object_for(len);
-    let dump = dump_bytes(options.index, len, mean_object, options.layout != LayoutName::Cluster);
-    let slot_size = (options.layout != LayoutName::Cluster).then_some(options.slot_size);
+    let slots = options.layout != LayoutName::Cluster;
+    let (index, labels) = (options.index, options.labels);
+    let dump = Saved { index, mean_object, cluster_size, slots, labels }.bytes(len);
+    let slot_size = slots.then_some(options.slot_size);
     let second = if options.superblock_far { superblock_far(len) } else { SUPERBLOCK_NEAR };
     let room = if options.superblock_far { second } else { len };
     let areas = Areas::within(len, room, cluster_size, dump, slot_size).ok_or(too_small)?;
@@ -313,7 +335,14 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     }
     let second_first = whole[0];
     let len = device.geometry().len;
-    let dump = dump_bytes(options.index, len, superblock.mean_object, superblock.layout.is_some());
+    let saved = Saved {
+        index: options.index,
+        mean_object: superblock.mean_object,
+        cluster_size: superblock.areas.cluster_size,
+        slots: superblock.layout.is_some(),
+        labels: options.labels.is_some(),
+    };
+    let dump = saved.bytes(len);
     let far = superblock_far(len);
     let grown = superblock.areas.grown(far, dump);
     let near = superblock.second == SUPERBLOCK_NEAR;
@@ -439,15 +468,39 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     async fn dump(&self) -> Option<()> {
-        if self.shared.lock().space.has_clusters() {
-            self.dump_index().await
+        let end = if self.shared.lock().space.has_clusters() {
+            self.dump_index().await?
         } else {
-            self.dump_records().await
-        }
+            self.dump_records().await?
+        };
+        // The start does without them.
+        self.dump_bearers(end).await;
+        self.flush().await
     }
 
-    /// Writes `bytes` as the dump: in steps with a checksum each.
-    async fn dump_records(&self) -> Option<()> {
+    /// Writes the filters of borne labels from `at` on, if there is room. `None` when there is none
+    /// of them on the device.
+    async fn dump_bearers(&self, at: u64) -> Option<()> {
+        let (mut head, area, generation) = {
+            let mut core = self.shared.lock();
+            let (area, generation) = (core.areas.index_dump, core.superblock.generation);
+            let (bearers, version) = core.bearers_to_save()?;
+            (Head::new(bearers, version), area, generation)
+        };
+        if at + head.dump_len() > area.end() {
+            return None;
+        }
+        for (step, checksum) in head.steps.iter().zip(&mut head.checksums) {
+            let bytes = step.encode(self.shared.lock().bearers_to_save()?.0);
+            *checksum = self.shared.secret.checksum(&bytes);
+            self.write_steps(at + step.at, &bytes).await?;
+        }
+        self.write_steps(at, &head.encode(&self.shared.secret, generation)).await
+    }
+
+    /// Writes the list of records as the dump: in steps with a checksum each. Returns where it
+    /// ends.
+    async fn dump_records(&self) -> Option<u64> {
         let (area, bytes) = {
             let mut core = self.shared.lock();
             (core.areas.index_dump, slot_dump::encode(&mut core)?)
@@ -464,10 +517,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
         self.write_steps(area.offset + BLOCK, &bytes).await?;
         self.write(area.offset, &header.encode(&self.shared.secret)).await?;
-        self.flush().await
+        Some(area.offset + header.dump_len())
     }
 
-    async fn dump_index(&self) -> Option<()> {
+    /// Writes the index as the dump. Returns where it ends.
+    async fn dump_index(&self) -> Option<u64> {
         let (area, mut header) = {
             let core = self.shared.lock();
             let (kind, buckets) = (core.index.kind(), core.index.bucket_count());
@@ -485,7 +539,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.write_steps(area.offset + BLOCK + step.start, &bytes).await?;
         }
         self.write(area.offset, &header.encode(&self.shared.secret)).await?;
-        self.flush().await
+        Some(area.offset + header.dump_len())
     }
 }
 
@@ -524,6 +578,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let believed = restored.believed;
         let clean =
             believed && self.superblock.condition == Condition::Clean && self.grown.is_none();
+        let bearers = if clean { self.load_bearers().await } else { None };
         let mut next_block = restored.next_block;
         let fresh_block = self.fresh_block();
         self.superblock.generation += 1;
@@ -551,7 +606,10 @@ impl<D: Device, C: Clock> Opening<D, C> {
                 Some(Recovering::of_slots(restored.removed, windows))
             }
         };
+        // What a scan finds is what there is.
+        let bearers = bearers.filter(|_| scan.is_none());
         let core = Core::new(Parts {
+            bearers,
             journal: Journal::new(self.superblock.areas.journal, next_block),
             superblock: self.superblock,
             options: self.options,
@@ -569,6 +627,17 @@ impl<D: Device, C: Clock> Opening<D, C> {
             volume.erase_superblock(SUPERBLOCK_NEAR).await;
         }
         Ok(volume)
+    }
+
+    /// The filters of borne labels as the orderly stop left them.
+    async fn load_bearers(&self) -> Option<Bearers> {
+        let version = self.options.labels.as_deref()?.version();
+        let superblock = &self.superblock;
+        let size = superblock.areas.end();
+        let objects = objects_of(self.options.index, size, superblock.mean_object);
+        let bytes = Bearers::bytes_for(objects, self.memory);
+        let reader = Reader { device: &*self.device };
+        reader.load_bearers(superblock, version, bytes).await
     }
 
     /// A space of clusters as `table` has it, its index from the dump of an orderly stop in the
@@ -593,7 +662,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         // Incarnations of different openings never meet, as sequence numbers do not.
         table.skip_incarnations(self.superblock.generation << 32);
         let scan = (!loaded).then(|| Scanning::Clusters(Scan::new(self.clock.now())));
-        (Space::Clusters(ClusterSpace::new(table)), index, scan)
+        let labels = self.options.labels.as_deref().map(|labels| labels.version());
+        (Space::Clusters(ClusterSpace::new(table, labels)), index, scan)
     }
 
     /// A space of slots in which lives what `image` says: listed from the dump of an orderly stop

@@ -283,6 +283,9 @@ pub struct FormatOptions {
     /// The second superblock lies at the end of the device; otherwise near the first, as up to
     /// format version 3: for simulations that were counted with it there.
     pub superblock_far: bool,
+    /// There is room for what an orderly stop saves of labels ([`Options::labels`]); without it
+    /// they are read again after each start.
+    pub labels: bool,
 }
 
 /// The default of [`Options::memory`].
@@ -310,6 +313,7 @@ impl Default for FormatOptions {
             buddy_threshold: 128 << 10,
             stream_runs: 64,
             superblock_far: true,
+            labels: true,
         }
     }
 }

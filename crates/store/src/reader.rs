@@ -5,10 +5,13 @@ use device::{Device, Extent, IoBuf};
 
 use crate::areas::{Areas, BLOCK};
 use crate::background::STEP;
+use crate::bearers::Bearers;
+use crate::bearers_dump::Head;
 use crate::checkpoint::Checkpoint;
 use crate::index::Index;
 use crate::index_dump;
 use crate::secret::Secret;
+use crate::superblock::Superblock;
 
 const READ_ATTEMPTS: u32 = 3;
 
@@ -79,6 +82,40 @@ impl<D: Device> Reader<'_, D> {
             }
         }
         true
+    }
+
+    /// The filters of borne labels that the orderly stop of the superblock's generation saved: of
+    /// `bytes` bytes together at most, of labels that are read so.
+    pub(crate) async fn load_bearers(
+        &self,
+        superblock: &Superblock,
+        version: u64,
+        bytes: u64,
+    ) -> Option<Bearers> {
+        let (areas, secret) = (&superblock.areas, &superblock.secret);
+        let area = areas.index_dump;
+        let header = self.read(Extent { offset: area.offset, len: BLOCK }).await?;
+        let at = area.offset + index_dump::Header::decode(secret, &header)?.dump_len();
+        if at + BLOCK > area.end() {
+            return None;
+        }
+        let first = self.read(Extent { offset: at, len: BLOCK }).await?;
+        let len = Head::encoded_len(&first).filter(|len| at + len <= area.end())?;
+        let head = self.read_steps(Extent { offset: at, len }).await?;
+        let clusters = if superblock.layout.is_none() { areas.clusters } else { 0 };
+        let generation = superblock.generation;
+        let (head, mut bearers) =
+            Head::decode(secret, generation, version, bytes, clusters, &head)?;
+        if at + head.dump_len() > area.end() {
+            return None;
+        }
+        for (step, checksum) in head.steps.iter().zip(&head.checksums) {
+            let extent = Extent { offset: at + step.at, len: step.words as u64 * 8 };
+            let bytes = self.read_steps(extent).await?;
+            (secret.checksum(&bytes) == *checksum).then_some(())?;
+            step.decode(&bytes, &mut bearers);
+        }
+        Some(bearers)
     }
 
     /// The bytes of the dump of an orderly stop; `None` when it is not whole.

@@ -29,7 +29,7 @@ use crate::secret::Secret;
 use crate::size_class::SizeClass;
 use crate::slot_recovery::SlotScan;
 use crate::space::slots::image::SlotImage;
-use crate::summary::{self, Entry};
+use crate::summary::{self, Borne, Entry};
 use crate::volume::Volume;
 use crate::wire::Decoder;
 
@@ -194,6 +194,13 @@ fn apply_to_clusters(
         _ => return Err("the journal speaks of slots, there are clusters".to_owned()),
     }
     Ok(())
+}
+
+/// What a cluster holds.
+pub(crate) struct Contents {
+    pub(crate) entries: Vec<Entry>,
+    /// The labels that its records bear; `None`: they are to be read off all records.
+    pub(crate) labels: Option<Vec<u64>>,
 }
 
 /// A scan of either kind of space.
@@ -367,11 +374,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(batch)
     }
 
-    fn take_in(&self, scan: &mut Scan, batch: &[(ClusterId, u64)], found: &[Option<Vec<Entry>>]) {
-        for ((cluster, incarnation), entries) in batch.iter().zip(found) {
+    fn take_in(&self, scan: &mut Scan, batch: &[(ClusterId, u64)], found: &[Option<Contents>]) {
+        for ((cluster, incarnation), contents) in batch.iter().zip(found) {
             let mut core = self.shared.lock();
-            match entries {
-                Some(entries) => scan.apply(&mut core, *cluster, *incarnation, entries),
+            match contents {
+                Some(Contents { entries, labels }) => {
+                    scan.apply(&mut core, *cluster, *incarnation, entries);
+                    if let Some(labels) = labels {
+                        core.learn_labels(*cluster, *incarnation, labels);
+                    }
+                }
                 None => scan.give_up(&mut core, *cluster, *incarnation),
             }
             if core.space.table_mut().unpin(*cluster) {
@@ -389,6 +401,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let records = {
             let mut core = self.shared.lock();
             core.recovering = None;
+            core.recovered_labels();
             core.index.len()
         };
         self.shared.tell(Event::Recovered { device: self.shared.number, records });
@@ -425,22 +438,32 @@ impl<D: Device, C: Clock> Volume<D, C> {
         cluster: ClusterId,
         incarnation: u64,
         extent: Extent,
-    ) -> Option<Vec<Entry>> {
-        if let Some(entries) = self.read_summary(cluster, incarnation, extent).await {
-            return Some(entries);
+    ) -> Option<Contents> {
+        if let Some(contents) = self.read_contents(cluster, incarnation, extent).await {
+            return Some(contents);
         }
         let bytes = self.read_stubbornly(extent).await?;
         let areas = self.areas();
-        let entries = walk(&self.shared.secret, &areas, cluster, incarnation, &bytes);
+        let secret = &self.shared.secret;
+        let entries = walk(secret, &areas, cluster, incarnation, &bytes);
+        let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
+        let labels = self.labels_in(incarnation, entries.iter().map(place), &bytes);
+        let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
+        let borne = version.zip(labels.as_deref());
+        let borne = borne.map(|(version, labels)| Borne { version, labels });
+        let end =
+            entries.last().map_or(0, |last| (last.granule * areas.granule + last.len) as usize);
+        let room = bytes.len().saturating_sub(end + summary::summary_len(entries.len()));
+        let borne = borne.filter(|borne| borne.labels.len() * summary::LABEL_LEN <= room);
         // From now on the cluster holds just these: a record that was overlooked today (a bad
         // read) must not be found tomorrow, when it may have been purged.
-        let summary = summary::encode(&self.shared.secret, cluster, incarnation, &entries);
+        let summary = summary::encode(secret, cluster, incarnation, &entries, borne);
         let start = (bytes.len() - summary.len()) / BLOCK as usize * BLOCK as usize;
         let mut tail = bytes[start..].to_vec();
         let at = tail.len() - summary.len();
         tail[at..].copy_from_slice(&summary);
         self.write(extent.offset + start as u64, &tail).await?;
-        Some(entries)
+        Some(Contents { entries, labels })
     }
 }
 

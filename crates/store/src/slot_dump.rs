@@ -92,7 +92,8 @@ fn entry(from: &mut Decoder<'_>, slots: u32) -> Option<(FoundRecord, bool)> {
         return None;
     }
     let listed = Listed { digest, sequence, run, len, kind };
-    Some((FoundRecord { listed, further, target: (0, 0), unfinished: false }, refreshed))
+    let (target, labels) = ((0, 0), Vec::new());
+    Some((FoundRecord { listed, further, target, unfinished: false, labels }, refreshed))
 }
 
 fn run(from: &mut Decoder<'_>, slots: u32) -> Option<Run> {

@@ -43,6 +43,8 @@ pub(crate) struct FoundRecord {
     pub(crate) target: (u32, u64),
     /// Its body was still being written when the process ended.
     pub(crate) unfinished: bool,
+    /// The labels that it bears, unless they are known already.
+    pub(crate) labels: Vec<u64>,
 }
 
 /// What is left to be read, and what was found on the way.
@@ -88,6 +90,8 @@ impl SlotScan {
             if record.unfinished {
                 self.unfinished.push(record.listed);
             }
+            core.learn_scanned(&record.labels);
+            let record = FoundRecord { labels: Vec::new(), ..record };
             match record.listed.kind {
                 RecordKind::Meta => self.metas.push(record),
                 RecordKind::Object | RecordKind::Piece => list(core, &record),
@@ -235,7 +239,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let here = outline.chain.slots == 0 && bytes.len() - at >= needed;
             let record = if here {
                 let run = run_of(areas, number, outline.len);
-                verified(&self.shared.secret, run, Vec::new(), &outline, &bytes[at..], young)
+                self.verified(run, Vec::new(), &outline, &bytes[at..], young)
             } else {
                 self.read_head(areas, scan.slots, number, &outline, young).await
             };
@@ -260,7 +264,42 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let read = async |extent| self.read_stubbornly(extent).await;
         let (mut runs, whole) = read_runs(&read, secret, areas, slots, position, outline).await?;
         let further = runs.split_off(1);
-        verified(secret, runs[0], further, outline, &whole, young)
+        self.verified(runs[0], further, outline, &whole, young)
+    }
+
+    /// The record whose head `bytes` holds, if it is what its outline says. Of a young one they
+    /// hold the body, too, which may not have come.
+    fn verified(
+        &self,
+        run: Run,
+        further: Vec<Run>,
+        outline: &Outline,
+        bytes: &[u8],
+        young: bool,
+    ) -> Option<FoundRecord> {
+        let place = Place { position: run.first, incarnation: outline.incarnation };
+        let found = Found::decode(&self.shared.secret, place, bytes)?;
+        let header = &found.header;
+        if header.sequence != outline.incarnation {
+            return None;
+        }
+        let listed = Listed {
+            digest: header.digest,
+            sequence: header.sequence,
+            run,
+            len: outline.len as u32,
+            kind: header.kind,
+        };
+        let target = (header.piece_size, header.object_id);
+        let unfinished = young && !found.verify_body(&self.shared.secret, bytes);
+        let mut labels = Vec::new();
+        if let Some(of) = self.shared.options.labels.as_deref()
+            && header.kind != RecordKind::Piece
+        {
+            let (key, meta) = (&bytes[found.key.clone()], &bytes[found.meta.clone()]);
+            self.shared.digester.labels(of, key, meta, &mut labels);
+        }
+        Some(FoundRecord { listed, further, target, unfinished, labels })
     }
 
     /// Everything is found: the space is ready for use, and a checkpoint says what lives.
@@ -269,12 +308,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let mut core = self.shared.lock();
             scan.finish(&mut core);
             core.assembled();
+            core.scanned_all();
             core.index.len()
         };
         self.checkpoint().await;
         {
             let mut core = self.shared.lock();
             core.recovering = None;
+            core.recovered_labels();
             core.wake();
             core.kick();
         }
@@ -333,32 +374,4 @@ pub(crate) async fn read_runs(
 /// The one run of a record of `len` bytes.
 pub(crate) fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
     Run { first, len: (len as u64).div_ceil(u64::from(areas.granule)) as u32 }
-}
-
-/// The record whose head `bytes` holds, if it is what its outline says. Of a young one they hold
-/// the body, too, which may not have come.
-fn verified(
-    secret: &Secret,
-    run: Run,
-    further: Vec<Run>,
-    outline: &Outline,
-    bytes: &[u8],
-    young: bool,
-) -> Option<FoundRecord> {
-    let place = Place { position: run.first, incarnation: outline.incarnation };
-    let found = Found::decode(secret, place, bytes)?;
-    let header = &found.header;
-    if header.sequence != outline.incarnation {
-        return None;
-    }
-    let listed = Listed {
-        digest: header.digest,
-        sequence: header.sequence,
-        run,
-        len: outline.len as u32,
-        kind: header.kind,
-    };
-    let target = (header.piece_size, header.object_id);
-    let unfinished = young && !found.verify_body(secret, bytes);
-    Some(FoundRecord { listed, further, target, unfinished })
 }

@@ -219,7 +219,7 @@ fn other_mean(mean: u64) -> Option<u32> {
 
 /// Bytes of the index with so much memory; with none, it is as small as the default makes it.
 fn index(disk: u64, mean_object: Option<u32>, memory: u64) -> u64 {
-    let format = FormatOptions { mean_object, memory, ..FormatOptions::default() };
+    let format = FormatOptions { mean_object, memory, labels: false, ..FormatOptions::default() };
     IndexOptions::default().bytes(disk, format.mean_object_for(disk))
 }
 

@@ -95,7 +95,12 @@ impl EngineCache {
     ) -> Result<EngineCache, Broken> {
         let clock = machine.clock();
         let device = Rc::new(machine.disk(region, BLOCK)?);
-        let format = FormatOptions { memory: options.memory, superblock_far: false, ..*format };
+        let format = FormatOptions {
+            memory: options.memory,
+            superblock_far: false,
+            labels: false,
+            ..*format
+        };
         let store = machine.run(async {
             let formatted = store::format(&*device, &format, [7; 48], CREATED).await;
             formatted.map_err(|error| Broken(error.to_string()))?;

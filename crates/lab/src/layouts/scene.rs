@@ -159,6 +159,7 @@ async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
         stream_runs: arm.stream_runs,
         buddy_threshold: BUDDY_THRESHOLD,
         superblock_far: false,
+        labels: false,
         ..FormatOptions::default()
     };
     let formats: Vec<FormatOptions> = match arm.layout {

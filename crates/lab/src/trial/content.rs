@@ -129,6 +129,10 @@ const LABEL: u8 = b'x';
 pub struct TrialLabels;
 
 impl Labels for TrialLabels {
+    fn version(&self) -> u64 {
+        1
+    }
+
     fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
         let Some(state) = State::from_meta(&Bytes::copy_from_slice(meta)) else { return };
         let sweeps = [

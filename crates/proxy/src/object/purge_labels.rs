@@ -1,9 +1,10 @@
 //! What an operator may call stored objects by: their host, their tags, the begin of their URL.
 //!
-//! The store reads these off an object's key and metadata when a purge may concern it; nothing of
-//! it is kept anywhere. The scheme is no part of a name: what is purged is gone however it is asked
-//! for.
+//! The store reads these off an object's key and metadata when a purge may concern it, and keeps no
+//! more of them than says which nothing bears. The scheme is no part of a name: what is purged is
+//! gone however it is asked for.
 
+use ring::digest;
 use semantics::{TagFields, Url, cache_key};
 use store::{Label, Labels, Target};
 
@@ -18,7 +19,27 @@ pub(crate) struct ObjectLabels {
     pub tags: TagFields,
 }
 
+/// The first part of how labels are read: it rises when an object gets other labels than before.
+const READING: &[u8] = b"1";
+
 impl Labels for ObjectLabels {
+    /// Follows from the fields that carry tags, and how.
+    fn version(&self) -> u64 {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        hash.update(READING);
+        for (kind, fields) in [(b" ", &self.tags.spaced), (b",", &self.tags.listed)] {
+            let mut names: Vec<&str> = fields.iter().map(|name| name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            for name in names {
+                hash.update(kind);
+                hash.update(name.as_bytes());
+            }
+        }
+        let hash = hash.finish();
+        hash.as_ref().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+    }
+
     fn labels(&self, key: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
         if let Some(url) = named(key) {
             let authority = url.split_once('/').map_or(url, |(authority, _)| authority);
@@ -91,6 +112,34 @@ mod tests {
         });
         assert_eq!(all[0], format!("u {}", named(key.as_bytes()).unwrap()));
         all
+    }
+
+    #[test]
+    fn labels_are_read_in_another_way_when_other_fields_carry_tags() {
+        let version = |spaced: &[&'static str], listed: &[&'static str]| {
+            let names = |names: &[&'static str]| {
+                names.iter().map(|name| http::HeaderName::from_static(name)).collect()
+            };
+            let tags = TagFields { spaced: names(spaced), listed: names(listed) };
+            ObjectLabels { tags }.version()
+        };
+        let default = ObjectLabels { tags: TagFields::default() }.version();
+        // What a cache remembers is believed after an upgrade of the program, too.
+        assert_eq!(default, 0x1c2c_7f16_d9dc_b82b);
+        assert_eq!(version(&["xkey", "surrogate-key"], &["cache-tag"]), default);
+        let others: [(&[&str], &[&str]); 5] = [
+            (&["xkey"], &["cache-tag"]),
+            (&["xkey", "surrogate-key", "a"], &["cache-tag"]),
+            (&["xkey", "surrogate-key", "cache-tag"], &[]),
+            (&["xkey", "surrogate-key"], &["cache-tags"]),
+            (&[], &["xkey", "surrogate-key", "cache-tag"]),
+        ];
+        let mut seen = vec![default];
+        for (spaced, listed) in others {
+            let version = version(spaced, listed);
+            assert!(!seen.contains(&version), "{spaced:?} {listed:?}");
+            seen.push(version);
+        }
     }
 
     #[test]

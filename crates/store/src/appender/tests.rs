@@ -101,7 +101,9 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
         let areas = Areas::new(16 << 20, CLUSTER, 1 << 14, None).expect("room");
         let mut device =
             Device { at: areas.cluster(0).offset, bytes: vec![0; (CLUSTERS * CLUSTER) as usize] };
-        let (mut appender, mut number, mut placed) = (Appender::new(), 0, Vec::new());
+        let labelled = random.bool();
+        let mut appender = Appender::new(labelled.then_some(4));
+        let (mut number, mut placed, mut told) = (0, Vec::new(), 0);
         for cluster in 0..CLUSTERS {
             appender.open(cluster, u64::from(cluster) + 1, 0);
             // Of some 85 small records the summary begins just before a block.
@@ -114,8 +116,11 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
                     false => random.usize(120..=most),
                 };
                 let record = Arc::new(record(&secret, number, len));
-                let position = appender.append(&areas, Arc::clone(&record), entry(&record), 0);
-                placed.push((cluster, position, record));
+                let count = if labelled { random.u64(..8) } else { 0 };
+                let labels: Vec<u64> = (0..count).map(|n| (number / 2) * 8 + n).collect();
+                let entry = entry(&record);
+                let position = appender.append(&areas, Arc::clone(&record), entry, &labels, 0);
+                placed.push((cluster, position, record, labels));
                 if random.u8(..3) == 0 {
                     device.write(&mut appender, &areas, &secret);
                 }
@@ -136,9 +141,15 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
             else {
                 panic!("seed {seed}: cluster {cluster} has no summary");
             };
-            let records = placed.iter().filter(|(home, _, _)| *home == cluster);
+            let records = placed.iter().filter(|(home, ..)| *home == cluster);
+            let mut labels: Vec<u64> = records.clone().flat_map(|(.., l)| l).copied().collect();
+            labels.sort_unstable();
+            labels.dedup();
+            let found = summary::decode_labels(&secret, cluster, incarnation, 4, bytes);
+            told += u32::from(found.is_some());
+            assert!(found.is_none_or(|found| labelled && found == labels), "seed {seed}");
             assert_eq!(entries.len(), records.clone().count(), "seed {seed}");
-            for (entry, (_, position, record)) in entries.iter().zip(records) {
+            for (entry, (_, position, record, _)) in entries.iter().zip(records) {
                 assert_eq!(*position, areas.position(cluster, entry.granule), "seed {seed}");
                 let place = Place { position: *position, incarnation };
                 let found = &bytes[(entry.granule * areas.granule) as usize..];
@@ -146,5 +157,7 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
                 assert_eq!(found.as_ref(), Some(&record.header), "seed {seed}");
             }
         }
+        // Of those with records of a few hundred bytes few have room for them.
+        assert!(!labelled || told > 0, "no cluster has labels, seed {seed}");
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::Core;
 use super::maintenance::{EvictPlan, Task};
-use crate::bearers::ERAS;
+use crate::bearers::{Bearers, ERAS};
 use crate::cluster_table::{ClusterId, State};
 use crate::digest::Digest;
 use crate::object::Object;
-use crate::record::{Record, RecordKind};
+use crate::record::RecordKind;
 use crate::space::Space;
 use crate::tier::Resident;
 
@@ -37,35 +37,68 @@ impl Core {
         resident.dirty || !placed()
     }
 
-    fn labels_of(&self, key: &[u8], meta: &[u8]) -> Vec<u64> {
+    /// The digests of what an object is called; none of a piece.
+    pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
         let mut all = Vec::new();
-        if let Some(labels) = self.options.labels.as_deref() {
-            labels.labels(key, meta, &mut |l| all.push(self.digester.label(l.kind, l.name)));
+        if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
+            self.digester.labels(labels, key, meta, &mut all);
         }
         all
     }
 
-    /// `record` was placed, in this cluster where there are clusters.
-    pub(super) fn note_bearer(&mut self, record: &Record, cluster: Option<ClusterId>) {
-        if record.header.kind == RecordKind::Piece {
-            return;
-        }
+    /// A record with these labels was placed, in this cluster where there are clusters.
+    pub(super) fn note_bearer(&mut self, cluster: Option<ClusterId>, seq: u64, labels: &[u64]) {
         if cluster.is_none() {
-            self.turn_labels(record.header.sequence);
+            self.turn_labels(seq);
         }
-        for label in self.labels_of(&record.key, &record.meta) {
-            self.bearers.add_at(cluster, label);
+        for label in labels {
+            self.bearers.add_at(cluster, *label);
         }
     }
 
     /// `object` lives in memory alone.
     pub(super) fn note_resident(&mut self, object: &Object) {
-        if object.header.kind == RecordKind::Piece {
-            return;
-        }
-        for label in self.labels_of(&object.key, &object.meta) {
+        for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
             self.bearers.add(label);
         }
+    }
+
+    /// These are the labels of what is in the cluster.
+    pub(crate) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
+        if self.still(cluster, incarnation) {
+            self.turn_labels(self.sequence);
+            self.bearers.learnt(cluster, labels);
+        }
+    }
+
+    /// A scan of slots found a record that may live.
+    pub(crate) fn learn_scanned(&mut self, labels: &[u64]) {
+        self.bearers.scanned(labels);
+    }
+
+    /// The scan of the slots has listed all that lives.
+    pub(crate) fn scanned_all(&mut self) {
+        self.bearers.all_scanned(self.sequence + 1);
+    }
+
+    /// Recovery has ended: what labels it did not find is read at once, if that is little.
+    pub(crate) fn recovered_labels(&mut self) {
+        self.recount_unknown();
+        if let Space::Clusters(space) = &self.space
+            && self.options.labels.is_some()
+        {
+            let table = &space.table;
+            let in_use = (0..table.clusters()).filter(|c| table.state(*c).in_use()).count();
+            self.bearers.read_few(in_use as u32);
+            self.kick();
+        }
+    }
+
+    /// The filters for a dump, and how their labels were read; `None`: there is nothing to save.
+    pub(crate) fn bearers_to_save(&mut self) -> Option<(&Bearers, u64)> {
+        let version = self.options.labels.as_deref()?.version();
+        self.recount_unknown();
+        Some((&self.bearers, version))
     }
 
     /// Begins another era of labels when the present one is full, with the record of this sequence
@@ -87,7 +120,8 @@ impl Core {
             Space::Slots(space) => space
                 .sequences()
                 .filter(|other| *other != sequence)
-                .for_each(|sequence| count(self.bearers.era_of_record(sequence))),
+                .flat_map(|sequence| self.bearers.eras_of_record(sequence))
+                .for_each(|era| count(Some(era))),
         }
         if self.bearers.turn(&places, sequence) {
             let here: Vec<Arc<Object>> = self
@@ -150,8 +184,6 @@ impl Core {
         if self.space.table_mut().unpin(cluster) {
             self.wake();
         }
-        if self.still(cluster, plan.evict.incarnation) {
-            self.bearers.learnt(cluster, labels);
-        }
+        self.learn_labels(cluster, plan.evict.incarnation, labels);
     }
 }

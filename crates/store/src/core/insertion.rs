@@ -234,10 +234,12 @@ impl Core {
             joins: false,
         };
         let entry_kind = header.kind;
+        let (sequence, labels) =
+            (header.sequence, self.labels_of(header.kind, &record.key, &record.meta));
         let (position, cluster) = match &mut self.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
-                let position = space.appender.append(&self.areas, record, entry, now);
+                let position = space.appender.append(&self.areas, record, entry, &labels, now);
                 let (cluster, _) = self.areas.locate(position);
                 space.table.add_record(cluster);
                 if entry_kind == RecordKind::Meta {
@@ -247,7 +249,7 @@ impl Core {
             }
             Space::Slots(space) => (space.add(record, now.monotonic), None),
         };
-        self.note_bearer(record, cluster);
+        self.note_bearer(cluster, sequence, &labels);
         position
     }
 

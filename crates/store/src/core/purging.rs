@@ -165,9 +165,7 @@ impl Core {
         }
         // What lives in memory alone has no other age than when it was last held against the table.
         use std::sync::atomic::Ordering::Relaxed;
-        let residents = self.tier.iter().filter(|(_, r)| {
-            r.dirty || r.object.place.is_none() || self.index.get(&r.object.header.digest).is_none()
-        });
+        let residents = self.tier.iter().filter(|(digest, r)| self.lives_in_memory(digest, r));
         let held = residents.map(|(_, r)| r.object.checked.load(Relaxed)).min().unwrap_or(u64::MAX);
         match &self.space {
             Space::Clusters(space) => {

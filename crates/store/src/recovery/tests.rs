@@ -26,11 +26,12 @@ fn core_with(used: u32) -> Core {
         recovering: Some(Recovering::new(BTreeMap::new(), &clusters)),
         superblock,
         options,
-        space: Space::Clusters(ClusterSpace::new(clusters)),
+        space: Space::Clusters(ClusterSpace::new(clusters, None)),
         index: Index::with_capacity(IndexKind::Compact, 1_000),
         memory: 16 << 20,
         checkpoint: 2,
         purges: Purges::new(1),
+        bearers: None,
     })
 }
 

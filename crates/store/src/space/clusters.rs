@@ -28,12 +28,12 @@ pub(crate) struct ClusterSpace {
 }
 
 impl ClusterSpace {
-    /// The space that `table` describes.
-    pub(crate) fn new(table: ClusterTable) -> ClusterSpace {
+    /// The space that `table` describes, of records whose labels are read so.
+    pub(crate) fn new(table: ClusterTable, labels: Option<u64>) -> ClusterSpace {
         let runs = RunMap::new(table.clusters());
         ClusterSpace {
             table,
-            appender: Appender::new(),
+            appender: Appender::new(labels),
             runs,
             metas: BTreeSet::new(),
             virtual_clusters: BTreeMap::new(),

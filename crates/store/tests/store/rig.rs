@@ -71,6 +71,11 @@ pub fn use_layout(layout: LayoutName, packet: u32) {
     LAYOUT.set((layout, packet));
 }
 
+/// The layout of this test's caches.
+pub fn layout() -> LayoutName {
+    LAYOUT.get().0
+}
+
 /// From here on this test's caches have locality buffers.
 pub fn use_locality() {
     LOCALITY.set(Some(LocalityOptions { buffers: 8, bytes: 16 << 10 }));

@@ -519,7 +519,7 @@ impl Driver<'_> {
             write_page: 512,
             ..preset.options
         };
-        let mut format = FormatOptions { mean_object: Some(5_400), ..preset.format };
+        let mut format = FormatOptions { mean_object: Some(5_400), labels: false, ..preset.format };
         if undivided_clusters {
             let size = len * u64::from(self.machine.divisor) / 8_192;
             format.cluster_size = Some(1 << size.clamp(64 << 10, 4 << 20).ilog2());

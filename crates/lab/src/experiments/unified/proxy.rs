@@ -362,7 +362,7 @@ async fn open(
     preset: &Preset,
     options: &Options,
 ) -> Result<Store<FileDevice, Handle>, SpaceError> {
-    let format = FormatOptions { superblock_far: false, ..preset.format };
+    let format = FormatOptions { superblock_far: false, labels: false, ..preset.format };
     let formatted = store::format(&**device, &format, [7; 48], clock.unix_seconds()).await;
     formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
     let opened = Store::open(vec![Rc::clone(device)], clock.clone(), options.clone()).await;
