@@ -21,8 +21,9 @@ use proxy::net::address::Locals;
 use proxy::observe::access_log::{AccessLog, Format};
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
-use proxy::request::options::{Front, Options, Site};
+use proxy::options::Options;
 use proxy::rules::access;
+use proxy::upstream::site::{Front, Site};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Reload, Setup,
 };

@@ -5,18 +5,23 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, Method};
-use proxy::front::http2::Http2Options;
+use proxy::client::http2_options::Http2Options;
+use proxy::client::limits::{ClientLimits, TunnelLimits};
+use proxy::message::forwarded::Forwarded;
+use proxy::message::pseudonym::Pseudonym;
 use proxy::net::address::Locals;
 use proxy::net::certificate::Certificate;
 use proxy::net::certificate_store::{Keyring, TlsOptions};
-use proxy::request::options::{
-    ClientLimits, FillOptions, Forwarded, Front, Options, Pseudonym, Purging, Site, TunnelLimits,
-    UpstreamLimits,
-};
+use proxy::options::Options;
+use proxy::options::fill::FillOptions;
 use proxy::rules::access::{self, Access};
 use proxy::rules::aliases::Aliases;
+use proxy::rules::purging::Purging;
 use proxy::rules::request_rules::Rules;
-use proxy::upstream::resolver::{DnsLookup, Lookup, SystemLookup};
+use proxy::upstream::limits::UpstreamLimits;
+use proxy::upstream::lookup::{Lookup, SystemLookup};
+use proxy::upstream::resolver::DnsLookup;
+use proxy::upstream::site::{Front, Site};
 use semantics::forwarded::Field;
 use semantics::{Lifetimes, Seconds, Settings, TagFields};
 

@@ -3,5 +3,4 @@
 pub(crate) mod backend;
 pub(crate) mod guard;
 pub mod interface;
-pub(crate) mod purge_request;
 pub(crate) mod seats;

@@ -1,5 +1,11 @@
 //! What a client's connection has and may do: its state, its limits, the bodies it sends.
 
+pub(crate) mod connection_state;
+pub(crate) mod crowd;
 pub(crate) mod http2_body;
+pub mod http2_options;
+pub mod limits;
+pub(crate) mod link;
 pub(crate) mod request_body;
+pub(crate) mod tunnel_places;
 pub(crate) mod upload_rate;

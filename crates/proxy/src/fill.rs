@@ -1,7 +1,10 @@
 //! Running fills: their state, their readers, who may join, how much memory they hold.
 
 pub(crate) mod memory_budget;
+pub(crate) mod missed_removals;
+pub(crate) mod neighbour_budget;
 pub(crate) mod registry;
 pub(crate) mod state;
+pub(crate) mod store_lease;
 pub(crate) mod window;
 pub(crate) mod writer;

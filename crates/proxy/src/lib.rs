@@ -21,7 +21,7 @@
 
 pub mod admin;
 mod body;
-mod client;
+pub mod client;
 mod exchange;
 mod fetch;
 mod fill;
@@ -34,6 +34,7 @@ pub mod net;
 mod network_fuzz;
 pub mod object;
 pub mod observe;
+pub mod options;
 mod partial;
 pub mod request;
 mod response;
@@ -44,8 +45,8 @@ pub mod upstream;
 pub use admin::backend::{AdminSetup, Reload};
 pub use front::listener::{ListenSocket, Listener};
 pub use net::clock::TokioClock;
+pub use observe::observer::{Finished, Observer, Texts, Unobserved};
 pub use observe::recorder::Ledger;
-pub use request::control::Control;
-pub use response::transaction::{Finished, Observer, Texts, Unobserved};
+pub use options::control::Control;
 pub use server::cache_opening::{CacheSource, Later};
 pub use server::run::{CacheSetup, Devices, Ended, Setup, run};

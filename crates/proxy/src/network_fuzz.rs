@@ -21,10 +21,10 @@ use crate::front::proxy_protocol;
 use crate::front::proxy_protocol::Told;
 use crate::message::framing_check::{FramingWatch, Trust};
 use crate::message::scheme::Scheme;
-use crate::request::options::{Front, Site};
 use crate::request::target;
 use crate::rules::aliases::Aliases;
 use crate::upstream::client::{Group, Origin};
+use crate::upstream::site::{Front, Site};
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);

@@ -2,7 +2,10 @@
 
 pub mod access_log;
 pub mod cache_status;
+pub mod event;
 pub mod metrics;
+pub mod observer;
 pub mod outcome;
 pub(crate) mod recorder;
 pub mod systemd;
+pub mod tls_facts;

@@ -1,7 +1,8 @@
 //! What a request is: target, facts, rule, and the request that is sent upstream for it.
 
 pub(crate) mod context;
-pub(crate) mod control;
-pub mod options;
+pub(crate) mod key_check;
+pub mod purge_order;
+pub(crate) mod rule;
 pub(crate) mod target;
 pub(crate) mod upstream_request;

@@ -2,4 +2,5 @@
 
 pub mod access;
 pub mod aliases;
+pub mod purging;
 pub mod request_rules;

@@ -1,11 +1,10 @@
 //! What the admin interface shows and steers, on the first worker.
 
-use std::io;
 use std::net::TcpListener;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
@@ -13,11 +12,10 @@ use tokio::task::spawn_local;
 use crate::admin::interface::{
     Admin, Backend, Explained, Guard, Purge, Purged, Readiness, Reloaded,
 };
-use crate::exchange::explain;
 use crate::exchange::explain::Question;
-use crate::exchange::purge;
+use crate::exchange::{explain, purge};
 use crate::observe::metrics::Metrics;
-use crate::request::control::Control;
+use crate::options::control::Control;
 use crate::server::worker::Worker;
 use crate::upstream::status;
 

@@ -20,8 +20,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::header::HeaderValue;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -29,13 +29,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-pub use crate::admin::guard::Guard;
-pub use crate::admin::purge_request::{Purge, Purged, Scope};
-
-pub use crate::exchange::explain::Question;
+use crate::admin::seats::{Seat, Seats};
 use crate::observe::metrics::CONTENT_TYPE;
 
-use crate::admin::seats::{Seat, Seats};
+pub use crate::admin::guard::Guard;
+pub use crate::request::purge_order::{Purge, Purged, Scope};
+
+pub use crate::exchange::explain::Question;
 
 /// Bytes of a request's head at most.
 const HEAD_BYTES: usize = 16 << 10;

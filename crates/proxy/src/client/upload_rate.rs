@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-use crate::front::client_io::ConnState;
-use crate::request::options::ClientLimits;
+use crate::client::connection_state::ConnState;
+use crate::client::limits::ClientLimits;
 
 /// What the sweep knows of a body.
 #[derive(Default)]

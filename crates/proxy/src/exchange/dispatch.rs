@@ -5,38 +5,36 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{self, HeaderValue};
+use http::header::HeaderValue;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::{Exchange, MethodClass, Url, hop_by_hop, invalidation, storability, validators};
 
 use crate::client::request_body::RequestBody;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
-use crate::fetch::fetch_task::now;
 use crate::front::connection::Connection;
-use crate::front::http2;
 use crate::get::get;
-use crate::message::framing;
 use crate::message::framing_check::Trust;
 use crate::message::scheme::Scheme;
-use crate::message::upgrade;
+use crate::message::{cookies, framing, upgrade};
+use crate::net::wall_clock::now;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
-use crate::request::context;
+use crate::options::Options;
 use crate::request::context::Visit;
-use crate::request::options::{Front, Options};
+use crate::request::rule::rule_for;
 use crate::request::target;
 use crate::request::target::{Refused, Target};
-use crate::response::error_response;
-use crate::response::pass_through;
+use crate::response::failure::failed;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
+use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
-use crate::rules::request_rules::{Asked, Rule};
 use crate::server::worker::Context;
 use crate::upstream::client::{Failure, Origin, Trail};
+use crate::upstream::site::Front;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.
@@ -62,7 +60,7 @@ async fn decide(
     let is_long = trust == Trust::TooLong || parts.headers.len() > context.options.client.headers;
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
-        http2::join_cookies(&mut parts.headers);
+        cookies::join_cookies(&mut parts.headers);
     }
     let scheme = Scheme::of_request(
         connection.link.scheme,
@@ -190,20 +188,6 @@ fn refuses_upgrade(visit: &Visit<'_>) -> Option<Denial> {
         rule.name
     );
     Some(Denial { reason: Denied::Upgrade, text })
-}
-
-/// The operator's rule for a request. One that cannot be understood has none, and gets its error
-/// later.
-pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
-    if options.rules.is_empty() {
-        return None;
-    }
-    let target = target::target(parts, &options.front, scheme).ok()?;
-    let url = context::url(options, &target)?;
-    let site = context::site(options, &target);
-    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
-    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
-    options.rules.find(asked).cloned()
 }
 
 /// Whether a request may come over this connection: on a reverse proxy its host must be one that
@@ -336,24 +320,6 @@ fn too_many_tunnels(account: Account) -> Response<AnswerBody> {
         error_response::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
-}
-
-/// The answer to a request that got no answer from its upstream.
-pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {
-    let status = failure.status();
-    match failure {
-        Failure::Denied(denial) => {
-            error_response::plain(account, status, Outcome::Denied(denial.reason), denial.text)
-        }
-        Failure::Failed(reason, cause) => {
-            let text = account.told(reason, &cause);
-            error_response::plain(account, status, Outcome::Error(reason), text)
-        }
-        Failure::Request(_, text) => {
-            let outcome = Outcome::Invalid(Invalid::Body);
-            error_response::plain(account, status, outcome, format!("{text}\n"))
-        }
-    }
 }
 
 /// A TRACE or OPTIONS whose `Max-Forwards` is used up ends here (RFC 9110, 7.6.2).

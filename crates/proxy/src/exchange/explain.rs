@@ -13,29 +13,28 @@ use std::sync::Arc;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
-use semantics::freshness::{self, Basis};
-use semantics::reuse::{self, Reuse};
-use semantics::vary::{self, Vary};
+use semantics::freshness::Basis;
+use semantics::reuse::Reuse;
+use semantics::vary::Vary;
 use semantics::{
-    Exchange, MethodClass, RequestFacts, ResponseDirectives, Settings, Url, storability, validators,
+    Exchange, MethodClass, RequestFacts, ResponseDirectives, Settings, Url, freshness, reuse,
+    storability, validators, vary,
 };
 use serde_json::{Value, json};
 
-use crate::exchange::dispatch;
-use crate::fetch::fetch_task::now;
-use crate::get::get;
 use crate::message::scheme::Scheme;
 use crate::message::upgrade;
+use crate::net::wall_clock::now;
 use crate::object::stored_response;
 use crate::object::stored_response::{Answer, Found};
-use crate::request::context;
-use crate::request::options::{Front, Options};
-use crate::request::target;
+use crate::options::Options;
 use crate::request::target::Target;
 use crate::request::upstream_request::Errand;
+use crate::request::{context, key_check, rule, target};
 use crate::rules::request_rules::Rule;
 use crate::server::worker::Worker;
 use crate::upstream::client::Failure;
+use crate::upstream::site::Front;
 
 /// What is to be explained.
 #[derive(Clone, Debug)]
@@ -152,7 +151,7 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
     target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
-    let rule = dispatch::rule_for(options, &parts, scheme);
+    let rule = rule::rule_for(options, &parts, scheme);
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);
     }
@@ -242,7 +241,7 @@ impl Case<'_> {
         }
         let Found::Answer(answer) = found else { return };
         let reuse = reuse::decide(answer.head.packed(), &self.facts, now(), self.settings());
-        let is_told_apart = get::is_told_apart(self.rule.as_deref(), answer);
+        let is_told_apart = key_check::is_told_apart(self.rule.as_deref(), answer);
         told["stored"] = stored(answer);
         if !is_used {
             return;

@@ -13,14 +13,15 @@ use crate::net::address;
 use crate::object::purge_labels;
 use crate::object::stored_response::{Store, primary_key};
 use crate::observe::outcome::{Denied, Outcome};
+use crate::options::Options;
 use crate::request::context::Visit;
-use crate::request::options::{Front, Options, Site};
 use crate::request::target::bare;
 use crate::response::error_response;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
 use crate::rules::aliases::Aliases;
 use crate::server::worker::Worker;
+use crate::upstream::site::{Front, Site};
 
 /// The method that removes what is stored. Not one of RFC 9110.
 pub(crate) const METHOD: &str = "PURGE";

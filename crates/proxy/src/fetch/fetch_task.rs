@@ -6,17 +6,16 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap};
-use http::{Response, StatusCode};
+use http::header::HeaderMap;
+use http::{Response, StatusCode, header};
 use http_body::Body;
 use semantics::reuse::Fallback;
 use semantics::storability::NotStorable;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, Millis, RequestFacts, StoredHead, Time, VaryMarker, age, forwarded, merge, reuse,
+    Exchange, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, merge, reuse,
     storability, validators,
 };
 use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
@@ -26,10 +25,11 @@ use crate::fetch::variant_validation::Question;
 use crate::fill::registry::Unshareable;
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
 use crate::fill::writer::{Carried, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
-use crate::message::via::random;
+use crate::net::wall_clock::now;
+use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
 use crate::object::stored_response::{Answer, Store};
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::request::upstream_request;
 use crate::request::upstream_request::Errand;
@@ -81,12 +81,6 @@ pub(crate) enum Purpose {
 
 /// A neighbour that has become larger than this many bytes is not fetched unless somebody asks.
 const NEIGHBOUR_MAX: u64 = 1 << 20;
-
-/// The time for the rules of caching.
-pub(crate) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Time::from_unix_millis(since.map_or(0, |since| since.as_millis() as u64))
-}
 
 /// Takes a fill out of the table and ends it, however its task ends.
 pub(crate) struct Ending {
@@ -637,8 +631,4 @@ pub(crate) fn why_unshareable(head: &StoredHead, when_asked: Millis) -> Option<U
 
 fn is_final(status: StatusCode) -> bool {
     !status.is_informational() && status != StatusCode::NOT_MODIFIED
-}
-
-pub(crate) fn new_epoch() -> u128 {
-    u128::from(random()) << 64 | u128::from(random())
 }

@@ -7,20 +7,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use http::header::{self, HeaderMap};
-use http::{Response, StatusCode};
+use http::header::HeaderMap;
+use http::{Response, StatusCode, header};
 use http_body::Body;
 use semantics::sparse::Layout;
 use semantics::{Exchange, SparseHead, StoredHead, age, partial, validators};
 use store::{Hint, Refusal};
 use tokio::task::spawn_local;
 
-use crate::fetch::fetch_task::{Ending, Filler, new_epoch, why_unshareable};
+use crate::fetch::fetch_task::{Ending, Filler, why_unshareable};
 use crate::fill::registry::Unshareable;
 use crate::fill::state::{FillHead, Stage};
 use crate::fill::writer::Sink;
+use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::partial::gap_fill::GapFiller;
 use crate::partial::partial_object::Parts;
 use crate::request::upstream_request;

@@ -11,8 +11,8 @@ use http_body::{Body, Frame};
 use store::{Partial, Refusal};
 
 use crate::fill::state::Fill;
+use crate::message::cut_short::CutShort;
 use crate::observe::outcome::Error;
-use crate::response::response_body::CutShort;
 use crate::upstream::client::BodyError;
 
 /// The store's writer over any device, in real time.

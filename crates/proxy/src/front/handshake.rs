@@ -16,15 +16,17 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::client::link::Link;
 use crate::front::addresses::{Addresses, Place};
 use crate::front::proxy_protocol;
 use crate::front::stream::{Raw, Stream};
 use crate::message::scheme::Scheme;
 use crate::net::address;
 use crate::net::socket::Socket;
-use crate::observe::metrics::Event;
-use crate::request::options::Options;
-use crate::response::transaction::Observer;
+use crate::observe::event::Event;
+use crate::observe::observer::Observer;
+use crate::observe::tls_facts::TlsFacts;
+use crate::options::Options;
 
 /// What every HTTP/2 connection begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -40,26 +42,6 @@ pub struct Manners {
     /// socket have no address and count as trusted when there is any network here. Empty: there is
     /// no such header.
     pub proxies: Vec<IpNet>,
-}
-
-/// What is known of a connection before its first request.
-#[derive(Clone, Debug)]
-pub(crate) struct Link {
-    /// What its requests' URLs begin with, on a reverse proxy.
-    pub scheme: Scheme,
-    /// How it is secured.
-    pub tls: Option<TlsFacts>,
-}
-
-/// What a handshake agreed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFacts {
-    /// `TLSv1.2` or `TLSv1.3`.
-    pub version: &'static str,
-    /// The cipher suite by its name in the registry, such as `TLS13_AES_128_GCM_SHA256`.
-    pub cipher: &'static str,
-    /// The host that the client asked for.
-    pub sni: Option<Box<str>>,
 }
 
 /// The versions of HTTP that differ on the wire.

@@ -6,13 +6,13 @@
 //! way (`crowd`). Where all are busy accepting pauses: one line in the log, no spin. Each that
 //! accepts has at most one client that waits for a place so.
 
-use std::io;
-use std::net::{self, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use std::{io, net};
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::front::connection;
 use crate::front::handshake::{Manners, peer_of_unix_socket};
+use crate::net::descriptors::lacks_resource;
 use crate::net::socket::Socket;
 use crate::server::worker::{Shared, Worker};
 
@@ -284,10 +285,4 @@ fn start(worker: &Rc<Worker>, socket: Socket, from: From) {
         connection::run(worker, socket, from.client, &from.manners).await;
         drop(from);
     });
-}
-
-/// EMFILE, ENFILE, ENOBUFS, ENOMEM.
-pub(crate) fn lacks_resource(error: &io::Error) -> bool {
-    const NAMES: [i32; 4] = [24, 23, 105, 12];
-    error.raw_os_error().is_some_and(|code| NAMES.contains(&code))
 }

@@ -9,14 +9,13 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::client::limits::Lifetime;
 
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;
@@ -45,37 +44,6 @@ pub enum End {
     Cut,
     /// A connection broke.
     Broken(io::Error),
-}
-
-/// The tunnels of all workers together, open or about to be.
-#[derive(Debug, Default)]
-pub(crate) struct Places(AtomicUsize);
-
-/// A tunnel's place. Dropped, it is free.
-#[derive(Debug)]
-pub(crate) struct Place(Arc<Places>);
-
-impl Places {
-    /// A place, unless `max` are taken.
-    pub fn take(self: &Arc<Places>, max: usize) -> Option<Place> {
-        let more = |taken: usize| (taken < max).then_some(taken + 1);
-        self.0.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Place(self.clone()))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Relaxed);
-    }
-}
-
-/// How long a tunnel may live.
-#[derive(Clone, Copy, Debug)]
-pub struct Lifetime {
-    /// Without anything that moves.
-    pub idle: Duration,
-    /// At all; `None`: for as long as something moves.
-    pub longest: Option<Duration>,
 }
 
 /// What moved, as seen from one side's socket.

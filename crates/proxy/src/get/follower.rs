@@ -8,18 +8,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap};
-use http::{Method, StatusCode};
-use semantics::Seconds;
-use semantics::hop_by_hop;
+use http::header::HeaderMap;
+use http::{Method, StatusCode, header};
 use semantics::packed::Flag;
-use semantics::range::{self, Limits, Selection};
-use semantics::reuse::{self, Cause, Reuse, StalePermit};
+use semantics::range::{Limits, Selection};
+use semantics::reuse::{Cause, Reuse, StalePermit};
 use semantics::validators::Selected;
+use semantics::{Seconds, hop_by_hop, range, reuse};
 use store::Key;
 
+use crate::body::fill_body::FillBody;
 use crate::body::resume::Rescue;
-use crate::body::stored_body::FillBody;
 use crate::fill::registry::Unshareable;
 use crate::fill::state::{Failed, Fill, FillHead, Reader, Stage, Validated};
 use crate::get::get::{Outdated, Turn};

@@ -8,10 +8,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{HeaderName, Method, Response, StatusCode, header};
+use http::{Method, Response, StatusCode, header};
 use semantics::cache_control::Delta;
-use semantics::reuse::{self, Cause, Fallback, Reuse, StalePermit};
-use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial};
+use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
+use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial, reuse};
 use store::{Key, Source as From};
 use tokio::task::spawn_local;
 
@@ -24,15 +24,13 @@ use crate::get::partial_response::{Served, Serving};
 use crate::message::via::random;
 use crate::object::stored_response::{Answer, Found, Store, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::Visit;
-use crate::response::error_response;
-use crate::response::from_cache;
-use crate::response::pass_through;
+use crate::request::key_check::is_told_apart;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
-use crate::rules::request_rules::Rule;
+use crate::response::{error_response, from_cache, pass_through};
 use crate::upstream::client::UpstreamBody;
 
 /// Rounds after which a request is sent on by itself.
@@ -121,16 +119,6 @@ pub(crate) async fn answer(
         }
     }
     counted(visit, Box::pin(pass_through::pass(visit, account, body, past)).await)
-}
-
-/// Whether what is stored is under a key that has all that the operator's rule wants in it: what
-/// was stored before there was such a rule may be for any kind of client.
-pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &Answer) -> bool {
-    let Some(rule) = rule else { return true };
-    let marked = |name: &HeaderName| {
-        answer.marker.as_ref().is_some_and(|marker| marker.names().contains(name))
-    };
-    rule.key_names().all(|name| marked(&name))
 }
 
 /// What the cache had for a request (systems C12).

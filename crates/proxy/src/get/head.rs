@@ -7,22 +7,21 @@
 //! that it brings the fields up to date, or ends the lifetime (RFC 9111, 4.3.5).
 
 use http::{HeaderMap, Method, StatusCode};
-use semantics::merge::{self, HeadEffect};
+use semantics::merge::HeadEffect;
 use semantics::packed::Flag;
-use semantics::{Exchange, StoredHead, VaryMarker, forwarded, storability};
+use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge, storability};
 use store::{FetchToken, Hint, Key, Refusal};
 
-use crate::exchange::dispatch;
-use crate::fetch::fetch_task::{new_epoch, now};
 use crate::get::get::{Outdated, Round, Turn, miss_status};
+use crate::net::wall_clock::now;
+use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
 use crate::object::stored_response::{Answer, Found};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::request::upstream_request;
-use crate::response::from_cache;
-use crate::response::pass_through;
 use crate::response::transaction::Account;
+use crate::response::{failure, from_cache, pass_through};
 use crate::upstream::client::Failure;
 
 /// What the origin told with the answer to a HEAD.
@@ -46,7 +45,7 @@ impl Round<'_> {
         let requested = now();
         let response = match pass_through::ask(visit, &mut account, None).await {
             Ok(response) => response,
-            Err(failure) => return Turn::Done(dispatch::failed(account, failure)),
+            Err(failure) => return Turn::Done(failure::failed(account, failure)),
         };
         let exchange = Exchange { requested, received: now() };
         let mut headers = response.headers().clone();
@@ -78,7 +77,7 @@ impl Round<'_> {
             Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {
                 stale(account, Stale::Unreachable, None)
             }
-            Err(failure) => Turn::Done(dispatch::failed(account, failure)),
+            Err(failure) => Turn::Done(failure::failed(account, failure)),
             Ok(response) if outdated.fallback.covers(response.status()) => {
                 stale(account, Stale::IfError, Some(response.status().as_u16()))
             }

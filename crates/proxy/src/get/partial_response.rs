@@ -8,27 +8,26 @@ use http::header::HeaderMap;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
 use semantics::packed::Flag;
-use semantics::range::{self, ByteRange, Limits, Selection};
-use semantics::validators::{self, Verdict};
-use semantics::{Seconds, StoredHead, partial};
+use semantics::range::{ByteRange, Limits, Selection};
+use semantics::validators::Verdict;
+use semantics::{Seconds, StoredHead, partial, range, validators};
 use store::{Key, Source as From};
 
-use crate::body::stored_body::{MultipartBody, Whole};
 use crate::fill::state::Failed;
 use crate::get::get::{Round, Turn, only_if_cached};
 use crate::object::stored_response::{Answer, Store};
 use crate::observe::cache_status::{CacheStatus, Fwd};
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Outcome};
 use crate::partial::gap_fill::Unfit;
+use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::{Lack, Parts, Provenance, Segment};
 use crate::request::context::Visit;
-use crate::response::error_response;
-use crate::response::from_cache;
 use crate::response::from_cache::{Material, Wanted};
 use crate::response::response_body::{AnswerBody, Source};
 use crate::response::transaction::Account;
+use crate::response::{error_response, from_cache};
 use crate::upstream::client::UpstreamBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is

@@ -17,7 +17,7 @@ use tokio::time::timeout_at;
 use crate::fill::state::{Reader, Stage};
 use crate::get::follower::{Fit, Follow, Role};
 use crate::get::get::{Round, Turn};
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::response::transaction::Account;
 
 /// Fetches that one request waits for at a time, at most.

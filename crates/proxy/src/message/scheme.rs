@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use semantics::forwarded;
 
+use crate::message::forwarded::Forwarded;
 use crate::net::address;
-use crate::request::options::Forwarded;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Version};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Version, header};
 use semantics::MethodClass;
 
-use crate::request::options::Pseudonym;
+use crate::message::pseudonym::Pseudonym;
 
 /// The members of a comma-separated list field, over all its lines, empty ones left out. Not for
 /// fields whose members may hold quoted commas.

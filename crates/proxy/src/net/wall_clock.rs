@@ -8,6 +8,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use semantics::Time;
+
 /// Smaller changes between two looks go unmentioned.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -56,6 +58,12 @@ pub(crate) fn warning(step: i64) -> String {
              counts as so much older"
         )
     }
+}
+
+/// The time for the rules of caching.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Time::from_unix_millis(since.map_or(0, |since| since.as_millis() as u64))
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime};
 use http::{StatusCode, Version};
 
 use crate::observe::access_log::{AccessLog, Hierarchy, Record};
-use crate::observe::metrics::{Event, Metrics};
+use crate::observe::event::Event;
+use crate::observe::metrics::Metrics;
+use crate::observe::observer::{Finished, Observer};
 use crate::observe::outcome::{Invalid, Outcome};
-use crate::response::transaction::{Finished, Observer};
 use crate::rules::access::Front;
 
 /// Metrics and, where one is wanted, the access log.
@@ -124,8 +125,8 @@ mod tests {
 
     use super::*;
     use crate::observe::access_log::Format;
+    use crate::observe::observer::Texts;
     use crate::observe::outcome::{Denied, Error};
-    use crate::response::transaction::Texts;
 
     #[test]
     fn requests_are_counted_and_logged() {

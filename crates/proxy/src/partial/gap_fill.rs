@@ -18,10 +18,10 @@ use semantics::range::ByteRange;
 use semantics::{Exchange, PartHead, partial};
 use store::{Hint, Key, PIECE_MAX};
 
-use crate::fetch::fetch_task::now;
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
 use crate::fill::writer::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
-use crate::observe::metrics::Event;
+use crate::net::wall_clock::now;
+use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{Part, Parts};
 use crate::request::upstream_request;

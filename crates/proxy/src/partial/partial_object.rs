@@ -18,10 +18,11 @@ use semantics::{
 use store::{FetchToken, Key, Lookup, Source};
 use tokio::task::spawn_local;
 
-use crate::body::stored_body::{EntryBody, FillBody};
+use crate::body::fill_body::FillBody;
+use crate::body::stored_body::EntryBody;
 use crate::fill::state::{Failed, Fill, Stage};
 use crate::object::stored_response::{Answer, Entry, Store, find_sparse};
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::partial::gap_fill::{GapFiller, Unfit};
 use crate::request::context::Visit;
 use crate::request::upstream_request::Errand;

@@ -9,18 +9,19 @@ use http::request::Parts;
 use semantics::{RequestFacts, Settings, Time, Url};
 use store::Key;
 
-use crate::fetch::fetch_task;
 use crate::front::connection::Connection;
 use crate::message::upgrade::Upgrade;
+use crate::net::wall_clock;
 use crate::object::stored_response;
 use crate::object::stored_response::Store;
-use crate::request::options::{Front, Options};
+use crate::options::Options;
 use crate::request::target::Target;
 use crate::request::upstream_request::Errand;
 use crate::rules::access::{Denial, Query};
 use crate::rules::request_rules::Rule;
 use crate::server::worker::{Context, Worker};
 use crate::upstream::client::Destination;
+use crate::upstream::site::Front;
 
 /// See the module.
 pub(crate) struct Visit<'a> {
@@ -48,7 +49,7 @@ impl<'a> Visit<'a> {
         rule: Option<Arc<Rule>>,
         upgrade: Option<Rc<Upgrade>>,
     ) -> Visit<'a> {
-        let (came, facts) = (fetch_task::now(), RequestFacts::of(&parts.method, &parts.headers));
+        let (came, facts) = (wall_clock::now(), RequestFacts::of(&parts.method, &parts.headers));
         let now = Cell::new(came);
         Visit { connection, context, parts, target, facts, came, now, rule, upgrade }
     }
@@ -60,7 +61,7 @@ impl<'a> Visit<'a> {
 
     /// Notes that it has waited: what it finds now may be younger than the request.
     pub fn look_at_clock(&self) {
-        self.now.set(fetch_task::now());
+        self.now.set(wall_clock::now());
     }
 
     pub fn worker(&self) -> &'a Rc<Worker> {

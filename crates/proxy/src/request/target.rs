@@ -7,9 +7,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use http::header::{self, HeaderMap};
+use http::header::HeaderMap;
 use http::request::Parts;
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode, Version, header};
 use semantics::forwarded;
 
 use crate::message::framing;
@@ -17,8 +17,9 @@ use crate::message::scheme::Scheme;
 use crate::message::via::has_member;
 use crate::net::address;
 use crate::observe::outcome::Invalid;
-use crate::request::options::{Front, Options, Site};
+use crate::options::Options;
 use crate::rules::aliases::Aliases;
+use crate::upstream::site::{Front, Site};
 
 /// Where a request is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

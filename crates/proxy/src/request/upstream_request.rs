@@ -6,29 +6,30 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, StatusCode, Uri, Version};
-use semantics::forwarded::{self, Hop};
-use semantics::{MethodClass, Settings, hop_by_hop};
+use http::{Method, Request, Response, StatusCode, Uri, Version, header};
+use semantics::forwarded::Hop;
+use semantics::{MethodClass, Settings, forwarded, hop_by_hop};
 
 use crate::client::request_body::RequestBody;
-use crate::message::framing;
 use crate::message::informational::Interim;
 use crate::message::scheme::Scheme;
 use crate::message::upgrade::Upgrade;
-use crate::message::via;
+use crate::message::{framing, via};
 use crate::net::address;
 use crate::observe::outcome::Error as Reason;
-use crate::request::options::{Front, Options, UpstreamLimits};
+use crate::options::Options;
 use crate::request::target;
 use crate::request::target::Target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::server::worker::Worker;
 use crate::upstream::client::{Destination, Failure, Origin, Outgoing, Phase, Trail, UpstreamBody};
+use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::request_body::{ClientBody, OutBody};
+use crate::upstream::site::Front;
 
 /// A request for an upstream.
 #[derive(Clone)]

@@ -4,21 +4,22 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, header};
 use semantics::multipart::Multipart;
 use semantics::packed::Flag;
-use semantics::range::{self, ByteRange, Limits, Selection};
-use semantics::validators::{self, Selected, Verdict};
-use semantics::{Seconds, StoredHead, Time, hop_by_hop};
+use semantics::range::{ByteRange, Limits, Selection};
+use semantics::validators::{Selected, Verdict};
+use semantics::{Seconds, StoredHead, Time, hop_by_hop, range, validators};
 
 use crate::body::resume::Rescue;
-use crate::body::stored_body::{EntryBody, MultipartBody, Stored, TrailedBody, Whole};
+use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
 use crate::message::via::random;
 use crate::object::stored_response::{Answer, Head};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
+use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::request::context::Visit;
 use crate::response::response_body::{AnswerBody, Source};
 use crate::response::transaction::Account;

@@ -5,22 +5,22 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use http::header::{self, HeaderValue};
-use http::{Response, StatusCode, Version};
+use http::header::HeaderValue;
+use http::{Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::hop_by_hop;
 
 use crate::client::request_body::RequestBody;
-use crate::exchange::dispatch;
 use crate::front::connection::Connection;
 use crate::message::informational::Interim;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
 use crate::observe::cache_status::CacheStatus;
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
 use crate::request::context::Visit;
 use crate::request::upstream_request;
+use crate::response::failure;
 use crate::response::response_body::{AnswerBody, Source};
 use crate::response::transaction::Account;
 use crate::upstream::client::{Failure, Phase, UpstreamBody, UpstreamTunnel};
@@ -35,7 +35,7 @@ pub(crate) async fn pass(
     let body = (!body.is_end_stream()).then_some(body);
     match ask(visit, &mut account, body).await {
         Ok(response) => hand_on(visit, account, response, status),
-        Err(failure) => dispatch::failed(account, failure),
+        Err(failure) => failure::failed(account, failure),
     }
 }
 
@@ -93,7 +93,7 @@ fn switch(
             let cause = "its answer to the WebSocket handshake is wrong".to_owned();
             let failure = Failure::Failed(Error::BadAnswer, cause);
             visit.worker().upstream.failed(&visit.destination(), Phase::Answer, &failure);
-            return dispatch::failed(account, failure);
+            return failure::failed(account, failure);
         }
         *answer.status_mut() = StatusCode::OK;
     } else if let Some(chosen) = chosen {

@@ -2,7 +2,6 @@
 //! concrete future; around the source of the bytes lies the account of the request, which is
 //! closed when hyper drops the body: after its last byte, or when the client is gone.
 
-use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -10,11 +9,14 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::body::stored_body::{EntryBody, FillBody, MultipartBody, TrailedBody};
+use crate::body::fill_body::FillBody;
+use crate::body::stored_body::{EntryBody, TrailedBody};
+use crate::fill::store_lease::{Need, Needs};
+use crate::message::cut_short::CutShort;
 use crate::observe::outcome::Error;
+use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Account;
-use crate::server::handover::{Need, Needs};
 use crate::upstream::client::UpstreamBody;
 
 /// Where an answer's bytes come from.
@@ -60,18 +62,6 @@ pub(crate) struct AnswerBody {
     /// Keeps the store, where it is read from.
     _need: Option<Need>,
 }
-
-/// The transfer has to be cut: hyper closes the connection without a clean end.
-#[derive(Debug)]
-pub(crate) struct CutShort(pub &'static str);
-
-impl fmt::Display for CutShort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for CutShort {}
 
 impl AnswerBody {
     pub fn new(source: Source, account: Account) -> AnswerBody {

@@ -5,92 +5,21 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version, header};
 
-use crate::front::client_io::ConnState;
+use crate::client::connection_state::ConnState;
+use crate::client::link::Link;
+use crate::fill::store_lease::Needs;
 use crate::front::connection::Connection;
-use crate::front::handshake::{Link, TlsFacts};
 use crate::message::scheme::Scheme;
-use crate::observe::metrics::Event;
+use crate::observe::observer::{Finished, Texts};
 use crate::observe::outcome::{Error, Outcome};
-use crate::server::handover::Needs;
 use crate::server::worker::Worker;
 use crate::upstream::client;
 use crate::upstream::client::Trail;
-
-/// Whoever wants to know of every request: metrics, the access log.
-pub trait Observer: Send + Sync + 'static {
-    /// True when [`Finished::texts`] is wanted. Asked once for each request, as it costs copies.
-    fn wants_texts(&self) -> bool {
-        false
-    }
-
-    /// An answer is done with.
-    fn finished(&self, _finished: &Finished<'_>) {}
-
-    /// A client connection was accepted (`true`) or ended (`false`).
-    fn connection(&self, _opened: bool) {}
-
-    /// Something happened `n` times, or `n` bytes moved.
-    fn count(&self, _event: Event, _n: u64) {}
-
-    /// hyper refused a head before there was a request: its status (none when the connection just
-    /// ended) and what was wrong.
-    fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
-}
-
-/// An observer that does not look.
-pub struct Unobserved;
-
-impl Observer for Unobserved {}
-
-/// One request, when all is over.
-pub struct Finished<'a> {
-    /// The client.
-    pub client: SocketAddr,
-    /// The method.
-    pub method: &'a Method,
-    /// The version the client speaks.
-    pub version: Version,
-    /// How its connection is secured.
-    pub tls: Option<&'a TlsFacts>,
-    /// The status we sent.
-    pub status: StatusCode,
-    /// What became of it.
-    pub outcome: Outcome,
-    /// Body bytes handed to the connection.
-    pub body_bytes: u64,
-    /// False when the answer was cut, by us or by the client.
-    pub complete: bool,
-    /// From the head of the request to the end of the answer's body.
-    pub duration: Duration,
-    /// Host and port of the upstream that was asked, of several servers the last one; `None` also
-    /// unless [`Observer::wants_texts`].
-    pub upstream: Option<&'a str>,
-    /// The addresses and ports of all servers that were asked for it, with commas between.
-    pub upstream_addresses: Option<&'a str>,
-    /// What only a log wants; `None` unless [`Observer::wants_texts`].
-    pub texts: Option<&'a Texts>,
-}
-
-/// Texts of a request for the log. The URL is without user information.
-#[derive(Clone, Debug, Default)]
-pub struct Texts {
-    /// The whole URL; of a CONNECT host and port.
-    pub url: String,
-    /// `Referer`.
-    pub referer: Option<HeaderValue>,
-    /// `User-Agent`.
-    pub user_agent: Option<HeaderValue>,
-    /// `Content-Type` of the answer.
-    pub content_type: Option<HeaderValue>,
-    /// Bytes of the answer's head, without the fields that hyper adds (Date, framing).
-    pub head_bytes: u64,
-}
 
 /// The open account.
 pub(crate) struct Account {
@@ -270,6 +199,7 @@ fn url_without_user_info(parts: &Parts, scheme: Scheme) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use http::Request;
+    use http::header::HeaderValue;
 
     use super::*;
 

@@ -7,11 +7,11 @@
 
 use std::io;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use device::AnyDevice;
-use store::{Key, StoreShare};
+use store::StoreShare;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 
@@ -19,9 +19,6 @@ use crate::net::clock::TokioClock;
 use crate::object::stored_response::Store;
 use crate::server::run::{CacheSetup, Devices};
 use crate::server::worker::Shared;
-
-/// Keys that are remembered at most; who has more to say waits for the store.
-const MISSED_MAX: usize = 16_384;
 
 /// Where the cache comes from.
 pub enum CacheSource {
@@ -84,32 +81,6 @@ pub(crate) enum Sharing {
     Done(Option<(StoreShare, Arc<Devices>)>),
 }
 
-/// Keys to remove as soon as the store is there.
-pub(crate) struct Missed(Mutex<Option<Vec<Key>>>);
-
-impl Missed {
-    pub fn new() -> Missed {
-        Missed(Mutex::new(Some(Vec::new())))
-    }
-
-    /// Remembers keys. Gives them back when there is no room, or the store has come.
-    pub fn remember(&self, keys: Vec<Key>) -> Result<(), Vec<Key>> {
-        let mut missed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *missed {
-            Some(all) if all.len() + keys.len() <= MISSED_MAX => {
-                all.extend(keys);
-                Ok(())
-            }
-            _ => Err(keys),
-        }
-    }
-
-    /// All keys; none is taken from now on.
-    fn close(&self) -> Vec<Key> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
-    }
-}
-
 /// The first worker's: opens the store, catches up with what was missed, and lets the others know.
 pub(crate) async fn open_first(
     setup: oneshot::Receiver<Option<CacheSetup>>,
@@ -168,24 +139,4 @@ pub(crate) async fn attach(index: usize, mut share: watch::Receiver<Sharing>) ->
     attached
         .inspect_err(|error| log::error!("worker {index} serves without the cache: {error}"))
         .ok()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use bytes::Bytes;
-    use store::Locality;
-
-    use super::*;
-
-    #[test]
-    fn what_was_missed_is_bounded_and_ends_with_the_store() {
-        let key = || Key::new(Bytes::from_static(b"k"), Locality::default()).unwrap();
-        let missed = Missed::new();
-        assert!(missed.remember(vec![key(); MISSED_MAX]).is_ok());
-        assert_eq!(missed.remember(vec![key()]).unwrap_err().len(), 1);
-        assert_eq!(missed.close().len(), MISSED_MAX);
-        assert!(missed.remember(vec![key()]).is_err());
-        assert!(missed.close().is_empty());
-    }
 }

@@ -1,12 +1,11 @@
 //! The way in: opens the store, starts the workers and waits until they have drained.
 
 use std::cell::Cell;
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use device::AnyDevice;
 use tokio::runtime;
@@ -15,8 +14,10 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
 use crate::admin::backend::{AdminSetup, Operator};
-use crate::fetch::piggyback_validation::Neighbours;
+use crate::client::crowd::{Ask, Crowd};
 use crate::fill::memory_budget::{WindowFigures, Windows};
+use crate::fill::missed_removals::Missed;
+use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::Fills;
 use crate::front::listener;
 use crate::front::listener::{Accepted, Listener};
@@ -24,16 +25,13 @@ use crate::message::via::Via;
 use crate::net::wall_clock::WallClock;
 use crate::object::purge_labels::ObjectLabels;
 use crate::object::variants::Variants;
-use crate::request::control::Control;
-use crate::request::options::Options;
-use crate::response::transaction::Observer;
-use crate::server::cache_opening;
-use crate::server::cache_opening::{CacheSource, Missed, Sharing};
-use crate::server::crowd;
-use crate::server::crowd::{Ask, Crowd};
-use crate::server::handover;
+use crate::observe::observer::Observer;
+use crate::options::Options;
+use crate::options::control::Control;
+use crate::server::cache_opening::{CacheSource, Sharing};
 use crate::server::shortage::Shortage;
 use crate::server::worker::{Shared, Worker};
+use crate::server::{cache_opening, crowd, handover};
 use crate::upstream::checks;
 use crate::upstream::status::ServerFigures;
 

@@ -7,46 +7,44 @@
 //! idempotent and has no body); every wait has a bound.
 
 use std::cell::Cell;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
-use http::header::{self, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::header::HeaderValue;
+use http::{Request, Response, StatusCode, header};
 use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
+use crate::client::crowd::Crowd;
 use crate::message::informational::Interim;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
+use crate::observe::observer::Observer;
 use crate::observe::outcome::Error as Reason;
-use crate::request::options::UpstreamLimits;
-use crate::response::transaction::Observer;
 use crate::rules::access::Denial;
-use crate::server::crowd::Crowd;
+use crate::upstream::dial::in_time;
+use crate::upstream::group::Serving;
+use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::pool::{Connection, Http1, Pool, PoolLimits};
 use crate::upstream::request_body::{OutBody, Progress};
 use crate::upstream::resolver::Resolver;
+use crate::upstream::response_body::Lease;
 
 pub(crate) use crate::upstream::attempts::Trail;
 pub use crate::upstream::balance::Balance;
-pub use crate::upstream::checks::HealthCheck;
 pub(crate) use crate::upstream::error::{Failure, told};
 pub(crate) use crate::upstream::failure_log::{FailureLog, Phase};
 pub use crate::upstream::group::{Group, GroupOptions, Next, Server};
+pub use crate::upstream::health_check::HealthCheck;
 pub use crate::upstream::origin::{At, Http2, Origin};
 pub(crate) use crate::upstream::response_body::{BodyError, UpstreamBody};
 pub use crate::upstream::tls::{Identity, Tls, TlsOptions};
 pub(crate) use crate::upstream::tunnel::UpstreamTunnel;
-
-use crate::upstream::dial::in_time;
-use crate::upstream::group::Serving;
-use crate::upstream::pool::{Connection, Http1, Pool, PoolLimits};
-use crate::upstream::response_body::Lease;
 
 /// Says whether an address may be connected to for the request at hand.
 pub(crate) type Check<'a> = &'a dyn Fn(SocketAddr) -> Result<(), Denial>;

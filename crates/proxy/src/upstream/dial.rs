@@ -12,18 +12,17 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
-use crate::front::listener::lacks_resource;
-use crate::observe::metrics::Event;
+use crate::net::descriptors::lacks_resource;
+use crate::observe::event::Event;
 use crate::observe::outcome::Error as Reason;
-use crate::request::options::UpstreamLimits;
-use crate::upstream::cause;
 use crate::upstream::client::{Check, Destination, Upstream};
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::Phase;
+use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::origin::{At, Origin};
 use crate::upstream::stream::Stream;
-use crate::upstream::tls;
 use crate::upstream::tls::Tls;
+use crate::upstream::{cause, tls};
 
 impl Upstream {
     /// A connection of its own, for a tunnel.

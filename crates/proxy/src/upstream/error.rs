@@ -3,8 +3,8 @@
 use http::StatusCode;
 
 use crate::observe::outcome::Error as Reason;
-use crate::request::options::Front;
 use crate::rules::access::Denial;
+use crate::upstream::site::Front;
 
 /// Why there is no answer.
 #[derive(Debug)]

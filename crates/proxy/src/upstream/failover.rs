@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use http::Response;
 
-use crate::observe::metrics::Event;
+use crate::observe::event::Event;
 use crate::observe::outcome::Error as Reason;
-use crate::request::options::UpstreamLimits;
 use crate::upstream::client::{Check, Outgoing, Upstream};
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::Phase;
 use crate::upstream::group::{Group, Next};
+use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::response_body::UpstreamBody;
 
 impl Upstream {

@@ -6,23 +6,21 @@
 //! none of the others can.
 
 use std::cell::Cell;
-use std::fmt;
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use std::{fmt, mem};
 
 use http::{StatusCode, Uri};
 
 use crate::observe::outcome::Error as Reason;
-use crate::upstream::balance;
 use crate::upstream::balance::{Balance, Turns, hash, members};
-use crate::upstream::checks::HealthCheck;
 use crate::upstream::error::Failure;
-use crate::upstream::health;
 use crate::upstream::health::{Fit, Health};
+use crate::upstream::health_check::HealthCheck;
 use crate::upstream::origin::Origin;
 use crate::upstream::queue::Queue;
+use crate::upstream::{balance, health};
 
 /// The servers of one site.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::request::options::UpstreamLimits;
 use crate::upstream::client::Check;
 use crate::upstream::http2::Http2;
+use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::origin::{At, Origin};
 use crate::upstream::request_body::OutBody;
 

@@ -8,18 +8,16 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-use crate::request::options::UpstreamLimits;
 use crate::upstream::client::{At, Origin};
+use crate::upstream::limits::UpstreamLimits;
 
 mod dns;
 
@@ -33,38 +31,6 @@ const STALE_MAX: Duration = Duration::from_secs(3600);
 const STALE_WAIT: Duration = Duration::from_millis(1800);
 /// A lookup that failed is repeated after this time.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What a name led to.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// Its addresses, the preferred one first.
-    pub addresses: Vec<IpAddr>,
-    /// How long they hold, where that is known.
-    pub ttl: Option<Duration>,
-}
-
-/// A lookup under way.
-pub type Looking<'a> = Pin<Box<dyn Future<Output = io::Result<Found>> + 'a>>;
-
-/// Where names are looked up. One for all workers.
-pub trait Lookup: fmt::Debug + Send + Sync {
-    /// The addresses of a name that is no address itself. That there is no such name is
-    /// [`io::ErrorKind::NotFound`], where that can be told.
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a>;
-}
-
-/// The system's own resolver: everything that its `nsswitch.conf` knows, without lifetimes.
-#[derive(Debug)]
-pub struct SystemLookup;
-
-impl Lookup for SystemLookup {
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(Found { addresses: found.map(|address| address.ip()).collect(), ttl: None })
-        })
-    }
-}
 
 /// The resolver of one worker.
 #[derive(Clone, Default)]
@@ -190,6 +156,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::upstream::lookup::{Found, Looking, Lookup};
 
     #[test]
     fn families_alternate() {

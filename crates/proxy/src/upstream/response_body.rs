@@ -189,7 +189,7 @@ pub(crate) enum BodyError {
     Reset(h2::Error),
     /// Silent for longer than [`UpstreamLimits::body_timeout`].
     ///
-    /// [`UpstreamLimits::body_timeout`]: crate::request::options::UpstreamLimits::body_timeout
+    /// [`UpstreamLimits::body_timeout`]: crate::upstream::limits::UpstreamLimits::body_timeout
     Silent,
     /// Longer than the operator permits.
     TooLong,

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::{Value, json};
 
 use crate::observe::metrics::{Samples, Source};
-use crate::request::control::Control;
-use crate::request::options::{Front, Options, Site};
+use crate::options::Options;
+use crate::options::control::Control;
 use crate::upstream::health;
 use crate::upstream::health::Use;
+use crate::upstream::site::{Front, Site};
 
 /// The figures of a proxy's servers, as they are at each scrape.
 pub(crate) struct ServerFigures(pub Control);

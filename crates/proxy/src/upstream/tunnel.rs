@@ -1,7 +1,8 @@
 //! The upstream's end of a tunnel, whatever made it: a CONNECT, an answer 101 of HTTP/1.1, or an
 //! extended CONNECT of HTTP/2. Whoever holds it counts as a request of its server.
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::front::http2::StreamIo;
+use crate::net::http2_stream::StreamIo;
 use crate::net::socket::transport;
 use crate::upstream::group::Serving;
 use crate::upstream::http2;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use proxy::observe::metrics::Event;
+use proxy::observe::event::Event;
 
 use crate::client::{Client, request};
 use crate::origin::{Origin, Then, ok};

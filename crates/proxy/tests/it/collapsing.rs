@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use proxy::observe::metrics::Event;
+use proxy::observe::event::Event;
 
 use crate::client::{Answer, Client, request};
 use crate::origin::{Asked, Origin, Then, ok};

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use proxy::observe::metrics::Event;
+use proxy::observe::event::Event;
 
 use crate::client::Client;
 use crate::origin::{Origin, Then, ok};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proxy::net::address::Locals;
-use proxy::observe::metrics::Event;
-use proxy::request::options::{self, Options};
+use proxy::observe::event::Event;
+use proxy::options::Options;
 use proxy::rules::access::{Access, Action, Front, PortRange, Rule};
 
 use crate::client::Client;
@@ -23,7 +23,7 @@ fn rig(admin: SocketAddr, rules: Vec<Rule>) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = vec![listener.local_addr().unwrap(), admin];
     let access = Arc::new(access().own(own).rules(rules));
-    let mut options = Options::new(options::Front::Forward, access);
+    let mut options = Options::new(proxy::upstream::site::Front::Forward, access);
     options.client.drain = Duration::ZERO;
     Rig::start_at(listener, options)
 }

@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use proxy::observe::metrics::Event;
+use proxy::observe::event::Event;
 
 use crate::client::request;
 use crate::origin::{Origin, Then, ok};

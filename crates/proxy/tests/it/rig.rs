@@ -10,12 +10,14 @@ use device::{AnyDevice, MemoryDevice};
 
 use proxy::front::handshake::Manners;
 use proxy::net::address::Locals;
-use proxy::observe::metrics::{Event, Metrics};
+use proxy::observe::event::Event;
+use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;
-use proxy::request::options::{Front, Options, Site};
+use proxy::options::Options;
 use proxy::rules::access::{self, Access};
 use proxy::rules::aliases::Aliases;
 use proxy::upstream::client::{Group, Origin};
+use proxy::upstream::site::{Front, Site};
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup,
 };

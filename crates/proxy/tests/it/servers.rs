@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proxy::request::options::Front;
 use proxy::upstream::client::{
     Balance, Group, GroupOptions, HealthCheck, Next, Origin as To, Server,
 };
-use proxy::upstream::resolver::{Found, Looking, Lookup};
+use proxy::upstream::lookup::{Found, Looking, Lookup};
+use proxy::upstream::site::Front;
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use h2::{Ping, PingPong};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Http2Options;
+use crate::client::http2_options::Http2Options;
 
 /// See the module.
 pub(super) struct Pings {

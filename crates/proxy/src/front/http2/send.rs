@@ -4,16 +4,18 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
-use http::HeaderMap;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, header};
 use http_body::{Body, Frame};
 
-use crate::response::response_body::{AnswerBody, CutShort};
+use crate::message::cut_short::CutShort;
+use crate::net::http2_stream::poll_room;
+use crate::response::response_body::AnswerBody;
 
 /// Room that a stream asks for at a time: many that send at once share the connection's.
 const CLAIM: usize = 32 << 10;
@@ -121,18 +123,4 @@ async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes, last: bool) ->
         sink.send_data(piece, last && data.is_empty()).ok()?;
     }
     Some(())
-}
-
-/// Waits until some of the room that was asked for is there: its bytes. `None` when the stream is
-/// over.
-pub(super) fn poll_room(sink: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<Option<usize>> {
-    loop {
-        match sink.capacity() {
-            0 => match ready!(sink.poll_capacity(cx)) {
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Poll::Ready(None),
-            },
-            room => return Poll::Ready(Some(room)),
-        }
-    }
 }

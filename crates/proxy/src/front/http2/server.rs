@@ -11,23 +11,24 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::server::{self, Handshake, SendResponse};
-use h2::{Reason, RecvStream, SendStream};
+use h2::server::{Handshake, SendResponse};
+use h2::{Reason, RecvStream, SendStream, server};
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use tokio::task::spawn_local;
 
 use super::pings::Pings;
 use super::send::{send_body, settle};
-use super::tunnel::StreamIo;
+use crate::client::connection_state::{Cut, Phase};
 use crate::client::http2_body::StreamBody;
 use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;
-use crate::front::client_io::{ClientIo, Cut, Phase};
+use crate::front::client_io::ClientIo;
 use crate::front::connection::{Connection, Tunnel, tunnel_through};
 use crate::front::stream::Stream;
 use crate::message::framing_check::Trust;
 use crate::message::upgrade;
+use crate::net::http2_stream::StreamIo;
 use crate::response::response_body::AnswerBody;
 
 /// How far a connection has come.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::future::pending;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, duplex};
 use tokio::net::{TcpListener, TcpStream};

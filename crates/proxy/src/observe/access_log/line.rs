@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::Version;
 
-use crate::front::handshake::TlsFacts;
 use crate::net::address;
 use crate::observe::outcome::Outcome;
+use crate::observe::tls_facts::TlsFacts;
 
 /// Formats into a byte vector, which cannot fail.
 macro_rules! put {

@@ -4,18 +4,18 @@
 //! servers that the configuration names. What else `nsswitch.conf` knows is not asked.
 
 use std::cell::RefCell;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{TokioResolver, system_conf};
 
-use super::{Found, Looking, Lookup};
+use crate::upstream::lookup::{Found, Looking, Lookup};
 
 /// A resolver of our own. Each worker has connections to name servers of its own.
 pub struct DnsLookup {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::request::options::Options;
+use crate::options::Options;
 
 /// A handle on all workers of one [`crate::server::run()`].
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Control {
     /// Stops accepting and begins to drain: running answers get [`ClientLimits::drain`] to end,
     /// then they and all tunnels are cut. [`crate::server::run()`] returns afterwards.
     ///
-    /// [`ClientLimits::drain`]: crate::request::options::ClientLimits::drain
+    /// [`ClientLimits::drain`]: crate::client::limits::ClientLimits::drain
     pub fn drain(&self) {
         self.state.send_modify(|state| state.draining = true);
     }

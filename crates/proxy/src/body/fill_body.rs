@@ -1,0 +1,151 @@
+//! The body of a running fill, as one of its readers gets it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Frame;
+use store::{Partial, PartialRead};
+
+use crate::body::resume::{Rescue, Rest};
+use crate::body::stored_body::Reading;
+use crate::fill::state::{Fill, Next, Reader};
+use crate::object::stored_response::Store;
+use crate::observe::outcome::Error;
+
+/// A piece that a fill has just given to the store is readable soon.
+const NOT_YET_PAUSE: Duration = Duration::from_millis(2);
+/// … and if it is not for this many pauses, the transfer is cut.
+const NOT_YET_MAX: u32 = 2500;
+
+/// The body of a fill for one of its clients.
+pub(crate) struct FillBody {
+    reader: Reader,
+    store: Option<Store>,
+    lagging: Option<Reading<PartialRead>>,
+    pauses: u32,
+    /// Where it ends, when that is known.
+    end: Option<u64>,
+    rescue: Option<Rescue>,
+    rest: Option<Rest>,
+    /// Whether the client takes trailers.
+    trailers: bool,
+    done: bool,
+}
+
+impl FillBody {
+    /// `end`: position behind the last byte to come, when known.
+    pub fn new(reader: Reader, store: Option<Store>, end: Option<u64>, trailers: bool) -> FillBody {
+        FillBody {
+            reader,
+            store,
+            lagging: None,
+            pauses: 0,
+            end,
+            rescue: None,
+            rest: None,
+            trailers,
+            done: false,
+        }
+    }
+
+    /// The fill, when it is one that is stored.
+    pub fn stored_fill(&self) -> Option<&Arc<Fill>> {
+        Some(self.reader.fill()).filter(|fill| fill.is_stored())
+    }
+
+    /// The same with the origin to go on when the store cannot.
+    pub fn with_rescue(mut self, rescue: Option<Rescue>) -> FillBody {
+        self.rescue = rescue;
+        self
+    }
+
+    /// Bytes still to come, when known.
+    pub fn left(&self) -> Option<u64> {
+        self.end.map(|end| end.saturating_sub(self.reader.at()))
+    }
+
+    /// The next frame.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if self.done {
+                return Poll::Ready(None);
+            }
+            if let Some(rest) = &mut self.rest {
+                if rest.left() == 0 {
+                    return Poll::Ready(None);
+                }
+                let Some(bytes) = ready!(rest.poll(cx)) else { return self.cut(Error::Store) };
+                self.reader.advance(bytes.len() as u64);
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if let Some(reading) = &mut self.lagging {
+                let read = ready!(reading.as_mut().poll(cx));
+                self.lagging = None;
+                match read {
+                    PartialRead::Bytes(bytes) => {
+                        self.pauses = 0;
+                        let bytes = self.within_end(bytes);
+                        self.reader.advance(bytes.len() as u64);
+                        return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                    }
+                    PartialRead::NotYet if self.pauses < NOT_YET_MAX => self.pauses += 1,
+                    PartialRead::NotYet | PartialRead::Gone => {
+                        if !self.go_on_from_origin() {
+                            return self.cut(Error::Store);
+                        }
+                        continue;
+                    }
+                }
+            }
+            match ready!(self.reader.poll_next(cx)) {
+                Next::Bytes(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Next::Lagging(partial, at) => self.read_on(partial, at),
+                Next::Broken(Error::Store) if self.go_on_from_origin() => {}
+                Next::Broken(why) => return self.cut(why),
+                Next::End(trailers) => {
+                    self.done = true;
+                    if self.left().is_some_and(|left| left > 0) {
+                        return self.cut(Error::Upstream);
+                    }
+                    let Some(trailers) = trailers.filter(|_| self.trailers) else {
+                        return Poll::Ready(None);
+                    };
+                    return Poll::Ready(Some(Ok(Frame::trailers((*trailers).clone()))));
+                }
+            }
+        }
+    }
+
+    /// What the window and the store have lost, the origin may have still. True when it is asked.
+    fn go_on_from_origin(&mut self) -> bool {
+        let (Some(end), Some(rescue)) = (self.end, self.rescue.take()) else { return false };
+        self.rest = Some(rescue.begin(self.reader.at()..end));
+        true
+    }
+
+    fn read_on(&mut self, partial: Partial, at: u64) {
+        let Some(store) = self.store.clone() else { return };
+        let pause = self.pauses > 0;
+        self.lagging = Some(Box::pin(async move {
+            if pause {
+                tokio::time::sleep(NOT_YET_PAUSE).await;
+            }
+            store.read_partial(&partial, at).await
+        }));
+    }
+
+    /// A piece may reach beyond what this client wants.
+    fn within_end(&self, mut bytes: Bytes) -> Bytes {
+        if let Some(left) = self.left() {
+            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        bytes
+    }
+
+    fn cut<T>(&mut self, why: Error) -> Poll<Option<Result<T, Error>>> {
+        self.done = true;
+        Poll::Ready(Some(Err(why)))
+    }
+}

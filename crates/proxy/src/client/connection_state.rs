@@ -1,0 +1,337 @@
+//! The state of a client connection, as its socket, its requests and the sweep share it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::client::limits::ClientLimits;
+use crate::front::http2::Upload;
+use crate::message::framing_check::{FramingWatch, Trust};
+use crate::observe::event::Event;
+use crate::observe::observer::Observer;
+
+/// What a connection is doing, as far as time-outs care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Between requests (or before the first one).
+    Idle,
+    /// The first bytes of a head are there.
+    Head,
+    /// A request is being answered.
+    Busy,
+}
+
+/// Why the sweep ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// No further request came.
+    Idle,
+    /// A head did not end in time: a 408 is due.
+    Head,
+    /// The client neither took nor sent bytes at the least rate allowed.
+    Stall,
+    /// The drain time is over.
+    Drain,
+    /// Another client needs its place.
+    Crowd,
+}
+
+/// Whether a connection is parked: see `connection`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Parking {
+    #[default]
+    No,
+    /// It is to be.
+    Due,
+    Parked,
+}
+
+/// The state of one connection, shared by its socket, its service and the sweep.
+#[derive(Default)]
+pub(crate) struct ConnState {
+    phase: Cell<Option<Phase>>,
+    /// Requests being answered: more than one at a time on HTTP/2.
+    open: Cell<u32>,
+    multiplexed: Cell<bool>,
+    /// It has had a request.
+    asked: Cell<bool>,
+    /// When the phase began.
+    since: Cell<Option<Instant>>,
+    /// Bodies whose next bytes wait for the client to have room for them, on HTTP/2.
+    paced: Cell<u32>,
+    /// Set when `phase` changes; the sweep turns it into a time.
+    changed: Cell<bool>,
+    /// Bytes read from and written to the client.
+    pub(crate) read: Cell<u64>,
+    pub(crate) written: Cell<u64>,
+    /// How many of them were told to the observer.
+    reported: Cell<(u64, u64)>,
+    pub(crate) read_blocked: Cell<bool>,
+    pub(crate) write_blocked: Cell<bool>,
+    pub(crate) eof: Cell<bool>,
+    open_ended: Cell<bool>,
+    draining: Cell<bool>,
+    cut: Cell<Option<Cut>>,
+    task: RefCell<Option<Waker>>,
+    pub(crate) interim: RefCell<VecDeque<Bytes>>,
+    pub(crate) framing: RefCell<FramingWatch>,
+    /// Bodies of requests in HTTP/2, whose clients are held to the least rate one by one.
+    uploads: RefCell<Vec<Rc<Upload>>>,
+    /// Requests of this connection so far.
+    requests: Cell<u64>,
+    last_answer: Cell<bool>,
+    parking: Cell<Parking>,
+}
+
+impl ConnState {
+    pub fn phase(&self) -> Phase {
+        self.phase.get().unwrap_or(Phase::Idle)
+    }
+
+    /// True until the first byte of a request has come.
+    pub fn is_fresh(&self) -> bool {
+        self.phase.get().is_none()
+    }
+
+    /// The connection is there.
+    pub fn came(&self) {
+        self.since.set(Some(Instant::now()));
+    }
+
+    /// Whether a request has come.
+    pub fn has_asked(&self) -> bool {
+        self.asked.get()
+    }
+
+    /// When the phase began.
+    pub fn since(&self) -> Option<Instant> {
+        self.since.get()
+    }
+
+    /// From now on requests overlap.
+    pub fn set_multiplexed(&self) {
+        self.multiplexed.set(true);
+    }
+
+    pub fn is_multiplexed(&self) -> bool {
+        self.multiplexed.get()
+    }
+
+    /// A request's head is there.
+    pub fn request_began(&self) {
+        self.asked.set(true);
+        self.open.set(self.open.get() + 1);
+        if self.phase() != Phase::Busy {
+            self.set_phase(Phase::Busy);
+        }
+    }
+
+    /// A request's answer is done with.
+    pub fn request_ended(&self) {
+        self.open.set(self.open.get().saturating_sub(1));
+        if self.open.get() == 0 {
+            self.set_phase(Phase::Idle);
+        }
+    }
+
+    /// One more body waits for the client, or (`false`) one less.
+    pub fn body_waits(&self, waits: bool) {
+        let paced = self.paced.get();
+        self.paced.set(if waits { paced + 1 } else { paced.saturating_sub(1) });
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.phase.set(Some(phase));
+        self.since.set(Some(Instant::now()));
+        self.changed.set(true);
+        self.read_blocked.set(false);
+    }
+
+    /// True once after each change of the phase.
+    pub fn take_changed(&self) -> bool {
+        self.changed.replace(false)
+    }
+
+    /// A request's body is to be looked after.
+    pub fn upload_began(&self, upload: &Rc<Upload>) {
+        self.uploads.borrow_mut().push(upload.clone());
+    }
+
+    pub fn upload_ended(&self, upload: &Rc<Upload>) {
+        self.uploads.borrow_mut().retain(|other| !Rc::ptr_eq(other, upload));
+    }
+
+    /// Gives up the bodies that come too slowly.
+    pub fn check_uploads(&self, now: Instant, limits: &ClientLimits) {
+        for upload in &*self.uploads.borrow() {
+            upload.check(now, limits);
+        }
+    }
+
+    /// Bytes moved so far, both ways.
+    pub fn moved(&self) -> u64 {
+        self.read.get() + self.written.get()
+    }
+
+    /// Bytes read from the client so far.
+    pub fn received(&self) -> u64 {
+        self.read.get()
+    }
+
+    /// Tells the observer of the bytes that moved since the last time.
+    pub fn report_moved(&self, observer: &dyn Observer) {
+        let (read, written) = (self.read.get(), self.written.get());
+        let (read_before, written_before) = self.reported.replace((read, written));
+        observer.count(Event::BytesReceived, read - read_before);
+        observer.count(Event::BytesSent, written - written_before);
+    }
+
+    /// True while we wait for the client to send or take body bytes.
+    pub fn blocked(&self) -> bool {
+        if self.write_blocked.get() {
+            return true;
+        }
+        match self.multiplexed.get() {
+            // Between its frames a client owes us nothing.
+            true => self.paced.get() > 0,
+            false => self.phase() == Phase::Busy && self.read_blocked.get(),
+        }
+    }
+
+    /// From now on only what the client takes is waited for.
+    pub fn request_is_read(&self) {
+        self.read_blocked.set(false);
+    }
+
+    pub fn eof(&self) -> bool {
+        self.eof.get()
+    }
+
+    /// True while a body is sent whose end only the end of the connection tells.
+    pub fn open_ended(&self) -> bool {
+        self.open_ended.get()
+    }
+
+    pub fn set_open_ended(&self, open_ended: bool) {
+        self.open_ended.set(open_ended);
+    }
+
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut.get()
+    }
+
+    /// Ends the connection at its task's next turn, which is at once.
+    pub fn cut_now(&self, why: Cut) {
+        self.cut.set(Some(why));
+        self.wake();
+    }
+
+    /// Takes a cut back, before it has been acted on.
+    pub fn undo_cut(&self) {
+        self.cut.set(None);
+    }
+
+    pub fn draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    pub fn drain(&self) {
+        self.draining.set(true);
+        self.wake();
+    }
+
+    /// True while whoever speaks HTTP/1 on the connection holds nothing of it, neither bytes that
+    /// came nor bytes that are to go: all requests that have come were given to the service, all
+    /// answers were written, and the client's next byte is what is waited for.
+    fn is_at_rest(&self) -> bool {
+        // hyper reads when its buffer has no whole head, or the body it reads wants more. Where the
+        // bytes so far end with a request, that is a head of which it has nothing.
+        let reads = self.read_blocked.get() && !self.eof.get();
+        let writes = self.write_blocked.get() || !self.interim_sent();
+        let ends = self.cut.get().is_some() || self.draining.get() || self.last_answer.get();
+        self.phase() == Phase::Idle
+            && !self.multiplexed.get()
+            && !ends
+            && reads
+            && !writes
+            && self.framing.borrow().is_between(self.requests.get())
+    }
+
+    /// Has a connection that is at rest parked.
+    pub fn park(&self) {
+        if self.parking.get() == Parking::No && self.is_at_rest() {
+            self.parking.set(Parking::Due);
+            self.wake();
+        }
+    }
+
+    /// Whether the connection is to be parked, and may be. Asked when hyper has done what it could;
+    /// whoever is told yes parks it.
+    pub fn is_parked_now(&self) -> bool {
+        let due = self.parking.replace(Parking::No) == Parking::Due && self.is_at_rest();
+        if due {
+            self.parking.set(Parking::Parked);
+        }
+        due
+    }
+
+    /// It is parked no longer.
+    pub fn unpark(&self) {
+        self.parking.set(Parking::No);
+    }
+
+    /// Remembers whom to wake. To be called at every turn of the connection's task.
+    pub fn note_task(&self, cx: &Context<'_>) {
+        let mut task = self.task.borrow_mut();
+        if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *task = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.borrow().as_ref() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Queues a 1xx head for the request being answered. It goes out before anything that the
+    /// service returns later, provided the service waits for [`ConnState::interim_sent`].
+    pub fn push_interim(&self, head: Bytes) {
+        self.interim.borrow_mut().push_back(head);
+    }
+
+    /// The number of a request whose head hyper has just read.
+    pub fn next_request(&self) -> u64 {
+        self.requests.set(self.requests.get() + 1);
+        self.requests.get()
+    }
+
+    /// Heads of requests have so many bytes at most.
+    pub fn limit_heads(&self, longest: usize) {
+        self.framing.borrow_mut().limit(longest);
+    }
+
+    /// What may become of the request with this number, as far as its bytes have come.
+    pub fn trust(&self, number: u64) -> Trust {
+        self.framing.borrow().trust(number)
+    }
+
+    /// No further request is taken from this connection.
+    pub fn end_after_answer(&self) {
+        self.last_answer.set(true);
+    }
+
+    /// Whether the answer that is given is the last one.
+    pub fn is_last_answer(&self) -> bool {
+        self.last_answer.get()
+    }
+
+    /// True when no 1xx head waits.
+    pub fn interim_sent(&self) -> bool {
+        self.interim.borrow().is_empty()
+    }
+}

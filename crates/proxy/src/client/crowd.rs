@@ -1,0 +1,204 @@
+//! Who makes way when no further client would fit in: the places of `client.connections` are all
+//! taken, or the process has no descriptor left.
+//!
+//! An open connection that waits for its client costs a place and does nothing for it. Where places
+//! are short it is given up for a client that does want something, so nobody can lock the others
+//! out by opening connections and leaving them. A connection with a request under way never makes
+//! way. Of the others go first those that have asked for nothing, or not ended a head, in
+//! [`GRACE`]; then those between two requests; and only then those that have just come. Within each
+//! group whoever has waited longest goes first.
+//!
+//! Connections belong to workers, which alone know what theirs do: whoever needs a place asks all
+//! of them, and tells those with the first in order to close them. Several are closed at once
+//! where there are many, so that the search costs little beside what it brings.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
+
+use crate::client::connection_state::Phase;
+
+/// What a client has to send its head in before it counts as one that may never.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// Most connections that are closed at a time.
+pub(crate) const MOST: usize = 32;
+
+/// What a connection is worth to its client, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Worth {
+    /// Nothing was asked for, or a head was not ended, for a while.
+    Nothing,
+    /// Its client may come back.
+    Idle,
+    /// Its client has just come, or just begun to ask.
+    Young,
+}
+
+/// A connection that may make way; the first in order does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Candidate {
+    worth: Worth,
+    since: Instant,
+    /// Of the connection, on its worker.
+    pub id: u64,
+}
+
+/// What a worker knows of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    pub id: u64,
+    pub phase: Phase,
+    /// It has had a request.
+    pub has_asked: bool,
+    pub since: Instant,
+}
+
+impl Standing {
+    /// The place of a connection in the order; `None` when it stays.
+    pub fn candidate(&self, now: Instant) -> Option<Candidate> {
+        let Standing { id, phase, has_asked, since } = *self;
+        let is_old = now.saturating_duration_since(since) >= GRACE;
+        let worth = match (phase, has_asked) {
+            (Phase::Busy, _) => return None,
+            (Phase::Idle, true) => Worth::Idle,
+            (Phase::Idle | Phase::Head, _) if is_old => Worth::Nothing,
+            (Phase::Idle | Phase::Head, _) => Worth::Young,
+        };
+        Some(Candidate { worth, since, id })
+    }
+}
+
+/// The first `most` of all candidates, in any order.
+pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
+    if all.len() > most {
+        all.select_nth_unstable(most);
+        all.truncate(most);
+    }
+    all
+}
+
+/// How many connections are closed at once where so many may be open.
+pub(crate) fn at_once(connections: usize) -> usize {
+    (connections / 256).clamp(1, MOST)
+}
+
+/// What a worker is asked.
+pub(crate) enum Ask {
+    /// Its first so many candidates.
+    Candidates(usize, oneshot::Sender<Vec<Candidate>>),
+    /// To close these, and say how many it could.
+    Close(Vec<u64>, oneshot::Sender<usize>),
+    /// To close its idle connections to origin servers, and say how many there were.
+    LetGo(oneshot::Sender<usize>),
+}
+
+/// The way to all workers. See the module.
+pub(crate) struct Crowd {
+    workers: Vec<mpsc::UnboundedSender<Ask>>,
+    at_once: usize,
+    /// Held from the search for a place until it is taken.
+    turn: Mutex<()>,
+}
+
+impl Crowd {
+    /// The way to so many workers, and for each the end of it. `connections`: how many may be open.
+    pub fn new(workers: usize, connections: usize) -> (Crowd, Vec<mpsc::UnboundedReceiver<Ask>>) {
+        let (workers, inboxes) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
+        (Crowd { workers, at_once: at_once(connections), turn: Mutex::new(()) }, inboxes)
+    }
+
+    /// The right to look for a place.
+    pub async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Closes the connections to origin servers that are idle, and says how many there were. For
+    /// want of descriptors, when no client makes way.
+    pub async fn let_go(&self) -> usize {
+        let mut closed = 0;
+        for (_, told) in self.ask(Ask::LetGo) {
+            closed += told.await.unwrap_or(0);
+        }
+        closed
+    }
+
+    /// Has the first connections make way, and says how many do.
+    pub async fn make_way(&self) -> usize {
+        let mut all = Vec::new();
+        for (worker, candidates) in self.ask(|tell| Ask::Candidates(self.at_once, tell)) {
+            // A worker that has ended has none.
+            let found = candidates.await.unwrap_or_default();
+            all.extend(found.into_iter().map(|candidate| (candidate, worker)));
+        }
+        all.sort_unstable();
+        all.truncate(self.at_once);
+        let mut closed = 0;
+        for (worker, way) in self.workers.iter().enumerate() {
+            let of_worker = all.iter().filter(|(_, of)| *of == worker);
+            let ids: Vec<u64> = of_worker.map(|(candidate, _)| candidate.id).collect();
+            if ids.is_empty() {
+                continue;
+            }
+            let (tell, told) = oneshot::channel();
+            if way.send(Ask::Close(ids, tell)).is_ok() {
+                closed += told.await.unwrap_or(0);
+            }
+        }
+        closed
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl Fn(oneshot::Sender<T>) -> Ask,
+    ) -> Vec<(usize, oneshot::Receiver<T>)> {
+        let asked = self.workers.iter().enumerate().map(|(worker, way)| {
+            let (tell, told) = oneshot::channel();
+            // Where it cannot be sent, the answer does not come either.
+            let _ = way.send(question(tell));
+            (worker, told)
+        });
+        asked.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> Standing {
+        Standing { id, phase, has_asked, since }
+    }
+
+    #[test]
+    fn those_that_are_worth_least_go_first() {
+        let began = Instant::now();
+        let at = |seconds: u64| began + Duration::from_secs(seconds);
+        let all = [
+            standing(1, Phase::Busy, true, at(0)),
+            standing(2, Phase::Head, false, at(99)),
+            standing(3, Phase::Idle, false, at(98)),
+            standing(4, Phase::Idle, true, at(10)),
+            standing(5, Phase::Idle, true, at(10)),
+            standing(6, Phase::Idle, true, at(1)),
+            standing(7, Phase::Head, true, at(95)),
+            standing(8, Phase::Idle, false, at(20)),
+            standing(9, Phase::Head, false, at(15)),
+        ];
+        let candidates: Vec<_> = all.iter().filter_map(|one| one.candidate(at(100))).collect();
+        let mut order = candidates.clone();
+        order.sort_unstable();
+        let ids: Vec<u64> = order.iter().map(|candidate| candidate.id).collect();
+        assert_eq!(ids, [9, 8, 7, 6, 4, 5, 3, 2]);
+        for most in 0..=9 {
+            let mut found = first(candidates.clone(), most);
+            found.sort_unstable();
+            assert_eq!(found, order[..most.min(8)]);
+        }
+    }
+
+    #[test]
+    fn few_places_are_given_up_one_by_one() {
+        assert_eq!([1, 4, 511, 512, 16_384].map(at_once), [1, 1, 1, 2, 32]);
+    }
+}

@@ -1,0 +1,44 @@
+//! How HTTP/2 is spoken to clients.
+
+use std::time::Duration;
+
+/// How HTTP/2 is spoken to clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http2Options {
+    /// Streams that a client may have open at once. Default 100, the least that RFC 9113 section
+    /// 6.5.2 recommends.
+    pub streams: u32,
+    /// Bytes of a request's body that may be on their way, per stream. Default 64 KiB.
+    pub stream_window: u32,
+    /// … and per connection. Default 256 KiB.
+    pub connection_window: u32,
+    /// Bytes of an answer's body kept per stream for a client that takes them slowly. Default
+    /// 64 KiB.
+    pub send_buffer: usize,
+    /// Streams that the client may reset before we have looked at them (the rapid reset of
+    /// CVE-2023-44487); one more ends the connection. Default 20.
+    pub early_resets: usize,
+    /// Streams that we may have to reset for the client's errors; one more ends the connection.
+    /// Default 100.
+    pub error_resets: usize,
+    /// Time without anything from the client after which it is asked for a sign of life. Default
+    /// 30 s.
+    pub ping_interval: Duration,
+    /// Time for its answer; then the connection ends. Default 20 s.
+    pub ping_timeout: Duration,
+}
+
+impl Default for Http2Options {
+    fn default() -> Self {
+        Http2Options {
+            streams: 100,
+            stream_window: 64 * 1024,
+            connection_window: 256 * 1024,
+            send_buffer: 64 * 1024,
+            early_resets: 20,
+            error_resets: 100,
+            ping_interval: Duration::from_secs(30),
+            ping_timeout: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Keys to remove as soon as the store is there.
+
+use std::sync::{Mutex, PoisonError};
+
+use store::Key;
+
+/// Keys that are remembered at most; who has more to say waits for the store.
+pub(crate) const MISSED_MAX: usize = 16_384;
+
+/// Keys to remove as soon as the store is there.
+pub(crate) struct Missed(Mutex<Option<Vec<Key>>>);
+
+impl Missed {
+    pub fn new() -> Missed {
+        Missed(Mutex::new(Some(Vec::new())))
+    }
+
+    /// Remembers keys. Gives them back when there is no room, or the store has come.
+    pub fn remember(&self, keys: Vec<Key>) -> Result<(), Vec<Key>> {
+        let mut missed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *missed {
+            Some(all) if all.len() + keys.len() <= MISSED_MAX => {
+                all.extend(keys);
+                Ok(())
+            }
+            _ => Err(keys),
+        }
+    }
+
+    /// All keys; none is taken from now on.
+    pub(crate) fn close(&self) -> Vec<Key> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use bytes::Bytes;
+    use store::Locality;
+
+    use super::*;
+
+    #[test]
+    fn what_was_missed_is_bounded_and_ends_with_the_store() {
+        let key = || Key::new(Bytes::from_static(b"k"), Locality::default()).unwrap();
+        let missed = Missed::new();
+        assert!(missed.remember(vec![key(); MISSED_MAX]).is_ok());
+        assert_eq!(missed.remember(vec![key()]).unwrap_err().len(), 1);
+        assert_eq!(missed.close().len(), MISSED_MAX);
+        assert!(missed.remember(vec![key()]).is_err());
+        assert!(missed.close().is_empty());
+    }
+}

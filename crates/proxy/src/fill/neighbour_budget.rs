@@ -1,0 +1,124 @@
+//! Which stale neighbours are known, and how many of them may be validated.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// Keys that are remembered as validated and not asked for since: 64 KiB.
+pub(crate) const MARKS: usize = 8192;
+
+/// Sites whose budgets are remembered; the others have a full one.
+pub(crate) const BUDGETS_MAX: usize = 4096;
+
+/// What all workers know of such validations.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    /// By site.
+    budgets: Mutex<HashMap<u64, Budget>>,
+    /// Each place holds the hash of one key at most: a later one takes it over.
+    marks: OnceLock<Box<[AtomicU64]>>,
+    hasher: RandomState,
+}
+
+/// What may still be asked of a site.
+pub(crate) struct Budget {
+    left: f64,
+    at: Instant,
+}
+
+impl Neighbours {
+    /// Whether one more may be asked about, when there may be `rate` in a second.
+    pub(crate) fn take(&self, site: u64, rate: u32, now: Instant) -> bool {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = f64::from(rate);
+        let refilled = |budget: &Budget| {
+            let since = now.saturating_duration_since(budget.at).as_secs_f64();
+            (budget.left + since * full).min(full)
+        };
+        if budgets.len() >= BUDGETS_MAX && !budgets.contains_key(&site) {
+            budgets.retain(|_, budget| refilled(budget) < full);
+            if budgets.len() >= BUDGETS_MAX {
+                return false;
+            }
+        }
+        let budget = budgets.entry(site).or_insert(Budget { left: full, at: now });
+        *budget = Budget { left: refilled(budget), at: now };
+        let enough = budget.left >= 1.0;
+        budget.left -= f64::from(u8::from(enough));
+        enough
+    }
+
+    /// Remembers that nobody has asked for `key` since it was last asked about here.
+    pub(crate) fn mark(&self, key: &[u8]) {
+        let marks = self.marks.get_or_init(|| (0..MARKS).map(|_| AtomicU64::new(0)).collect());
+        let hash = self.hash(key);
+        marks[place(hash)].store(hash, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_marked(&self, key: &[u8]) -> bool {
+        let Some(marks) = self.marks.get() else { return false };
+        let hash = self.hash(key);
+        marks[place(hash)].load(Ordering::Relaxed) == hash
+    }
+
+    /// A client asks for `key`: true when it is the first since it was last asked about here.
+    pub fn asked_for(&self, key: &[u8]) -> bool {
+        let Some(marks) = self.marks.get() else { return false };
+        let hash = self.hash(key);
+        let mark = &marks[place(hash)];
+        mark.load(Ordering::Relaxed) == hash
+            && mark.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Never zero, which marks nothing.
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key) | 1
+    }
+}
+
+pub(crate) fn place(hash: u64) -> usize {
+    (hash >> 32) as usize % MARKS
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_site_has_its_rate_and_no_more() {
+        let (known, began) = (Neighbours::default(), Instant::now());
+        let taken = |site, after: u64| {
+            let now = began + Duration::from_millis(after);
+            (0..100).filter(|_| known.take(site, 5, now)).count()
+        };
+        assert_eq!((taken(1, 0), taken(2, 0)), (5, 5));
+        assert_eq!((taken(1, 199), taken(1, 401)), (0, 2));
+        assert_eq!((taken(1, 60_000), taken(1, 60_000)), (5, 0));
+    }
+
+    #[test]
+    fn sites_beyond_the_table_wait_until_others_are_full_again() {
+        let (known, began) = (Neighbours::default(), Instant::now());
+        for site in 0..BUDGETS_MAX as u64 {
+            assert!(known.take(site, 1, began));
+        }
+        assert!(!known.take(u64::MAX, 1, began));
+        assert!(known.take(u64::MAX, 1, began + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_mark_stays_until_somebody_asks() {
+        let known = Neighbours::default();
+        assert!(!known.is_marked(b"a") && !known.asked_for(b"a"));
+        known.mark(b"a");
+        assert!(known.is_marked(b"a") && !known.is_marked(b"b"));
+        assert!(!known.asked_for(b"b"));
+        assert!(known.asked_for(b"a") && !known.asked_for(b"a") && !known.is_marked(b"a"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Which requests still use the store, so that it can be handed over to another process.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::fill::state::Fill;
+
+/// Who needs the store on one worker.
+#[derive(Default)]
+pub(crate) struct Needs {
+    pub(crate) brief: Cell<usize>,
+    firm: Cell<usize>,
+    /// Fills that clients of this worker follow, each in a place of its own.
+    pub(crate) followed: RefCell<Vec<Option<Arc<Fill>>>>,
+    vacant: RefCell<Vec<u32>>,
+    pub(crate) stage: Cell<Stage>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    #[default]
+    Kept,
+    /// Nothing more is to be stored.
+    Ending,
+    /// The store is another process's.
+    Released,
+}
+
+/// A need, until it is dropped.
+pub(crate) struct Need {
+    needs: Rc<Needs>,
+    kind: Kind,
+}
+
+pub(crate) enum Kind {
+    Brief,
+    Firm,
+    Follows(u32),
+}
+
+impl Needs {
+    /// A need that ends when the grace does.
+    pub fn briefly(self: &Rc<Needs>) -> Need {
+        self.brief.set(self.brief.get() + 1);
+        Need { needs: self.clone(), kind: Kind::Brief }
+    }
+
+    /// A need that is waited for.
+    pub fn firmly(self: &Rc<Needs>) -> Need {
+        self.firm.set(self.firm.get() + 1);
+        Need { needs: self.clone(), kind: Kind::Firm }
+    }
+
+    /// The need of a client that follows a fill: firm whenever it lags.
+    pub fn following(self: &Rc<Needs>, fill: &Arc<Fill>) -> Need {
+        let mut followed = self.followed.borrow_mut();
+        // So many clients have no room in memory.
+        let place = self.vacant.borrow_mut().pop().unwrap_or(followed.len() as u32);
+        if place as usize == followed.len() {
+            followed.push(None);
+        }
+        followed[place as usize] = Some(fill.clone());
+        Need { needs: self.clone(), kind: Kind::Follows(place) }
+    }
+
+    /// Nothing more is to be stored: who writes lets go.
+    pub fn is_ending(&self) -> bool {
+        self.stage.get() != Stage::Kept
+    }
+
+    /// The store is another process's.
+    pub fn is_released(&self) -> bool {
+        self.stage.get() == Stage::Released
+    }
+
+    pub(crate) fn are_firm(&self) -> bool {
+        self.firm.get() > 0 || self.followed.borrow().iter().flatten().any(|fill| fill.lags())
+    }
+}
+
+impl Drop for Need {
+    fn drop(&mut self) {
+        let Needs { brief, firm, followed, vacant, .. } = &*self.needs;
+        match self.kind {
+            Kind::Brief => brief.set(brief.get() - 1),
+            Kind::Firm => firm.set(firm.get() - 1),
+            Kind::Follows(place) => {
+                followed.borrow_mut()[place as usize] = None;
+                vacant.borrow_mut().push(place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_end_with_those_who_have_them() {
+        let needs = Rc::<Needs>::default();
+        assert!(!needs.are_firm());
+        let (brief, firm, other) = (needs.briefly(), needs.firmly(), needs.firmly());
+        drop(firm);
+        assert!(needs.are_firm());
+        drop(other);
+        assert!(!needs.are_firm());
+        assert_eq!(needs.brief.get(), 1);
+        drop(brief);
+        assert_eq!(needs.brief.get(), 0);
+    }
+}

@@ -1,0 +1,11 @@
+//! What upstreams are told of the way that a request came (RFC 7239).
+
+/// What upstreams are told of a request's way to us (RFC 7239).
+#[derive(Clone, Debug, Default)]
+pub struct Forwarded {
+    /// Fields that are added. Default none; the command line has others for a reverse proxy.
+    pub add: Vec<semantics::forwarded::Field>,
+    /// Networks of proxies in front of a reverse proxy, whose own such fields are kept. Those of
+    /// other clients are removed. Default none. A forward proxy keeps all.
+    pub trust: Vec<ipnet::IpNet>,
+}

@@ -1,0 +1,85 @@
+//! Every setting of the proxy, each with its unit, its default and the reason for it. Plain data:
+//! the command line fills it, the rest of the crate reads it, and a reload replaces it whole.
+
+pub mod control;
+pub mod fill;
+
+use std::sync::Arc;
+
+use crate::client::http2_options::Http2Options;
+use crate::client::limits::{ClientLimits, TunnelLimits};
+use crate::message::forwarded::Forwarded;
+use crate::message::pseudonym::Pseudonym;
+use crate::net::certificate_store::Keyring;
+use crate::options::fill::FillOptions;
+use crate::rules::access::Access;
+use crate::rules::purging::Purging;
+use crate::rules::request_rules::Rules;
+use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::site::Front;
+
+/// All settings of the proxy.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What kind of proxy the listeners are.
+    pub front: Front,
+    /// Who may ask for what.
+    pub access: Arc<Access>,
+    /// What names this proxy in `Via` and `Cache-Status`.
+    pub pseudonym: Pseudonym,
+    /// Limits of the client side.
+    pub client: ClientLimits,
+    /// How HTTP/2 is spoken to clients.
+    pub http2: Http2Options,
+    /// Certificates for listeners that speak TLS; `None`: no listener does.
+    pub keyring: Option<Arc<Keyring>>,
+    /// Limits of the origin side.
+    pub upstream: UpstreamLimits,
+    /// How objects are fetched for the cache.
+    pub fill: FillOptions,
+    /// Where the rules of caching leave a choice.
+    pub semantics: semantics::Settings,
+    /// What upstreams are told of a request's way to us.
+    pub forwarded: Forwarded,
+    /// What is done otherwise for some requests.
+    pub rules: Rules,
+    /// Who may purge, and by what.
+    pub purging: Purging,
+    /// The tunnels of CONNECT, and of connections that change their protocol.
+    pub tunnels: TunnelLimits,
+}
+
+impl Options {
+    /// Takes over what is known of the servers of sites that were there before.
+    pub(crate) fn adopt(&mut self, before: &Options) {
+        let (Front::Reverse(sites), Front::Reverse(old)) = (&mut self.front, &before.front) else {
+            return;
+        };
+        for site in sites {
+            let same = old.iter().find(|old| old.name == site.name);
+            // What has just been made is ours alone.
+            if let (Some(group), Some(old)) = (Arc::get_mut(&mut site.upstream), same) {
+                group.adopt(&old.upstream);
+            }
+        }
+    }
+
+    /// Options with their defaults.
+    pub fn new(front: Front, access: Arc<Access>) -> Options {
+        Options {
+            front,
+            access,
+            pseudonym: Pseudonym::default(),
+            client: ClientLimits::default(),
+            http2: Http2Options::default(),
+            keyring: None,
+            upstream: UpstreamLimits::default(),
+            fill: FillOptions::default(),
+            semantics: semantics::Settings::default(),
+            forwarded: Forwarded::default(),
+            rules: Rules::default(),
+            purging: Purging::default(),
+            tunnels: TunnelLimits::default(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Whether a stored answer was keyed by all that the rule wants.
+
+use http::HeaderName;
+
+use crate::object::stored_response::Answer;
+use crate::rules::request_rules::Rule;
+
+/// Whether what is stored is under a key that has all that the operator's rule wants in it: what
+/// was stored before there was such a rule may be for any kind of client.
+pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &Answer) -> bool {
+    let Some(rule) = rule else { return true };
+    let marked = |name: &HeaderName| {
+        answer.marker.as_ref().is_some_and(|marker| marker.names().contains(name))
+    };
+    rule.key_names().all(|name| marked(&name))
+}

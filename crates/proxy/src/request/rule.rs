@@ -1,0 +1,25 @@
+//! The operator's rule for a request.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+
+use crate::message::scheme::Scheme;
+use crate::message::{framing, upgrade};
+use crate::options::Options;
+use crate::request::{context, target};
+use crate::rules::request_rules::{Asked, Rule};
+
+/// The operator's rule for a request. One that cannot be understood has none, and gets its error
+/// later.
+pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
+    if options.rules.is_empty() {
+        return None;
+    }
+    let target = target::target(parts, &options.front, scheme).ok()?;
+    let url = context::url(options, &target)?;
+    let site = context::site(options, &target);
+    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
+    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
+    options.rules.find(asked).cloned()
+}

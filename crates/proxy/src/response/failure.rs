@@ -1,0 +1,27 @@
+//! The answer to a request that got none from its upstream.
+
+use http::Response;
+
+use crate::observe::outcome::{Invalid, Outcome};
+use crate::response::error_response;
+use crate::response::response_body::AnswerBody;
+use crate::response::transaction::Account;
+use crate::upstream::client::Failure;
+
+/// The answer to a request that got no answer from its upstream.
+pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {
+    let status = failure.status();
+    match failure {
+        Failure::Denied(denial) => {
+            error_response::plain(account, status, Outcome::Denied(denial.reason), denial.text)
+        }
+        Failure::Failed(reason, cause) => {
+            let text = account.told(reason, &cause);
+            error_response::plain(account, status, Outcome::Error(reason), text)
+        }
+        Failure::Request(_, text) => {
+            let outcome = Outcome::Invalid(Invalid::Body);
+            error_response::plain(account, status, outcome, format!("{text}\n"))
+        }
+    }
+}
