@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use device::CacheFile;
 use nix::unistd::User;
-use proxy::admin::interface::Guard;
+use proxy::admin::guard::Guard;
 use proxy::net::address::Locals;
 use proxy::observe::access_log::{AccessLog, Format};
+use proxy::observe::front_kind;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
 use proxy::options::Options;
-use proxy::rules::access;
 use proxy::upstream::site::{Front, Site};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Reload, Setup,
@@ -213,8 +213,8 @@ impl Start {
         });
         let announcer = self.announce(news, ready)?;
         let front = match self.control.options().front {
-            Front::Forward => access::Front::Forward,
-            Front::Reverse(_) => access::Front::Reverse,
+            Front::Forward => front_kind::FrontKind::Forward,
+            Front::Reverse(_) => front_kind::FrontKind::Reverse,
         };
         let Doors { listeners, admin } =
             locked(&self.doors).try_clone().map_err(|error| cannot("serve", &error))?;

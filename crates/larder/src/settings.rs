@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use proxy::upstream::client::{Balance, Http2};
+use proxy::upstream::balance::Balance;
+use proxy::upstream::origin::Http2;
 
 use crate::config::{Action, Config, HostHeader, KeyHost, LogFormat, Rule, Site};
 use crate::field::{Field, Take, misdeclared};

@@ -12,6 +12,7 @@ use proxy::message::pseudonym::Pseudonym;
 use proxy::net::address::Locals;
 use proxy::net::certificate::Certificate;
 use proxy::net::certificate_store::{Keyring, TlsOptions};
+use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
 use proxy::options::fill::FillOptions;
 use proxy::rules::access::{self, Access};
@@ -93,8 +94,8 @@ fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Acces
     let locals = Locals::of_this_machine()
         .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
     let front = match front {
-        Front::Forward => access::Front::Forward,
-        Front::Reverse(_) => access::Front::Reverse,
+        Front::Forward => FrontKind::Forward,
+        Front::Reverse(_) => FrontKind::Reverse,
     };
     let rules: Result<_, String> = config.access.iter().map(rule).collect();
     Ok(Access::new(front, locals)

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
-use proxy::upstream::client::{
-    At, Balance, Group, GroupOptions, HealthCheck, Http2, Identity, Next, Origin, Tls, TlsOptions,
-};
+use proxy::upstream::balance::Balance;
+use proxy::upstream::group::{Group, GroupOptions, Next};
+use proxy::upstream::health_check::HealthCheck;
+use proxy::upstream::origin::{At, Http2, Origin};
+use proxy::upstream::tls::{Identity, Tls, TlsOptions};
 
 use crate::server::{Place, Server};
 
@@ -156,7 +158,7 @@ impl Manner {
                 tls.check()?;
             }
             let mut server =
-                proxy::upstream::client::Server::new(Origin { at, tls, http2: self.http2() });
+                proxy::upstream::group::Server::new(Origin { at, tls, http2: self.http2() });
             (server.weight, server.backup, server.max_requests) = (weight, backup, max_conns);
             Ok(server)
         };

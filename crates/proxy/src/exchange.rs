@@ -1,5 +1,5 @@
 //! One request: which way it goes, what is refused, purges, and the explanation of all that.
 
 pub(crate) mod dispatch;
-pub(crate) mod explain;
+pub mod explain;
 pub(crate) mod purge;

@@ -22,7 +22,7 @@
 pub mod admin;
 mod body;
 pub mod client;
-mod exchange;
+pub mod exchange;
 mod fetch;
 mod fill;
 pub mod front;

@@ -7,5 +7,6 @@ pub(crate) mod clock;
 pub(crate) mod descriptors;
 pub(crate) mod http2_stream;
 pub(crate) mod pem;
+pub(crate) mod shortage;
 pub(crate) mod socket;
 pub(crate) mod wall_clock;

@@ -16,14 +16,15 @@ use http::{HeaderValue, Request};
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Builder;
 
-use crate::admin::interface::{Purge, Scope};
 use crate::front::proxy_protocol;
 use crate::front::proxy_protocol::Told;
 use crate::message::framing_check::{FramingWatch, Trust};
 use crate::message::scheme::Scheme;
+use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
 use crate::rules::aliases::Aliases;
-use crate::upstream::client::{Group, Origin};
+use crate::upstream::group::Group;
+use crate::upstream::origin::Origin;
 use crate::upstream::site::{Front, Site};
 
 /// Prints its seed when a test panics while it lives.

@@ -2,7 +2,9 @@
 
 pub(crate) mod error_response;
 pub(crate) mod failure;
+pub(crate) mod failure_text;
 pub(crate) mod from_cache;
 pub(crate) mod pass_through;
 pub(crate) mod response_body;
 pub(crate) mod transaction;
+pub(crate) mod tunnel;

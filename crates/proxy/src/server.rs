@@ -4,6 +4,6 @@
 pub(crate) mod cache_opening;
 pub(crate) mod crowd;
 pub(crate) mod handover;
+pub(crate) mod health_checks;
 pub(crate) mod run;
-pub(crate) mod shortage;
 pub(crate) mod worker;

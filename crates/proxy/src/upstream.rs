@@ -2,28 +2,27 @@
 //! failover.
 
 pub(crate) mod attempts;
-pub(crate) mod balance;
+pub mod balance;
 pub(crate) mod cause;
-pub(crate) mod checks;
 pub mod client;
 pub(crate) mod dial;
 pub(crate) mod error;
 pub(crate) mod failover;
 pub(crate) mod failure_log;
-pub(crate) mod group;
+pub mod group;
 pub(crate) mod health;
 pub mod health_check;
 pub(crate) mod http2;
 pub mod limits;
 pub mod lookup;
-pub(crate) mod origin;
+pub mod origin;
 pub(crate) mod pool;
 pub(crate) mod queue;
 pub(crate) mod request_body;
 pub mod resolver;
 pub(crate) mod response_body;
 pub mod site;
-pub(crate) mod status;
 pub(crate) mod stream;
-pub(crate) mod tls;
+pub mod target;
+pub mod tls;
 pub(crate) mod tunnel;

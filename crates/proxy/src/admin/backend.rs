@@ -9,15 +9,16 @@ use std::{io, thread};
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
-use crate::admin::interface::{
-    Admin, Backend, Explained, Guard, Purge, Purged, Readiness, Reloaded,
-};
+use crate::admin::guard::Guard;
+use crate::admin::interface::{Admin, Backend, Explained, Readiness, Reloaded};
+use crate::admin::server_status;
+use crate::client::crowd::Crowd;
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
+use crate::fill::services::Services;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
-use crate::server::worker::Worker;
-use crate::upstream::status;
+use crate::request::purge_order::{Purge, Purged};
 
 /// Reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called on a thread of
 /// its own.
@@ -37,7 +38,8 @@ pub struct AdminSetup {
 
 /// The backend of the admin interface.
 pub(crate) struct Operator {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
+    crowd: Arc<Crowd>,
     control: Control,
     metrics: Arc<Metrics>,
     reload: Reload,
@@ -46,11 +48,16 @@ pub(crate) struct Operator {
 impl Operator {
     /// Serves the admin interface until the runtime ends, for it tells of the drain, too; or until
     /// another process takes it over.
-    pub fn start(setup: AdminSetup, worker: Rc<Worker>, control: Control) -> io::Result<()> {
+    pub fn start(
+        setup: AdminSetup,
+        services: Rc<Services>,
+        crowd: Arc<Crowd>,
+        control: Control,
+    ) -> io::Result<()> {
         let AdminSetup { listener, guard, metrics, reload } = setup;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let operator = Operator { worker, control: control.clone(), metrics, reload };
+        let operator = Operator { services, crowd, control: control.clone(), metrics, reload };
         let admin = Rc::new(Admin::new(guard, operator));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
@@ -63,10 +70,10 @@ impl Backend for Operator {
         if self.control.draining() {
             return Readiness::Draining;
         }
-        if self.worker.awaits_store() {
+        if self.services.awaits_store() {
             return Readiness::Recovering("the process before holds the cache".to_owned());
         }
-        let Some(store) = self.worker.store() else {
+        let Some(store) = self.services.store() else {
             return Readiness::Uncached("no cache can be used: nothing is stored".to_owned());
         };
         let share = store.share();
@@ -99,12 +106,12 @@ impl Backend for Operator {
     }
 
     fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
-        Box::pin(explain::explain(&self.worker, question))
+        Box::pin(explain::explain(&self.services, question))
     }
 
     fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async move {
-            let crowd = &self.worker.shared.crowd;
+            let crowd = &self.crowd;
             let _turn = crowd.turn().await;
             if crowd.make_way().await == 0 {
                 crowd.let_go().await;
@@ -113,10 +120,10 @@ impl Backend for Operator {
     }
 
     fn upstreams(&self) -> serde_json::Value {
-        status::view(&self.control.options())
+        server_status::view(&self.control.options())
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
-        Box::pin(async move { purge::purge(&self.worker, &self.control.options(), purge).await })
+        Box::pin(async move { purge::purge(&self.services, &self.control.options(), purge).await })
     }
 }

@@ -29,13 +29,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
+use crate::admin::guard::Guard;
 use crate::admin::seats::{Seat, Seats};
+use crate::exchange::explain::Question;
 use crate::observe::metrics::CONTENT_TYPE;
-
-pub use crate::admin::guard::Guard;
-pub use crate::request::purge_order::{Purge, Purged, Scope};
-
-pub use crate::exchange::explain::Question;
+use crate::request::purge_order::{Purge, Purged};
 
 /// Bytes of a request's head at most.
 const HEAD_BYTES: usize = 16 << 10;

@@ -5,26 +5,27 @@
 use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::header::{self, HeaderValue};
-use http::{HeaderMap, Response, StatusCode};
+use http::header::HeaderValue;
+use http::{HeaderMap, Response, StatusCode, header};
 use http_body::Body;
-use semantics::StoredHead;
 use semantics::packed::Flag;
 use semantics::range::ByteRange;
-use semantics::validators;
+use semantics::{StoredHead, validators};
 
+use crate::fill::services::Services;
+use crate::options::Options;
 use crate::request::context::Visit;
 use crate::request::upstream_request::Errand;
-use crate::server::worker::{Context, Worker};
-use crate::upstream::client::UpstreamBody;
+use crate::upstream::response_body::UpstreamBody;
 
 /// How to go on with a body. Made before the head is sent, used seldom.
 pub(crate) struct Rescue {
-    worker: Rc<Worker>,
-    context: Rc<Context>,
+    services: Rc<Services>,
+    options: Arc<Options>,
     errand: Errand,
     etag: HeaderValue,
     /// Length of the whole body in bytes.
@@ -59,20 +60,20 @@ impl Rescue {
         errand.method = http::Method::GET;
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
-        let (worker, context) = (visit.worker().clone(), visit.context.clone());
-        Some(Rescue { worker, context, errand, etag, length })
+        let (services, options) = (visit.services.clone(), visit.options.clone());
+        Some(Rescue { services, options, errand, etag, length })
     }
 
     /// Asks for `range` of the body.
     pub fn begin(self, range: Range<u64>) -> Rest {
         let left = range.end - range.start;
         let asking = async move {
-            let Rescue { worker, context, mut errand, etag, length } = self;
+            let Rescue { services, options, mut errand, etag, length } = self;
             let part = ByteRange { start: range.start, end: range.end };
             let value = format!("bytes={}-{}", range.start, range.end - 1);
             errand.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
             errand.headers.insert(header::IF_RANGE, etag.clone());
-            let asked = errand.run(&worker, &context.options, None).await;
+            let asked = errand.run(&services, &options, None).await;
             let response =
                 asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
             let skip = fits(&response, &etag, part, length)?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::client::limits::ClientLimits;
-use crate::front::http2::Upload;
+use crate::client::upload_rate::Upload;
 use crate::message::framing_check::{FramingWatch, Trust};
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;

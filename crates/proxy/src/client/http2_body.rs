@@ -6,12 +6,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::RecvStream;
-use http::header::{self, HeaderMap};
+use http::header;
+use http::header::HeaderMap;
 use http_body::{Frame, SizeHint};
 
+use crate::client::client::Client;
 use crate::client::request_body::BrokenOff;
 use crate::client::upload_rate::Watched;
-use crate::front::connection::Connection;
 
 /// See the module.
 pub(crate) struct StreamBody {
@@ -23,11 +24,11 @@ pub(crate) struct StreamBody {
     data_ended: bool,
     watched: Watched,
     /// Of a client that sends nothing before it is asked to (RFC 9110, 10.1.1).
-    expectant: Option<Rc<Connection>>,
+    expectant: Option<Rc<Client>>,
 }
 
 impl StreamBody {
-    pub(crate) fn new(stream: RecvStream, head: &HeaderMap, of: &Rc<Connection>) -> StreamBody {
+    pub(crate) fn new(stream: RecvStream, head: &HeaderMap, of: &Rc<Client>) -> StreamBody {
         let length = head.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
         let expects = head.get(header::EXPECT);
         let expects = expects.is_some_and(|what| what.as_bytes().eq_ignore_ascii_case(CONTINUE));
@@ -40,8 +41,8 @@ impl StreamBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        if let Some(connection) = self.expectant.take() {
-            connection.ask_for_body();
+        if let Some(client) = self.expectant.take() {
+            client.ask_for_body();
         }
         let owed = std::mem::take(&mut self.owed);
         if owed > 0 {

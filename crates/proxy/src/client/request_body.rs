@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::front::http2::StreamBody;
+use crate::client::http2_body::StreamBody;
 
 /// See the module.
 pub(crate) enum RequestBody {

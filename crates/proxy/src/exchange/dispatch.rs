@@ -7,18 +7,20 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::{Exchange, MethodClass, Url, hop_by_hop, invalidation, storability, validators};
 
+use crate::client::client::Client;
 use crate::client::request_body::RequestBody;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
-use crate::front::connection::Connection;
+use crate::fill::services::Services;
 use crate::get::get;
 use crate::message::framing_check::Trust;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing, upgrade};
+use crate::net::address;
 use crate::net::wall_clock::now;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
@@ -30,46 +32,49 @@ use crate::request::target::{Refused, Target};
 use crate::response::failure::failed;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
+use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
-use crate::server::worker::Context;
-use crate::upstream::client::{Failure, Origin, Trail};
+use crate::upstream::attempts::Trail;
+use crate::upstream::error::Failure;
+use crate::upstream::origin::Origin;
 use crate::upstream::site::Front;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.
 pub(crate) async fn answer(
-    connection: &Rc<Connection>,
+    services: &Rc<Services>,
+    client: &Rc<Client>,
     request: Request<RequestBody>,
     trust: Trust,
 ) -> Response<AnswerBody> {
-    let context = connection.worker.context();
-    let mut response = decide(connection, &context, request, trust).await;
-    purge::hide_tags(&context.options, &mut response);
+    let options = services.options();
+    let mut response = decide(services, client, &options, request, trust).await;
+    purge::hide_tags(&options, &mut response);
     response
 }
 
 async fn decide(
-    connection: &Rc<Connection>,
-    context: &Rc<Context>,
+    services: &Rc<Services>,
+    client: &Rc<Client>,
+    options: &Arc<Options>,
     request: Request<RequestBody>,
     trust: Trust,
 ) -> Response<AnswerBody> {
-    let worker = &connection.worker;
     let (mut parts, body) = request.into_parts();
-    let is_long = trust == Trust::TooLong || parts.headers.len() > context.options.client.headers;
+    let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
         cookies::join_cookies(&mut parts.headers);
     }
     let scheme = Scheme::of_request(
-        connection.link.scheme,
-        connection.client.ip(),
+        client.link.scheme,
+        client.address.ip(),
         &parts.headers,
-        &context.options.forwarded,
+        &options.forwarded,
     );
-    let account = Account::open(connection, &parts, scheme);
-    target::distrust(&mut parts.headers, connection.client.ip(), &context.options);
+    let account = Account::open(services, client, &parts, scheme);
+    target::distrust(&mut parts.headers, client.address.ip(), options);
     if let Some(text) = ill_framed(&parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(account, &Refused { status, why: Invalid::Body, text });
@@ -77,27 +82,27 @@ async fn decide(
     if is_long {
         return refuse(account, &TOO_LONG);
     }
-    if worker.shared.via.is_loop(&parts.headers) {
+    if services.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
         let outcome = Outcome::Error(Error::Loop);
         return error_response::plain(account, StatusCode::LOOP_DETECTED, outcome, text);
     }
     if parts.method == Method::CONNECT {
-        return Box::pin(connect(connection, &context.options, account, &parts)).await;
+        return Box::pin(connect(services, client, options, account, &parts)).await;
     }
-    let rule = rule_for(&context.options, &parts, scheme);
+    let rule = rule_for(options, &parts, scheme);
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);
     }
-    let target = match target::target(&parts, &context.options.front, scheme) {
+    let target = match target::target(&parts, &options.front, scheme) {
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };
-    if let Some(refused) = unfit(connection, &context.options, &parts, &target, &body) {
+    if let Some(refused) = unfit(client, options, &parts, &target, &body) {
         return refuse(account, &refused);
     }
     let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
-    let visit = Visit::new(connection, context, &parts, target, rule, upgrade);
+    let visit = Visit::new(services, client, options, &parts, target, rule, upgrade);
     let account = match purge::answer(&visit, account).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(account) => account,
@@ -139,13 +144,13 @@ fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'stati
 
 /// Why a request that can be understood is refused as such.
 fn unfit(
-    connection: &Connection,
+    client: &Client,
     options: &Options,
     parts: &Parts,
     target: &Target<'_>,
     body: &RequestBody,
 ) -> Option<Refused> {
-    if !is_for_connection(connection, options, target) {
+    if !is_for_connection(client, options, target) {
         return Some(Refused {
             status: StatusCode::MISDIRECTED_REQUEST,
             why: Invalid::Misdirected,
@@ -167,13 +172,13 @@ fn unfit(
 /// Whether the access rules let the client have this. Also what is stored is given only to those
 /// who could fetch it.
 async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
-    match visit.options().access.before(&visit.query()) {
+    match visit.options.access.before(&visit.query()) {
         Verdict::Allow => Ok(()),
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
         Verdict::ByAddress => {
-            let (to, limits) = (visit.destination(), &visit.options().upstream);
+            let (to, limits) = (visit.destination(), &visit.options.upstream);
             let check = |address: SocketAddr| visit.check(address);
-            visit.worker().upstream.permitted(&to, limits, &check).await
+            visit.services.upstream.permitted(&to, limits, &check).await
         }
     }
 }
@@ -192,17 +197,20 @@ fn refuses_upgrade(visit: &Visit<'_>) -> Option<Denial> {
 
 /// Whether a request may come over this connection: on a reverse proxy its host must be one that
 /// the connection was secured for (RFC 9110, 7.4).
-fn is_for_connection(connection: &Connection, options: &Options, target: &Target<'_>) -> bool {
+fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
     let Front::Reverse(_) = &options.front else { return true };
-    let (Some(tls), Some(keyring)) = (&connection.link.tls, &options.keyring) else { return true };
-    keyring.covers(tls.sni.as_deref(), target::bare(target.host))
+    let (Some(tls), Some(keyring)) = (&client.link.tls, &options.keyring) else { return true };
+    keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
 
 /// Past the cache or through it.
 async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Response<AnswerBody> {
-    let max = visit.options().tunnels.max;
-    if visit.upgrade.is_some() && !visit.connection.enter_tunnels(max) {
-        return too_many_tunnels(account);
+    if visit.upgrade.is_some() {
+        let place = visit.services.shared.tunnels.take(visit.options.tunnels.max);
+        if place.is_none() {
+            return too_many_tunnels(account);
+        }
+        visit.place.set(place);
     }
     let uncached = if visit.upgrade.is_some() { Bypass::Upgrade } else { Bypass::Method };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
@@ -210,8 +218,8 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Res
     let why = match visit.facts.class {
         MethodClass::Unsafe => {
             let status = past(uncached);
-            let worker = visit.worker();
-            if store.is_none() && !worker.awaits_store() && !worker.needs.is_released() {
+            let services = visit.services;
+            if store.is_none() && !services.awaits_store() && !services.needs.is_released() {
                 return pass_through::pass(visit, account, body, status).await;
             }
             return Box::pin(write_through(visit, account, body, status)).await;
@@ -255,7 +263,7 @@ async fn write_through(
     body: RequestBody,
     status: CacheStatus,
 ) -> Response<AnswerBody> {
-    let needs = &visit.worker().needs;
+    let needs = &visit.services.needs;
     if needs.is_released() {
         return too_late(account);
     }
@@ -274,7 +282,7 @@ async fn write_through(
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
     let keys = targets.iter().flat_map(|url: &Url| visit.keys(url)).collect();
-    visit.worker().forget(keys).await;
+    visit.services.forget(keys).await;
     let settings = visit.settings();
     // Which rule a GET would have, and so the name to store it under, is not known where rules name
     // the object in several ways.
@@ -347,7 +355,8 @@ fn last_stop(account: Account, parts: &Parts) -> Response<AnswerBody> {
 
 /// Opens a tunnel: the bytes flow once our answer has been written.
 async fn connect(
-    connection: &Rc<Connection>,
+    services: &Services,
+    client: &Client,
     options: &Options,
     mut account: Account,
     parts: &Parts,
@@ -364,25 +373,25 @@ async fn connect(
         Ok(target) => target,
         Err(refused) => return refuse(account, &refused),
     };
-    let query = Query { client: connection.client.ip(), method: &parts.method, host, port };
+    let query = Query { client: client.address.ip(), method: &parts.method, host, port };
     if let Verdict::Deny(denial) = options.access.before(&query) {
         return failed(account, Failure::Denied(denial));
     }
-    if !connection.enter_tunnels(options.tunnels.max) {
+    let Some(place) = services.shared.tunnels.take(options.tunnels.max) else {
         return too_many_tunnels(account);
-    }
+    };
     let check = |address: SocketAddr| options.access.at(&query, address);
     let origin = Origin::plain(host, port);
-    match connection.worker.upstream.dial(&origin, &options.upstream, &check).await {
+    match services.upstream.dial(&origin, &options.upstream, &check).await {
         Err(failure) => failed(account, failure),
         Ok(stream) => {
-            let response = Response::new(AnswerBody::of_tunnel());
-            account.answered(StatusCode::OK, Outcome::Tunnel, response.headers());
+            account.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Trail::default());
             trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
             account.asked(&origin, Some(Arc::new(trail)));
-            connection.open_tunnel(stream.into(), account, options);
-            response
+            let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
+            let tunnel = Tunnel { upstream: stream.into(), account, lifetime, place };
+            Response::new(AnswerBody::of_tunnel(tunnel))
         }
     }
 }

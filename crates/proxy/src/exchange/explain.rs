@@ -22,6 +22,7 @@ use semantics::{
 };
 use serde_json::{Value, json};
 
+use crate::fill::services::Services;
 use crate::message::scheme::Scheme;
 use crate::message::upgrade;
 use crate::net::wall_clock::now;
@@ -32,8 +33,7 @@ use crate::request::target::Target;
 use crate::request::upstream_request::Errand;
 use crate::request::{context, key_check, rule, target};
 use crate::rules::request_rules::Rule;
-use crate::server::worker::Worker;
-use crate::upstream::client::Failure;
+use crate::upstream::error::Failure;
 use crate::upstream::site::Front;
 
 /// What is to be explained.
@@ -145,9 +145,9 @@ struct Case<'a> {
 }
 
 /// Explains what a worker would do with a request. The error is a sentence.
-pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<Value, String> {
-    let context = worker.context();
-    let options = &*context.options;
+pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Result<Value, String> {
+    let options = services.options();
+    let options = &*options;
     let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
     target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
@@ -162,8 +162,8 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = context::site(options, &case.target);
     let key = stored_response::primary_key(site, &name);
-    let past = case.past_the_cache(key.is_some(), worker.store().is_some());
-    let found = match (&key, worker.store()) {
+    let past = case.past_the_cache(key.is_some(), services.store().is_some());
+    let found = match (&key, services.store()) {
         (Some(key), Some(store)) => {
             stored_response::find(&store, key, &parts.method, &parts.headers).await
         }
@@ -185,7 +185,7 @@ pub(crate) async fn explain(worker: &Rc<Worker>, question: &Question) -> Result<
     if let Some(found) = &found {
         case.tell_found(found, past.is_none(), &mut told);
     }
-    told["answer"] = case.answer(worker, question).await?;
+    told["answer"] = case.answer(services, question).await?;
     Ok(told)
 }
 
@@ -253,7 +253,7 @@ impl Case<'_> {
     }
 
     /// What would become of an answer: the given one, or the origin's own.
-    async fn answer(&self, worker: &Rc<Worker>, question: &Question) -> Result<Value, String> {
+    async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
         let requested = now();
         let (from, status, headers) = match &question.answer {
             Some((status, headers)) => {
@@ -266,10 +266,10 @@ impl Case<'_> {
             None if question.ask => {
                 let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let mut errand =
-                    Errand::new(worker, client, self.options, self.parts, &self.target);
+                    Errand::new(services, client, self.options, self.parts, &self.target);
                 errand.rule.clone_from(&self.rule);
                 errand.interim = None;
-                let response = errand.run(worker, self.options, None).await.map_err(in_short)?;
+                let response = errand.run(services, self.options, None).await.map_err(in_short)?;
                 let (head, _body) = response.into_parts();
                 ("origin", head.status, head.headers)
             }

@@ -8,19 +8,19 @@ use http::{HeaderMap, Response, StatusCode};
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
-use crate::admin::interface::{Purge, Purged, Scope};
+use crate::fill::services::Services;
 use crate::net::address;
+use crate::net::address::bare;
 use crate::object::purge_labels;
 use crate::object::stored_response::{Store, primary_key};
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::request::context::Visit;
-use crate::request::target::bare;
+use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::response::error_response;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
 use crate::rules::aliases::Aliases;
-use crate::server::worker::Worker;
 use crate::upstream::site::{Front, Site};
 
 /// The method that removes what is stored. Not one of RFC 9110.
@@ -29,12 +29,12 @@ pub(crate) const METHOD: &str = "PURGE";
 const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
 
 /// Does what `purge` asks for.
-pub(crate) async fn purge(worker: &Worker, options: &Options, purge: &Purge) -> Purged {
-    if worker.awaits_store() {
+pub(crate) async fn purge(services: &Services, options: &Options, purge: &Purge) -> Purged {
+    if services.awaits_store() {
         let text = "the process before holds the cache; ask again in a moment";
         return Purged::NotDurable(text.to_owned());
     }
-    let Some(store) = &worker.store() else {
+    let Some(store) = &services.store() else {
         return Purged::NotOurs("there is no cache".to_owned());
     };
     let mode = if purge.soft { Mode::Soft } else { Mode::Hard };
@@ -251,12 +251,12 @@ fn unstored(front: &Front, url: &Url) -> String {
 /// Answers a request with the method `PURGE`. Where nobody may use it, it is a method like any
 /// other.
 pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
-    let options = visit.options();
+    let options = visit.options;
     let from = &options.purging.from;
     if visit.parts.method.as_str() != METHOD || from.is_empty() {
         return Answered::NotAPurge(account);
     }
-    let client = address::canonical(visit.connection.client.ip());
+    let client = address::canonical(visit.client.address.ip());
     if !from.iter().any(|network| network.contains(&client)) {
         let text = "PURGE is not allowed from this address (purge.from).\n";
         let outcome = Outcome::Denied(Denied::Purge);
@@ -266,7 +266,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
     let asked = visit.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
     let asked = asked.and_then(|url| asked_for(&url, &visit.parts.headers, &options.purging.tags));
     let (status, json) = match asked {
-        Ok(asked) => Box::pin(purge(visit.worker(), options, &asked)).await.answer(&asked),
+        Ok(asked) => Box::pin(purge(visit.services, options, &asked)).await.answer(&asked),
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
     let (kind, body) = ("application/json", format!("{json}\n").into());

@@ -23,6 +23,7 @@ use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
 use crate::fetch::piggyback_validation;
 use crate::fetch::variant_validation::Question;
 use crate::fill::registry::Unshareable;
+use crate::fill::services::Services;
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
 use crate::fill::writer::{Carried, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
 use crate::net::wall_clock::now;
@@ -31,15 +32,16 @@ use crate::object::stored_response;
 use crate::object::stored_response::{Answer, Store};
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
+use crate::options::Options;
 use crate::request::upstream_request;
 use crate::request::upstream_request::Errand;
-use crate::server::worker::{Context, Worker};
-use crate::upstream::client::{Failure, UpstreamBody};
+use crate::upstream::error::Failure;
+use crate::upstream::response_body::UpstreamBody;
 
 /// Everything a fill's task needs.
 pub(crate) struct Filler {
-    pub worker: Rc<Worker>,
-    pub context: Rc<Context>,
+    pub services: Rc<Services>,
+    pub options: Arc<Options>,
     pub store: Store,
     pub fill: Arc<Fill>,
     /// The key it is known under in the table of fills, and stored under unless the answer varies
@@ -84,7 +86,7 @@ const NEIGHBOUR_MAX: u64 = 1 << 20;
 
 /// Takes a fill out of the table and ends it, however its task ends.
 pub(crate) struct Ending {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     fill: Arc<Fill>,
     keys: Vec<Bytes>,
     /// What became of it, as it is counted.
@@ -95,7 +97,7 @@ impl Ending {
     /// New requests no longer find the fill: they find what it stored.
     pub fn leave_table(&mut self) {
         for key in self.keys.drain(..) {
-            self.worker.shared.fills.remove(&key, &self.fill);
+            self.services.shared.fills.remove(&key, &self.fill);
         }
     }
 }
@@ -112,16 +114,16 @@ impl Drop for Ending {
         };
         self.fill.publish(Stage::Failed(Arc::new(failed)), None);
         self.fill.end(End::Broken(Error::Draining));
-        self.worker.observer.count(self.counted, 1);
+        self.services.observer.count(self.counted, 1);
     }
 }
 
 impl Filler {
     fn begin(&self) -> Ending {
         let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
-        self.worker.observer.count(Event::FillBegun, 1);
-        let (worker, fill) = (self.worker.clone(), self.fill.clone());
-        Ending { worker, fill, keys, counted: Event::FillAborted }
+        self.services.observer.count(Event::FillBegun, 1);
+        let (services, fill) = (self.services.clone(), self.fill.clone());
+        Ending { services, fill, keys, counted: Event::FillAborted }
     }
 
     /// Runs a fill whose origin has answered already.
@@ -211,7 +213,7 @@ impl Filler {
             Ok(response) => {
                 let status = response.status().as_u16();
                 let cause = format!("it answered {status}, which nobody asked for");
-                self.fail(self.errand.bad_answer(&self.worker, cause), ending);
+                self.fail(self.errand.bad_answer(&self.services, cause), ending);
             }
             Err(failure) => self.fail(failure, ending),
         }
@@ -224,7 +226,7 @@ impl Filler {
     }
 
     async fn ask(&self) -> Result<Response<UpstreamBody>, Failure> {
-        self.errand.run(&self.worker, &self.context.options, None).await
+        self.errand.run(&self.services, &self.options, None).await
     }
 
     fn fail(&self, failure: Failure, ending: &mut Ending) {
@@ -238,7 +240,7 @@ impl Filler {
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
     pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut Ending) {
         let (mut parts, _) = response.into_parts();
-        upstream_request::clean_answer(&self.worker, &mut parts.headers, parts.version, false);
+        upstream_request::clean_answer(&self.services, &mut parts.headers, parts.version, false);
         let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
         let stored = false;
         let (shared, unshareable, length, selected) = (None, None, None, false);
@@ -257,9 +259,9 @@ impl Filler {
         exchange: Exchange,
         ending: &mut Ending,
     ) {
-        let settings = self.errand.settings(&self.context.options);
+        let settings = self.errand.settings(&self.options);
         let version = response.version();
-        upstream_request::clean_answer(&self.worker, response.headers_mut(), version, false);
+        upstream_request::clean_answer(&self.services, response.headers_mut(), version, false);
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
         let for_asker = merge::for_asker(&head, response.headers(), settings);
         let judged =
@@ -298,9 +300,9 @@ impl Filler {
 
     /// The next clients of this key will fetch for themselves at once.
     pub fn not_shareable(&self, why: Unshareable) {
-        let limits = &self.context.options.fill;
+        let limits = &self.options.fill;
         let key = self.key.as_bytes();
-        self.worker.shared.fills.set_unshareable(
+        self.services.shared.fills.set_unshareable(
             key,
             why,
             limits.unshareable_for,
@@ -316,7 +318,7 @@ impl Filler {
         ending: &mut Ending,
     ) {
         let (mut parts, body) = response.into_parts();
-        upstream_request::clean_answer(&self.worker, &mut parts.headers, parts.version, true);
+        upstream_request::clean_answer(&self.services, &mut parts.headers, parts.version, true);
         let (status, headers) = (parts.status, parts.headers);
         let length = body.size_hint().exact();
         let mut writer = None;
@@ -360,7 +362,7 @@ impl Filler {
     /// Tells the next clients of this key whether waiting for each other helps them.
     pub fn note_shareable(&self, unshareable: Option<Unshareable>) {
         match unshareable {
-            None => self.worker.shared.fills.set_shareable(self.key.as_bytes()),
+            None => self.services.shared.fills.set_shareable(self.key.as_bytes()),
             Some(why) => self.not_shareable(why),
         }
     }
@@ -375,7 +377,7 @@ impl Filler {
     ) {
         if self.known && head.shared.is_some() {
             let key = self.key.as_bytes();
-            self.worker.shared.fills.alias(key, &self.fill);
+            self.services.shared.fills.alias(key, &self.fill);
             ending.keys.push(key.clone());
         }
         let partial = writer.as_ref().map(Writer::partial);
@@ -402,7 +404,7 @@ impl Filler {
         headers: &HeaderMap,
         exchange: Exchange,
     ) -> Result<(StoredHead, bool), Unshareable> {
-        let settings = self.errand.settings(&self.context.options);
+        let settings = self.errand.settings(&self.options);
         storability::judge(&self.facts, status, headers, exchange, settings).map_err(|why| {
             match why {
                 NotStorable::Authorization => Unshareable::Credentials,
@@ -414,7 +416,7 @@ impl Filler {
         }
         let head = StoredHead::new(status, headers, exchange, settings);
         let vary = head.vary();
-        if forwarded::tells_clients_apart(&self.context.options.forwarded.add, &vary) {
+        if forwarded::tells_clients_apart(&self.options.forwarded.add, &vary) {
             return Err(Unshareable::NotStorable);
         }
         let Some(marker) = self.new_marker(&vary) else { return Ok((head, false)) };
@@ -496,11 +498,11 @@ impl Filler {
         length: Option<u64>,
         head: Option<&StoredHead>,
     ) -> (End, Event) {
-        let limits = &self.context.options.fill;
+        let limits = &self.options.fill;
         let mut produced = 0;
         let mut trailers = None;
         let mut alone_since = None;
-        let needs = &self.worker.needs;
+        let needs = &self.services.needs;
         let mut need = sink.stores().then(|| needs.firmly());
         loop {
             sink.let_go(&self.fill).await;
@@ -544,7 +546,7 @@ impl Filler {
                 sink.write(piece).await;
                 if sink.stores() {
                     // The store reads back only whole pieces.
-                    let windows = &self.worker.shared.windows;
+                    let windows = &self.services.shared.windows;
                     let keep = windows.keep(u64::from(PIECE_MAX), limits.window as u64);
                     self.fill.trim(keep, produced.saturating_sub(u64::from(PIECE_MAX)));
                 }
@@ -580,7 +582,7 @@ impl Filler {
 
     /// The metadata of an answer that ended with trailers.
     fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
-        let settings = self.errand.settings(&self.context.options);
+        let settings = self.errand.settings(&self.options);
         head.clone().with_trailers(trailers, settings).encode()
     }
 
@@ -607,7 +609,7 @@ impl Filler {
             Purpose::Behind => return true,
             Purpose::Neighbour => return length.unwrap_or(produced) <= NEIGHBOUR_MAX,
         }
-        let limits = &self.context.options.fill;
+        let limits = &self.options.fill;
         match length {
             Some(length) => {
                 let share = u128::from(limits.finish_percent) * u128::from(length);

@@ -31,6 +31,7 @@ use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, reuse,
 use store::{Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{Filler, Purpose};
+use crate::fill::services::Services;
 use crate::fill::state::Fill;
 use crate::message::scheme::Scheme;
 use crate::net::wall_clock::now;
@@ -41,7 +42,6 @@ use crate::options::Options;
 use crate::request::upstream_request::Errand;
 use crate::request::{context, key_check, rule, target};
 use crate::rules::access::{Query, Verdict};
-use crate::server::worker::Worker;
 use crate::upstream::site::Front;
 
 /// Sites that one worker attends to at a time.
@@ -53,22 +53,22 @@ const PERSONAL: [HeaderName; 3] =
 
 /// A site that is attended to by a worker, until this is dropped.
 struct Attended {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     site: u64,
 }
 
 impl Attended {
     /// `None` when it is attended to already, or many others are.
-    fn begin(worker: &Rc<Worker>, site: u64) -> Option<Attended> {
-        let mut attended = worker.attended.borrow_mut();
+    fn begin(services: &Rc<Services>, site: u64) -> Option<Attended> {
+        let mut attended = services.attended.borrow_mut();
         let free = attended.len() < ATTENDED_MAX && attended.insert(site);
-        free.then(|| Attended { worker: worker.clone(), site })
+        free.then(|| Attended { services: services.clone(), site })
     }
 }
 
 impl Drop for Attended {
     fn drop(&mut self) {
-        self.worker.attended.borrow_mut().remove(&self.site);
+        self.services.attended.borrow_mut().remove(&self.site);
     }
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn has(filler: &Filler) -> bool {
 }
 
 fn most(filler: &Filler) -> u8 {
-    filler.errand.settings(&filler.context.options).validate_neighbours
+    filler.errand.settings(&filler.options).validate_neighbours
 }
 
 /// The stale neighbours in memory of what `filler` validates, the nearest first.
 pub(crate) fn near(filler: &Filler) -> Vec<Key> {
-    let settings = filler.errand.settings(&filler.context.options);
-    let (now, known) = (now(), &filler.worker.shared.neighbours);
+    let settings = filler.errand.settings(&filler.options);
+    let (now, known) = (now(), &filler.services.shared.neighbours);
     let is_wanted = |neighbour: &Neighbour| {
         is_worth_it(&neighbour.meta, neighbour.outdated_since, now, settings)
             && !known.is_marked(neighbour.key.as_bytes())
@@ -107,10 +107,10 @@ pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
     if came == Event::FillAborted {
         return;
     }
-    let (worker, options) = (&of.worker, &of.context.options);
+    let (services, options) = (&of.services, &of.options);
     let site = of.primary.locality().site;
-    let Some(_attended) = Attended::begin(worker, site) else { return };
-    let known = &worker.shared.neighbours;
+    let Some(_attended) = Attended::begin(services, site) else { return };
+    let known = &services.shared.neighbours;
     let mut left = most(of);
     let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
     if near.len() < usize::from(left) && from_device && came == Event::FillValidated {
@@ -133,7 +133,7 @@ pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
             Event::FillStored => Event::NeighbourReplaced,
             _ => Event::NeighbourLeft,
         };
-        worker.observer.count(event, 1);
+        services.observer.count(event, 1);
     }
 }
 
@@ -152,7 +152,7 @@ impl Question {
     /// The validation of what is in memory under `key`, on behalf of whoever had `of` validated.
     /// `None` when it is not needed, cannot be asked as it was asked, or must not be.
     fn about(key: &Key, of: &Filler) -> Option<Question> {
-        let options = &of.context.options;
+        let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
         let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
         if name.front != cache_key::describe(of.key.as_bytes())?.front {
@@ -194,7 +194,7 @@ impl Question {
         {
             return None;
         }
-        let mut errand = Errand::new(&of.worker, client, options, &parts, &target);
+        let mut errand = Errand::new(&of.services, client, options, &parts, &target);
         errand.interim = None;
         errand.rule = rule;
         errand.in_passing = true;
@@ -205,15 +205,15 @@ impl Question {
     /// Begins; `None` when somebody else is at it, or its like could lately not be shared.
     fn ask(self, of: &Filler) -> Option<Filler> {
         let Question { key, primary, marker, answer, errand, request } = self;
-        let shared = &of.worker.shared;
+        let shared = &of.services.shared;
         if shared.windows.full() || shared.fills.unshareable(key.as_bytes()).is_some() {
             return None;
         }
         let new = || Fill::new(of.store.begin_fetch(&primary), shared.windows.clone());
         let (fill, began) = shared.fills.join_or_begin(key.as_bytes(), new);
         began.then(|| Filler {
-            worker: of.worker.clone(),
-            context: of.context.clone(),
+            services: of.services.clone(),
+            options: of.options.clone(),
             store: of.store.clone(),
             fill,
             key,

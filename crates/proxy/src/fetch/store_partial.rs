@@ -25,7 +25,7 @@ use crate::observe::event::Event;
 use crate::partial::gap_fill::GapFiller;
 use crate::partial::partial_object::Parts;
 use crate::request::upstream_request;
-use crate::upstream::client::UpstreamBody;
+use crate::upstream::response_body::UpstreamBody;
 
 impl Filler {
     /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours
@@ -47,7 +47,7 @@ impl Filler {
         ending: &mut Ending,
     ) {
         let (mut head, body) = response.into_parts();
-        upstream_request::clean_answer(&self.worker, &mut head.headers, head.version, true);
+        upstream_request::clean_answer(&self.services, &mut head.headers, head.version, true);
         let found = match head.status {
             StatusCode::PARTIAL_CONTENT => self.judge_part(&head.headers, &body, exchange),
             _ => None,
@@ -57,7 +57,7 @@ impl Filler {
             return self.pass_part(head.status, head.headers, body, ending).await;
         };
         let window = match partial::combines(&stored) {
-            true => Some(self.context.options.fill.part_window),
+            true => Some(self.options.fill.part_window),
             // Nothing will ever be put beside it: one window for all of it.
             false => u32::try_from(part.length).ok(),
         };
@@ -109,8 +109,8 @@ impl Filler {
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
         Rc::new(Parts {
-            worker: self.worker.clone(),
-            context: self.context.clone(),
+            services: self.services.clone(),
+            options: self.options.clone(),
             store: self.store.clone(),
             errand,
             facts: self.facts.clone(),
@@ -185,7 +185,7 @@ impl Filler {
         if !partial::resumes(head) || self.fill.token().overtaken() {
             return;
         }
-        let window = self.context.options.fill.part_window;
+        let window = self.options.fill.part_window;
         let layout = Layout { epoch: new_epoch(), length, window };
         let sparse = SparseHead { layout, head: head.clone() };
         if sink.commit_as(sparse.encode()).await {

@@ -20,7 +20,7 @@ use crate::object::stored_response;
 use crate::object::stored_response::Answer;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
-use crate::upstream::client::UpstreamBody;
+use crate::upstream::response_body::UpstreamBody;
 
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
@@ -73,7 +73,7 @@ impl Filler {
     /// Remembers what is stored under `key`, if it is a variant.
     pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
         if let (Some(marker), Some(variant)) = (&self.marker, Variant::of(key, head)) {
-            self.worker.shared.variants.note(marker.epoch(), variant);
+            self.services.shared.variants.note(marker.epoch(), variant);
         }
     }
 
@@ -87,7 +87,7 @@ impl Filler {
         if !validated.is_none_or(has_tag) {
             return Vec::new();
         }
-        let mut others = self.worker.shared.variants.of(marker.epoch());
+        let mut others = self.services.shared.variants.of(marker.epoch());
         others.retain(|other| {
             other.key != self.key && coding::is_taken(&self.request, other.coding.as_ref())
         });
@@ -103,9 +103,9 @@ impl Filler {
         response: &Response<UpstreamBody>,
         exchange: Exchange,
     ) -> Option<(Rc<Answer>, StoredHead)> {
-        let (marker, variants) = (self.marker.as_ref()?, &self.worker.shared.variants);
+        let (marker, variants) = (self.marker.as_ref()?, &self.services.shared.variants);
         let mut headers = response.headers().clone();
-        upstream_request::clean_answer(&self.worker, &mut headers, response.version(), false);
+        upstream_request::clean_answer(&self.services, &mut headers, response.version(), false);
         let Some(tag) = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes())) else {
             variants.mute(marker.epoch());
             return None;
@@ -120,7 +120,7 @@ impl Filler {
         if !merge::confirms(stored, &headers, exchange) || !answer.open().await {
             return None;
         }
-        let settings = self.errand.settings(&self.context.options);
+        let settings = self.errand.settings(&self.options);
         let head = merge::freshen(stored, &headers, exchange, settings);
         Some((answer, head))
     }
@@ -133,7 +133,7 @@ impl Filler {
         stale: &Answer,
         head: &StoredHead,
     ) -> Result<(), Refusal> {
-        let (vary, options) = (head.vary(), &self.context.options);
+        let (vary, options) = (head.vary(), &self.options);
         let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
         let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
         let marker = self.new_marker(&vary);
@@ -169,7 +169,7 @@ impl Filler {
         (exchange, when_asked): (Exchange, Millis),
         ending: &mut Ending,
     ) {
-        let settings = self.errand.settings(&self.context.options);
+        let settings = self.errand.settings(&self.options);
         let judged =
             storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
         let is_shared = judged.is_ok() && self.is_covered(&head.vary());

@@ -25,7 +25,7 @@ use crate::fill::memory_budget::Windows;
 use crate::fill::registry::Unshareable;
 use crate::fill::window::Window;
 use crate::observe::outcome::{Denied, Error};
-use crate::upstream::client::Failure;
+use crate::upstream::error::Failure;
 
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {

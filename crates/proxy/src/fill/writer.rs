@@ -13,7 +13,7 @@ use store::{Partial, Refusal};
 use crate::fill::state::Fill;
 use crate::message::cut_short::CutShort;
 use crate::observe::outcome::Error;
-use crate::upstream::client::BodyError;
+use crate::upstream::response_body::BodyError;
 
 /// The store's writer over any device, in real time.
 pub(crate) type Writer = store::Writer<device::AnyDevice, crate::net::clock::TokioClock>;

@@ -9,7 +9,7 @@
 //! a connection of HTTP/1 that waits for its next request for a while is parked: hyper's part ends,
 //! nothing but the socket is left, and a new part begins with the next byte.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
@@ -19,7 +19,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::server::SendResponse;
 use http::header::HeaderValue;
 use http::{Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -29,27 +28,25 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
+use crate::client::client::Client;
 use crate::client::connection_state::{ConnState, Cut};
-use crate::client::limits::{ClientLimits, Lifetime};
-use crate::client::link::Link;
+use crate::client::limits::ClientLimits;
 use crate::client::request_body::RequestBody;
-use crate::client::tunnel_places::Place;
 use crate::exchange::dispatch;
+use crate::fill::services::Services;
 use crate::front::client_io::ClientIo;
+use crate::front::connections::Connections;
 use crate::front::handshake::{Manners, Protocol, Ready, welcome};
 use crate::front::stream::Stream;
 use crate::front::tunnel::End;
 use crate::front::{http2, tunnel};
 use crate::message::framing_check::Trust;
-use crate::message::{informational, upgrade};
+use crate::message::upgrade;
 use crate::net::socket::Socket;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
-use crate::options::Options;
 use crate::response::response_body::AnswerBody;
-use crate::response::transaction::Account;
-use crate::server::worker::{Shared, Worker};
-use crate::upstream::client::UpstreamTunnel;
+use crate::response::tunnel::Tunnel;
 
 /// After our last byte a client that still sends is listened to for this long and this much: a
 /// close with unread bytes would reset the connection and take our answer with it.
@@ -59,83 +56,12 @@ const LINGER_BYTES: usize = 256 * 1024;
 const TIMEOUT_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
     content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
 
-/// What the requests of one connection share.
-pub(crate) struct Connection {
-    pub worker: Rc<Worker>,
-    pub state: Rc<ConnState>,
-    pub client: SocketAddr,
-    pub link: Rc<Link>,
-    /// Set by the service when it opens a tunnel: what to join the client with when the answer
-    /// is on its way.
-    pub tunnel: RefCell<Option<Tunnel>>,
-    /// The place among the tunnels of a request that asks for one.
-    pub place: Cell<Option<Place>>,
-    /// In HTTP/2 each request has a `Connection` of its own, with the way back on its stream.
-    pub reply: Option<RefCell<SendResponse<Bytes>>>,
-}
-
-impl Connection {
-    /// The connection as the request of one stream sees it.
-    pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Connection> {
-        let Connection { worker, state, client, link, .. } = self;
-        Rc::new(Connection {
-            worker: worker.clone(),
-            state: state.clone(),
-            client: *client,
-            link: link.clone(),
-            tunnel: RefCell::new(None),
-            place: Cell::default(),
-            reply: Some(RefCell::new(reply)),
-        })
-    }
-
-    /// Takes a place for a tunnel; false when `max` of them are open or about to be.
-    pub fn enter_tunnels(&self, max: usize) -> bool {
-        let place = self.worker.shared.tunnels.take(max);
-        let has_place = place.is_some();
-        self.place.set(place);
-        has_place
-    }
-
-    /// Opens a tunnel behind the answer that is about to be given.
-    pub fn open_tunnel(&self, upstream: UpstreamTunnel, account: Account, options: &Options) {
-        let lifetime = options.tunnels.lifetime();
-        let place = self.place.take();
-        *self.tunnel.borrow_mut() = Some(Tunnel { upstream, account, lifetime, _place: place });
-    }
-
-    /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for
-    /// [`Connection::has_informed`].
-    pub fn inform(&self, head: Response<()>) {
-        match &self.reply {
-            None => self.state.push_interim(informational::serialise(&head)),
-            Some(reply) => {
-                if let Err(error) = reply.borrow_mut().send_informational(head) {
-                    log::debug!("a 1xx answer was not sent: {error}");
-                }
-            }
-        }
-    }
-
-    /// True when no 1xx answer waits.
-    pub fn has_informed(&self) -> bool {
-        self.state.interim_sent()
-    }
-
-    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does.)
-    pub fn ask_for_body(&self) {
-        let mut head = Response::new(());
-        *head.status_mut() = StatusCode::CONTINUE;
-        self.inform(head);
-    }
-}
-
-/// A tunnel about to open.
-pub(crate) struct Tunnel {
-    pub upstream: UpstreamTunnel,
-    pub account: Account,
-    pub lifetime: Lifetime,
-    _place: Option<Place>,
+/// A connection of HTTP/1.
+struct Connection {
+    connections: Rc<Connections>,
+    client: Rc<Client>,
+    /// What to join the client with when the answer that opens a tunnel is on its way.
+    tunnel: RefCell<Option<Tunnel>>,
 }
 
 /// hyper's server with our limits.
@@ -157,32 +83,31 @@ enum HttpEnd {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn run(worker: Rc<Worker>, socket: Socket, peer: SocketAddr, manners: &Manners) {
+pub(crate) async fn run(
+    connections: Rc<Connections>,
+    socket: Socket,
+    peer: SocketAddr,
+    manners: &Manners,
+) {
     let state = Rc::new(ConnState::default());
-    let _watched = worker.watch(&state);
-    let context = worker.context();
-    let Shared { addresses, observer, .. } = &*worker.shared;
-    let ready = Box::pin(welcome(socket, peer, manners, &context.options, addresses, &**observer));
+    let _watched = connections.watch(&state);
+    let Services { observer, .. } = &*connections.services;
+    let (options, addresses) = (connections.services.options(), &connections.admission.addresses);
+    let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
-    let Ready { stream, client, link, protocol, place: _place } = ready;
-    let connection = Rc::new(Connection {
-        worker: worker.clone(),
-        state: state.clone(),
-        client,
-        link: Rc::new(link),
-        tunnel: RefCell::new(None),
-        place: Cell::default(),
-        reply: None,
-    });
+    let Ready { stream, client: address, link, protocol, place: _place } = ready;
+    let client = Client { state: state.clone(), address, link: Rc::new(link), reply: None };
+    let client = Rc::new(client);
     match protocol {
         Protocol::Http1 => {
-            worker.observer.count(Event::Http1Connection, 1);
-            http1(&connection, stream).await;
+            observer.count(Event::Http1Connection, 1);
+            let (connections, tunnel) = (connections.clone(), RefCell::default());
+            http1(&Rc::new(Connection { connections, client, tunnel }), stream).await;
         }
         Protocol::Http2 => {
-            worker.observer.count(Event::Http2Connection, 1);
+            observer.count(Event::Http2Connection, 1);
             state.set_multiplexed();
-            Box::pin(http2::serve(&connection, stream)).await;
+            Box::pin(http2::serve(&connections, &client, stream)).await;
         }
     }
 }
@@ -205,13 +130,16 @@ async fn answer(
     connection: &Rc<Connection>,
     request: Request<RequestBody>,
 ) -> Response<AnswerBody> {
-    let state = &connection.state;
+    let Connection { connections, client, tunnel } = &**connection;
+    let state = &client.state;
     let number = state.next_request();
     let wants_tunnel =
         request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
-    let mut answer = dispatch::answer(connection, request, state.trust(number)).await;
+    let trust = state.trust(number);
+    let mut answer = dispatch::answer(&connections.services, client, request, trust).await;
     state.request_is_read();
-    if connection.tunnel.borrow().is_some() {
+    if let Some(opened) = answer.body_mut().take_tunnel() {
+        *tunnel.borrow_mut() = Some(opened);
         return answer;
     }
     // What came behind the head was meant for the tunnel, and is none of our requests.
@@ -223,10 +151,10 @@ async fn answer(
 
 /// Serves a connection of HTTP/1 until it ends.
 async fn http1(connection: &Rc<Connection>, mut stream: Stream) {
-    let Connection { worker, state, .. } = &**connection;
-    state.limit_heads(worker.context().options.client.head_bytes);
+    let (services, state) = (&connection.connections.services, &connection.client.state);
+    state.limit_heads(services.options().client.head_bytes);
     while let Some(parked) = Box::pin(speak_http1(connection, stream)).await {
-        worker.observer.count(Event::ConnectionParked, 1);
+        services.observer.count(Event::ConnectionParked, 1);
         // Also when the connection is to end: it does so as any other.
         poll_fn(|cx| {
             state.note_task(cx);
@@ -243,14 +171,14 @@ async fn http1(connection: &Rc<Connection>, mut stream: Stream) {
 
 /// Speaks HTTP/1 until the connection ends, or is parked: then what is left of it is returned.
 async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stream> {
-    let Connection { worker, state, client, .. } = &**connection;
+    let (connections, state) = (&connection.connections, &connection.client.state);
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
         let request = request.map(RequestBody::Http1);
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
     let io = TokioIo::new(ClientIo::new(stream, state.clone()));
-    let mut http = worker.context().http1.serve_connection(io, service);
+    let mut http = connections.builders().http1.serve_connection(io, service);
     let mut told_to_drain = false;
     let end = poll_fn(|cx| {
         state.note_task(cx);
@@ -285,7 +213,8 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
             return is_empty.then_some(stream);
         }
         HttpEnd::Cut(Cut::Head) => {
-            worker.observer.refused(*client, Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
+            let (status, client) = (StatusCode::REQUEST_TIMEOUT, connection.client.address);
+            connections.services.observer.refused(client, Some(status), &"head too slow");
             // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
             let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
             Box::pin(close(stream, false)).await;
@@ -312,10 +241,10 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
 
 /// Is a tunnel from here on; `early` is what the client sent before our answer.
 async fn be_tunnel(connection: &Connection, stream: Stream, early: Bytes, tunnel: Tunnel) {
-    let cut = unless_cut(&connection.state, pending::<()>());
+    let cut = unless_cut(&connection.client.state, pending::<()>());
     // The connection has counted these.
     let counted = early.len() as u64;
-    let observer = &*connection.worker.observer;
+    let observer = &*connection.connections.services.observer;
     let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
     observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
     observer.count(Event::BytesSent, ended.received);
@@ -330,7 +259,7 @@ fn refused(connection: &Connection, error: &hyper::Error) {
     } else {
         None
     };
-    connection.worker.observer.refused(connection.client, status, error);
+    connection.connections.services.observer.refused(connection.client.address, status, error);
 }
 
 /// Ends a connection so that the last answer arrives.
@@ -361,7 +290,7 @@ pub(crate) async fn tunnel_through<T>(
     cut: impl Future<Output = T>,
     observer: &dyn Observer,
 ) -> tunnel::Ended {
-    let Tunnel { upstream, mut account, lifetime, _place } = tunnel;
+    let Tunnel { upstream, mut account, lifetime, place: _place } = tunnel;
     let cut = async {
         cut.await;
     };
@@ -389,8 +318,7 @@ mod tests {
     #[test]
     fn a_parked_connection_takes_little() {
         // What goes on in it is in boxes that are there while it does.
-        let parked =
-            size(|worker, socket, peer, manners: &'static _| run(worker, socket, peer, manners));
+        let parked = size(|all, socket, peer, manners: &'static _| run(all, socket, peer, manners));
         assert!(parked < 1024 && size_of::<ConnState>() < 512, "{parked} bytes");
     }
 }

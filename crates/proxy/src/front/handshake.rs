@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::client::addresses::{Addresses, Place};
 use crate::client::link::Link;
-use crate::front::addresses::{Addresses, Place};
 use crate::front::proxy_protocol;
 use crate::front::stream::{Raw, Stream};
 use crate::message::scheme::Scheme;

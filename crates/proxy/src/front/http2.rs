@@ -10,15 +10,12 @@
 mod pings;
 mod send;
 mod server;
-mod tunnel;
 
 use h2::server::Builder;
 
 use crate::client::http2_options::Http2Options;
 use crate::client::limits::ClientLimits;
 
-pub(crate) use crate::client::http2_body::StreamBody;
-pub(crate) use crate::client::upload_rate::Upload;
 pub(crate) use server::serve;
 
 /// What the `h2` crate is told of our limits.

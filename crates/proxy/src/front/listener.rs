@@ -19,11 +19,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
+use crate::front::admission::Admission;
 use crate::front::connection;
+use crate::front::connections::Connections;
 use crate::front::handshake::{Manners, peer_of_unix_socket};
 use crate::net::descriptors::lacks_resource;
 use crate::net::socket::Socket;
-use crate::server::worker::{Shared, Worker};
 
 /// Pause after an accept that failed for want of a resource, when no connection could make way; and
 /// until another one is looked for that can.
@@ -154,13 +155,11 @@ impl Moving {
 }
 
 /// The permit for one more connection: another one makes way for it, or is waited for.
-async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
-    let Shared { room, crowded, crowd, .. } = &*worker.shared;
+async fn room(admission: &Admission) -> Option<OwnedSemaphorePermit> {
+    let Admission { room, crowded, crowd, .. } = admission;
     if let Ok(permit) = room.clone().try_acquire_owned() {
         // Said anew only after a real pause: not for each connection that comes and goes.
-        if crowded.load(Ordering::Relaxed)
-            && room.available_permits() >= worker.shared.loads.len() * 4
-        {
+        if crowded.load(Ordering::Relaxed) && room.available_permits() >= admission.workers() * 4 {
             crowded.store(false, Ordering::Relaxed);
         }
         return Some(permit);
@@ -191,7 +190,7 @@ async fn room(worker: &Worker) -> Option<OwnedSemaphorePermit> {
 
 /// Accepts from one listener until `stop` says so.
 pub(crate) async fn accept(
-    worker: Rc<Worker>,
+    connections: Rc<Connections>,
     listener: Accepting,
     peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
     mut stop: watch::Receiver<bool>,
@@ -204,18 +203,20 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((socket, client)) => {
-                if worker.shared.descriptors.relieved(Instant::now()) {
+                if connections.admission.descriptors.relieved(Instant::now()) {
                     log::warn!("accepting connections again");
                 }
                 let manners = listener.manners.clone();
                 let room = tokio::select! {
                     biased;
-                    room = room(&worker) => room,
+                    room = room(&connections.admission) => room,
                     _ = stop.wait_for(|&stop| stop) => None,
                 };
-                place(&worker, socket, From { client, manners, _room: room }, &peers);
+                place(&connections, socket, From { client, manners, _room: room }, &peers);
             }
-            Err(error) if lacks_resource(&error) => make_descriptors(&worker, &error).await,
+            Err(error) if lacks_resource(&error) => {
+                make_descriptors(&connections.admission, &error).await
+            }
             // A client that left before it was accepted, or the like.
             Err(error) => log::debug!("accept: {error}"),
         }
@@ -223,8 +224,8 @@ pub(crate) async fn accept(
 }
 
 /// Has connections make way for want of a descriptor, and waits until it may be tried again.
-async fn make_descriptors(worker: &Worker, error: &io::Error) {
-    let Shared { crowd, descriptors, .. } = &*worker.shared;
+async fn make_descriptors(admission: &Admission, error: &io::Error) {
+    let Admission { crowd, descriptors, .. } = admission;
     let _turn = crowd.turn().await;
     if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
         return sleep(SHORT_PAUSE).await;
@@ -240,12 +241,15 @@ async fn make_descriptors(worker: &Worker, error: &io::Error) {
 }
 
 /// Takes over what other workers accepted for this one.
-pub(crate) async fn take_over(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Accepted>) {
+pub(crate) async fn take_over(
+    connections: Rc<Connections>,
+    mut inbox: mpsc::UnboundedReceiver<Accepted>,
+) {
     while let Some(Accepted { socket, from }) = inbox.recv().await {
         match socket.unpack() {
-            Ok(socket) => start(&worker, socket, from),
+            Ok(socket) => start(&connections, socket, from),
             Err(error) => {
-                worker.shared.loads[worker.index].fetch_sub(1, Ordering::Relaxed);
+                connections.admission.left(connections.index);
                 log::debug!("taking over a connection: {error}");
             }
         }
@@ -253,36 +257,35 @@ pub(crate) async fn take_over(worker: Rc<Worker>, mut inbox: mpsc::UnboundedRece
 }
 
 fn place(
-    worker: &Rc<Worker>,
+    connections: &Rc<Connections>,
     socket: Socket,
     from: From,
     peers: &[mpsc::UnboundedSender<Accepted>],
 ) {
-    let load = |index: usize| worker.shared.loads[index].load(Ordering::Relaxed);
-    let own = worker.index;
-    let least = (0..peers.len()).min_by_key(|&index| (load(index), index != own)).unwrap_or(own);
-    worker.shared.loads[least].fetch_add(1, Ordering::Relaxed);
-    if least == own {
-        return start(worker, socket, from);
+    let admission = &connections.admission;
+    let least = admission.least_loaded(connections.index);
+    admission.came(least);
+    if least == connections.index {
+        return start(connections, socket, from);
     }
     match Moving::pack(socket) {
         Ok(socket) => {
             if peers[least].send(Accepted { socket, from }).is_err() {
                 // That worker is gone: we are shutting down.
-                worker.shared.loads[least].fetch_sub(1, Ordering::Relaxed);
+                admission.left(least);
             }
         }
         Err(error) => {
-            worker.shared.loads[least].fetch_sub(1, Ordering::Relaxed);
+            admission.left(least);
             log::debug!("handing a connection over: {error}");
         }
     }
 }
 
-fn start(worker: &Rc<Worker>, socket: Socket, from: From) {
-    let worker = worker.clone();
+fn start(connections: &Rc<Connections>, socket: Socket, from: From) {
+    let connections = connections.clone();
     spawn_local(async move {
-        connection::run(worker, socket, from.client, &from.manners).await;
+        connection::run(connections, socket, from.client, &from.manners).await;
         drop(from);
     });
 }

@@ -79,7 +79,7 @@ pub(crate) enum Fit {
 pub(crate) fn fit(visit: &Visit<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
         // The origin may have lost what was asked, or answer others.
-        Stage::Waiting if fill.begun().elapsed() >= visit.options().fill.wait => Fit::Another,
+        Stage::Waiting if fill.begun().elapsed() >= visit.options.fill.wait => Fit::Another,
         Stage::Streaming(head) if fill.has_begin() => fit_of_head(visit, key, &head, false),
         Stage::Streaming(_) => Fit::Another,
         _ => Fit::Follow(None),
@@ -121,7 +121,7 @@ impl Follow<'_> {
     pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
-                relay(self.visit.connection, interim.as_deref(), reader.head()).await
+                relay(self.visit.client, interim.as_deref(), reader.head()).await
             }
             Role::Follower => reader.head().await,
         };
@@ -347,7 +347,7 @@ impl Follow<'_> {
             return true;
         }
         let (Some(length), Some(shared)) = (head.length, &head.shared) else { return false };
-        let (limits, distance) = (Limits::default(), self.visit.options().fill.follow_distance);
+        let (limits, distance) = (Limits::default(), self.visit.options.fill.follow_distance);
         match range::select(&parts.method, &parts.headers, &shared.selected(), length, limits) {
             Selection::Single(part) => part.start <= produced.saturating_add(distance),
             Selection::Whole | Selection::Unsatisfiable => true,

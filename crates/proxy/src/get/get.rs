@@ -31,7 +31,7 @@ use crate::request::key_check::is_told_apart;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
 use crate::response::{error_response, from_cache, pass_through};
-use crate::upstream::client::UpstreamBody;
+use crate::upstream::response_body::UpstreamBody;
 
 /// Rounds after which a request is sent on by itself.
 const ROUNDS_MAX: u32 = 6;
@@ -81,7 +81,7 @@ pub(crate) async fn answer(
         let is_first = number == 0;
         let round = Round { visit, store, primary, is_first, alone };
         // A further round is for the same request.
-        let count = |event| visit.worker().observer.count(event, u64::from(is_first));
+        let count = |event| visit.services.observer.count(event, u64::from(is_first));
         let turn = match found {
             Found::Answer(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
                 count(Event::CacheMiss);
@@ -92,7 +92,7 @@ pub(crate) async fn answer(
                 let reuse =
                     reuse::decide(answer.head.packed(), &visit.facts, visit.now(), settings);
                 let fresh = matches!(reuse, Reuse::Fresh { .. });
-                if visit.worker().shared.neighbours.asked_for(answer.key.as_bytes()) && fresh {
+                if visit.services.shared.neighbours.asked_for(answer.key.as_bytes()) && fresh {
                     count(Event::NeighbourUsed);
                 }
                 // What is there in parts is counted once it is known whether some are missing.
@@ -139,7 +139,7 @@ fn counted(visit: &Visit<'_>, response: Response<AnswerBody>) -> Response<Answer
     if conditions.iter().any(|name| headers.contains_key(name)) {
         let hit = response.status() == StatusCode::NOT_MODIFIED;
         let event = if hit { Event::ConditionalHit } else { Event::ConditionalMiss };
-        visit.worker().observer.count(event, 1);
+        visit.services.observer.count(event, 1);
     }
     response
 }
@@ -273,7 +273,7 @@ impl Round<'_> {
 
     /// What the running fill of `key` is to this request; `None` when there is none.
     pub fn fit(&self, key: &Key) -> Option<Fit> {
-        let running = self.visit.worker().shared.fills.running(key.as_bytes())?;
+        let running = self.visit.services.shared.fills.running(key.as_bytes())?;
         Some(follower::fit(self.visit, key, &running))
     }
 
@@ -295,7 +295,7 @@ impl Round<'_> {
             // What is stored may be used, but nothing of this exchange may be kept.
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
         }
-        let fills = &visit.worker().shared.fills;
+        let fills = &visit.services.shared.fills;
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
         let unshareable = fills.unshareable(key.as_bytes());
@@ -309,7 +309,7 @@ impl Round<'_> {
             || unshareable.is_some_and(|why| why.concerns(&visit.facts))
             || (reloads && running.is_some())
             || running == Some(Fit::Alone);
-        if visit.worker().shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
+        if visit.services.shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
             return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
         }
         let (fill, began) = match alone {
@@ -323,7 +323,7 @@ impl Round<'_> {
         if began {
             return self.lead(follow, marker, reader, !alone, account).await;
         }
-        visit.worker().observer.count(Event::FollowerJoined, 1);
+        visit.services.observer.count(Event::FollowerJoined, 1);
         self.wait(follow, marker, reader, account).await
     }
 
@@ -349,12 +349,12 @@ impl Round<'_> {
     /// (then `true`).
     pub fn join_or_begin(&self, key: &Key) -> (Arc<Fill>, bool) {
         let suits = |fill: &Fill| matches!(follower::fit(self.visit, key, fill), Fit::Follow(_));
-        let fills = &self.visit.worker().shared.fills;
+        let fills = &self.visit.services.shared.fills;
         fills.join_if(key.as_bytes(), suits, || self.new_fill())
     }
 
     fn new_fill(&self) -> Fill {
-        let windows = self.visit.worker().shared.windows.clone();
+        let windows = self.visit.services.shared.windows.clone();
         Fill::new(self.store.begin_fetch(self.primary), windows)
     }
 
@@ -375,7 +375,7 @@ impl Round<'_> {
 
     /// Validates behind an answer that may be stale, unless that is under way.
     fn refresh_behind(&self, answer: &Rc<Answer>) {
-        let fills = &self.visit.worker().shared.fills;
+        let fills = &self.visit.services.shared.fills;
         let new = || self.new_fill();
         let (fill, began) = fills.join_or_begin(answer.key.as_bytes(), new);
         if !began {
@@ -412,8 +412,8 @@ impl Round<'_> {
         let ranged =
             self.is_ranged() && outdated.is_none_or(|outdated| outdated.answer.sparse.is_some());
         Filler {
-            worker: visit.worker().clone(),
-            context: visit.context.clone(),
+            services: visit.services.clone(),
+            options: visit.options.clone(),
             store: self.store.clone(),
             fill,
             key,

@@ -22,7 +22,7 @@ use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::request::upstream_request;
 use crate::response::transaction::Account;
 use crate::response::{failure, from_cache, pass_through};
-use crate::upstream::client::Failure;
+use crate::upstream::error::Failure;
 
 /// What the origin told with the answer to a HEAD.
 struct Told<'a> {
@@ -49,7 +49,7 @@ impl Round<'_> {
         };
         let exchange = Exchange { requested, received: now() };
         let mut headers = response.headers().clone();
-        upstream_request::clean_answer(visit.worker(), &mut headers, response.version(), false);
+        upstream_request::clean_answer(visit.services, &mut headers, response.version(), false);
         let told = Told { token: &token, status: response.status(), headers, exchange };
         let mut status = miss_status(&marker);
         if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
@@ -85,7 +85,7 @@ impl Round<'_> {
                 let exchange = Exchange { requested, received: now() };
                 let mut headers = response.headers().clone();
                 upstream_request::clean_answer(
-                    visit.worker(),
+                    visit.services,
                     &mut headers,
                     response.version(),
                     false,
@@ -154,7 +154,7 @@ impl Round<'_> {
             return None;
         }
         let vary = head.vary();
-        if forwarded::tells_clients_apart(&visit.options().forwarded.add, &vary) {
+        if forwarded::tells_clients_apart(&visit.options.forwarded.add, &vary) {
             return None;
         }
         let new_marker = match (vary.is_covered(marker), marker) {
@@ -163,7 +163,7 @@ impl Round<'_> {
             (false, Some(marker)) => Some(marker.with(&vary, new_epoch())),
         };
         let fields = &visit.parts.headers;
-        if visit.worker().shared.fills.running(key.as_bytes()).is_some() {
+        if visit.services.shared.fills.running(key.as_bytes()).is_some() {
             return None;
         }
         match stored_response::find(self.store, self.primary, &Method::GET, fields).await? {

@@ -28,7 +28,7 @@ use crate::response::from_cache::{Material, Wanted};
 use crate::response::response_body::{AnswerBody, Source};
 use crate::response::transaction::Account;
 use crate::response::{error_response, from_cache};
-use crate::upstream::client::UpstreamBody;
+use crate::upstream::response_body::UpstreamBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
 /// asked for on the way.
@@ -160,7 +160,7 @@ impl Serving<'_> {
         if directives.no_store {
             return Some(|account| past(account, Bypass::NoStore));
         }
-        if self.visit.worker().shared.windows.full() {
+        if self.visit.services.shared.windows.full() {
             return Some(|account| past(account, Bypass::Memory));
         }
         None
@@ -193,7 +193,7 @@ impl Serving<'_> {
             Outcome::HitFill => Event::FollowerJoined,
             _ => Event::CacheMiss,
         };
-        self.visit.worker().observer.count(event, 1);
+        self.visit.services.observer.count(event, 1);
     }
 
     fn reply(

@@ -38,7 +38,7 @@ impl Round<'_> {
         reader: Reader,
         mut account: Account,
     ) -> Turn {
-        let wait = self.visit.options().fill.wait;
+        let wait = self.visit.options.fill.wait;
         let mut until = reader.fill().begun() + wait;
         let mut places = vec![Place { reader, role: Role::Follower }];
         loop {
@@ -87,7 +87,7 @@ impl Round<'_> {
         let (fill, began) = self.join_or_begin(&follow.key);
         let reader = fill.join()?;
         if !began {
-            self.visit.worker().observer.count(Event::FollowerJoined, 1);
+            self.visit.services.observer.count(Event::FollowerJoined, 1);
             return Some(Place { reader, role: Role::Follower });
         }
         log::debug!("a fetch that others wait for takes long: one of them asks again");

@@ -108,6 +108,11 @@ impl FromIterator<IpAddr> for Locals {
     }
 }
 
+/// A host without the brackets of an IPv6 literal.
+pub(crate) fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -9,14 +9,14 @@ use http::{StatusCode, Version};
 
 use crate::observe::access_log::{AccessLog, Hierarchy, Record};
 use crate::observe::event::Event;
+use crate::observe::front_kind::FrontKind;
 use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Finished, Observer};
 use crate::observe::outcome::{Invalid, Outcome};
-use crate::rules::access::Front;
 
 /// Metrics and, where one is wanted, the access log.
 pub struct Ledger {
-    front: Front,
+    front: FrontKind,
     metrics: Arc<Metrics>,
     log: Option<Arc<AccessLog>>,
 }
@@ -24,7 +24,7 @@ pub struct Ledger {
 impl Ledger {
     /// A ledger for a front end of this kind. One for the process: the log's own figures join
     /// the metrics here.
-    pub fn new(front: Front, metrics: Arc<Metrics>, log: Option<Arc<AccessLog>>) -> Ledger {
+    pub fn new(front: FrontKind, metrics: Arc<Metrics>, log: Option<Arc<AccessLog>>) -> Ledger {
         if let Some(log) = &log {
             let log = Arc::downgrade(log);
             metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
@@ -52,8 +52,8 @@ impl Observer for Ledger {
         let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
         let hierarchy = match (done.upstream.filter(|_| !refused), self.front) {
             (None, _) => Hierarchy::None,
-            (Some(origin), Front::Forward) => Hierarchy::Direct(origin),
-            (Some(peer), Front::Reverse) => Hierarchy::Parent(peer),
+            (Some(origin), FrontKind::Forward) => Hierarchy::Direct(origin),
+            (Some(peer), FrontKind::Reverse) => Hierarchy::Parent(peer),
         };
         log.log(&Record {
             ended: SystemTime::now(),
@@ -134,7 +134,7 @@ mod tests {
         let path = dir.path().join("access.log");
         let log = Arc::new(AccessLog::open(&path, Format::Squid).unwrap());
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
-        for front in [Front::Forward, Front::Reverse] {
+        for front in [FrontKind::Forward, FrontKind::Reverse] {
             let metrics = Arc::new(Metrics::new(1));
             let ledger = Ledger::new(front, metrics.clone(), Some(log.clone()));
             assert!(ledger.wants_texts());

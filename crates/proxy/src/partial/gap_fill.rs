@@ -25,7 +25,8 @@ use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{Part, Parts};
 use crate::request::upstream_request;
-use crate::upstream::client::{Failure, UpstreamBody};
+use crate::upstream::error::Failure;
+use crate::upstream::response_body::UpstreamBody;
 
 /// See the module.
 pub(crate) struct GapFiller {
@@ -54,7 +55,7 @@ struct Known {
 impl Known {
     /// New requests no longer find the fill: they find what it stored.
     fn leave_table(&self) {
-        self.parts.worker.shared.fills.remove(self.key.as_bytes(), &self.fill);
+        self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
 }
 
@@ -109,13 +110,13 @@ impl GapFiller {
         let mut errand = parts.errand.clone();
         partial::ask(&mut errand.headers, &parts.head, self.gap);
         let requested = now();
-        let mut response = match errand.run(&parts.worker, &parts.context.options, None).await {
+        let mut response = match errand.run(&parts.services, &parts.options, None).await {
             Ok(response) => response,
             Err(failure) => return self.fail(failure),
         };
         let exchange = Exchange { requested, received: now() };
         let (version, as_it_came) = (response.version(), response.headers().clone());
-        upstream_request::clean_answer(&parts.worker, response.headers_mut(), version, false);
+        upstream_request::clean_answer(&parts.services, response.headers_mut(), version, false);
         match self.judge(&response, exchange) {
             Verdict::Fits(end) => {
                 self.gap.end = end;
@@ -146,7 +147,7 @@ impl GapFiller {
 
     fn judge<B: Body>(&self, response: &Response<B>, exchange: Exchange) -> Verdict {
         let parts = &self.parts;
-        let settings = parts.errand.settings(&parts.context.options);
+        let settings = parts.errand.settings(&parts.options);
         let body = response.body().size_hint().exact();
         let answer = (response.status(), response.headers(), body);
         partial::weigh(&parts.head, parts.layout.length, self.gap, answer, exchange, settings)
@@ -246,7 +247,7 @@ impl GapFiller {
         end: u64,
         making: &mut Making,
     ) -> (Window, Bytes) {
-        let limits = &self.parts.context.options.fill;
+        let limits = &self.parts.options.fill;
         let (fill, begin) = (&self.now.fill, *at);
         loop {
             making.sink.let_go(fill).await;
@@ -279,7 +280,7 @@ impl GapFiller {
             if making.sink.stores() {
                 // The store reads back only whole pieces of its own.
                 let own = u64::from(PIECE_MAX);
-                let keep = self.parts.worker.shared.windows.keep(own, limits.window as u64);
+                let keep = self.parts.services.shared.windows.keep(own, limits.window as u64);
                 let written = making.before + (*at - begin);
                 fill.trim(keep, written.saturating_sub(own).saturating_sub(making.before));
             }

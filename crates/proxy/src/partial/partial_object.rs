@@ -20,13 +20,14 @@ use tokio::task::spawn_local;
 
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::EntryBody;
+use crate::fill::services::Services;
 use crate::fill::state::{Failed, Fill, Stage};
 use crate::object::stored_response::{Answer, Entry, Store, find_sparse};
 use crate::observe::event::Event;
+use crate::options::Options;
 use crate::partial::gap_fill::{GapFiller, Unfit};
 use crate::request::context::Visit;
 use crate::request::upstream_request::Errand;
-use crate::server::worker::{Context, Worker};
 
 /// Windows that one fetch goes through at most: what it may bring although its client has gone is
 /// bounded by one of them, and how long one connection is held by all.
@@ -36,8 +37,8 @@ const ATTEMPTS: u32 = 4;
 
 /// See the module.
 pub(crate) struct Parts {
-    pub worker: Rc<Worker>,
-    pub context: Rc<Context>,
+    pub services: Rc<Services>,
+    pub options: Arc<Options>,
     pub store: Store,
     /// The request for the origin, without conditions.
     pub errand: Errand,
@@ -109,8 +110,8 @@ impl Parts {
         validators::remove_conditions(&mut errand.headers);
         let facts = RequestFacts { is_head: false, has_range: false, ..visit.facts.clone() };
         Rc::new(Parts {
-            worker: visit.worker().clone(),
-            context: visit.context.clone(),
+            services: visit.services.clone(),
+            options: visit.options.clone(),
             store: store.clone(),
             errand,
             facts,
@@ -176,7 +177,7 @@ impl Parts {
     /// `None` when the first has come meanwhile.
     async fn gap(&self, at: u64, end: u64) -> Option<ByteRange> {
         let layout = &self.layout;
-        let aligned = layout.length >= self.context.options.fill.aligned_from;
+        let aligned = layout.length >= self.options.fill.aligned_from;
         let number = layout.number(at);
         let mut window = layout.around(at);
         window.start = window.start.max(self.trunk_end().min(at));
@@ -206,7 +207,7 @@ impl Parts {
                 return Ok(segment);
             }
             let Some(key) = self.part_key(self.layout.number(at)) else { break };
-            let running = self.worker.shared.fills.running(key.as_bytes());
+            let running = self.services.shared.fills.running(key.as_bytes());
             let (fill, began) = match running.filter(|_| !alone) {
                 Some(fill) => (fill, None),
                 // It may have been stored between the two looks.
@@ -265,7 +266,7 @@ impl Parts {
     ) -> (Arc<Fill>, Option<(GapFiller, Arc<()>)>) {
         let (fill, began) = match alone {
             true => (Arc::new(self.new_fill()), true),
-            false => self.worker.shared.fills.join_or_begin(key.as_bytes(), || self.new_fill()),
+            false => self.services.shared.fills.join_or_begin(key.as_bytes(), || self.new_fill()),
         };
         if !began {
             return (fill, None);
@@ -276,21 +277,21 @@ impl Parts {
     }
 
     fn new_fill(&self) -> Fill {
-        let windows = self.worker.shared.windows.clone();
+        let windows = self.services.shared.windows.clone();
         Fill::new(self.store.begin_fetch(&self.primary), windows)
     }
 
     /// The fill for the window of `at`, unless one runs there.
     pub fn next_fill(&self, at: u64) -> Option<(Key, Arc<Fill>)> {
         let key = self.part_key(self.layout.number(at))?;
-        let fills = &self.worker.shared.fills;
+        let fills = &self.services.shared.fills;
         let (fill, began) = fills.join_or_begin(key.as_bytes(), || self.new_fill());
         began.then_some((key, fill))
     }
 
     /// Brings the stored head up to date with that of a part that fits (RFC 9111, 3.4).
     pub async fn refresh(&self, update: &HeaderMap, exchange: Exchange) {
-        let settings = self.errand.settings(&self.context.options);
+        let settings = self.errand.settings(&self.options);
         let head = merge::freshen(&self.head, update, exchange, settings);
         if head == self.head {
             return;
@@ -326,6 +327,6 @@ impl Parts {
 
     /// Counts an event.
     pub fn count(&self, event: Event) {
-        self.worker.observer.count(event, 1);
+        self.services.observer.count(event, 1);
     }
 }

@@ -9,7 +9,9 @@ use http::request::Parts;
 use semantics::{RequestFacts, Settings, Time, Url};
 use store::Key;
 
-use crate::front::connection::Connection;
+use crate::client::client::Client;
+use crate::client::tunnel_places::Place;
+use crate::fill::services::Services;
 use crate::message::upgrade::Upgrade;
 use crate::net::wall_clock;
 use crate::object::stored_response;
@@ -19,14 +21,14 @@ use crate::request::target::Target;
 use crate::request::upstream_request::Errand;
 use crate::rules::access::{Denial, Query};
 use crate::rules::request_rules::Rule;
-use crate::server::worker::{Context, Worker};
-use crate::upstream::client::Destination;
 use crate::upstream::site::Front;
+use crate::upstream::target::Destination;
 
 /// See the module.
 pub(crate) struct Visit<'a> {
-    pub connection: &'a Rc<Connection>,
-    pub context: &'a Rc<Context>,
+    pub services: &'a Rc<Services>,
+    pub client: &'a Rc<Client>,
+    pub options: &'a Arc<Options>,
     pub parts: &'a Parts,
     pub target: Target<'a>,
     pub facts: RequestFacts,
@@ -37,13 +39,16 @@ pub(crate) struct Visit<'a> {
     pub rule: Option<Arc<Rule>>,
     /// It asks for another protocol.
     pub upgrade: Option<Rc<Upgrade>>,
+    /// Its place among the tunnels, if it asks for one.
+    pub place: Cell<Option<Place>>,
 }
 
 impl<'a> Visit<'a> {
     /// A request that has just come.
     pub fn new(
-        connection: &'a Rc<Connection>,
-        context: &'a Rc<Context>,
+        services: &'a Rc<Services>,
+        client: &'a Rc<Client>,
+        options: &'a Arc<Options>,
         parts: &'a Parts,
         target: Target<'a>,
         rule: Option<Arc<Rule>>,
@@ -51,7 +56,8 @@ impl<'a> Visit<'a> {
     ) -> Visit<'a> {
         let (came, facts) = (wall_clock::now(), RequestFacts::of(&parts.method, &parts.headers));
         let now = Cell::new(came);
-        Visit { connection, context, parts, target, facts, came, now, rule, upgrade }
+        let place = Cell::default();
+        Visit { services, client, options, parts, target, facts, came, now, rule, upgrade, place }
     }
 
     /// The time as of which it is decided: that of the last [`Visit::look_at_clock`].
@@ -64,31 +70,23 @@ impl<'a> Visit<'a> {
         self.now.set(wall_clock::now());
     }
 
-    pub fn worker(&self) -> &'a Rc<Worker> {
-        &self.connection.worker
-    }
-
-    pub fn options(&self) -> &'a Options {
-        &self.context.options
-    }
-
     pub fn store(&self) -> Option<Store> {
-        self.worker().store()
+        self.services.store()
     }
 
     /// The rules of caching for it.
     pub fn settings(&self) -> &Settings {
-        self.rule.as_ref().map_or(&self.context.options.semantics, |rule| &rule.settings)
+        self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
     /// The name of the reverse site; `None` on a forward proxy.
     pub fn site(&self) -> Option<&'a str> {
-        site(self.options(), &self.target)
+        site(self.options, &self.target)
     }
 
     /// The URL that the request names.
     pub fn url(&self) -> Option<Url> {
-        url(self.options(), &self.target)
+        url(self.options, &self.target)
     }
 
     /// The key of the object that this request is about; `None` when it is too long.
@@ -101,7 +99,7 @@ impl<'a> Visit<'a> {
 
     /// The URL that the request names, by whatever name of its site.
     pub fn named_url(&self) -> Option<Url> {
-        url(self.options(), &Target { aliases: None, ..self.target })
+        url(self.options, &Target { aliases: None, ..self.target })
     }
 
     /// The keys of all that may be stored for a URL behind this request's front, in its usual
@@ -114,16 +112,16 @@ impl<'a> Visit<'a> {
 
     /// The names that its site and rules give a URL behind this request's front.
     pub fn names(&self, url: &Url) -> Vec<Url> {
-        let url = match &self.options().front {
+        let url = match &self.options.front {
             Front::Forward => url.clone(),
             Front::Reverse(sites) => sites[self.target.site].aliases.one(url.clone()),
         };
-        self.options().rules.names(self.site(), &url)
+        self.options.rules.names(self.site(), &url)
     }
 
     /// Where this request leads to.
     pub fn destination(&self) -> Destination {
-        Errand::destination(self.options(), &self.target)
+        Errand::destination(self.options, &self.target)
     }
 
     /// The request for the origin.
@@ -132,9 +130,9 @@ impl<'a> Visit<'a> {
         // shared.
         let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
         let mut errand = Errand::new(
-            self.worker(),
-            self.connection.client,
-            self.options(),
+            self.services,
+            self.client.address,
+            self.options,
             self.parts,
             &Target { aliases, ..self.target },
         );
@@ -148,7 +146,7 @@ impl<'a> Visit<'a> {
     /// What the access rules are asked.
     pub fn query(&self) -> Query<'a> {
         Query {
-            client: self.connection.client.ip(),
+            client: self.client.address.ip(),
             method: &self.parts.method,
             host: self.target.host,
             port: self.target.port,
@@ -157,7 +155,7 @@ impl<'a> Visit<'a> {
 
     /// Whether this client may have this request sent to an address.
     pub fn check(&self, address: SocketAddr) -> Result<(), Denial> {
-        self.options().access.at(&self.query(), address)
+        self.options.access.at(&self.query(), address)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::message::framing;
 use crate::message::scheme::Scheme;
 use crate::message::via::has_member;
 use crate::net::address;
+use crate::net::address::bare;
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
 use crate::rules::aliases::Aliases;
@@ -170,11 +171,6 @@ pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
     Ok((bare(host), port.ok_or_else(bad)?))
 }
 
-/// A host without the brackets of an IPv6 literal.
-pub(crate) fn bare(host: &str) -> &str {
-    host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
-}
-
 fn in_site<'a>(
     sites: &'a [Site],
     scheme: Scheme,
@@ -313,7 +309,8 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::upstream::client::{Group, Origin};
+    use crate::upstream::group::Group;
+    use crate::upstream::origin::Origin;
 
     fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
         let mut builder = Request::builder().method(method).uri(uri);

@@ -14,6 +14,7 @@ use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, forwarded, hop_by_hop};
 
 use crate::client::request_body::RequestBody;
+use crate::fill::services::Services;
 use crate::message::informational::Interim;
 use crate::message::scheme::Scheme;
 use crate::message::upgrade::Upgrade;
@@ -25,11 +26,16 @@ use crate::request::target;
 use crate::request::target::Target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::server::worker::Worker;
-use crate::upstream::client::{Destination, Failure, Origin, Outgoing, Phase, Trail, UpstreamBody};
+use crate::upstream::attempts::Trail;
+use crate::upstream::client::Outgoing;
+use crate::upstream::error::Failure;
+use crate::upstream::failure_log::Phase;
 use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::origin::Origin;
 use crate::upstream::request_body::{ClientBody, OutBody};
+use crate::upstream::response_body::UpstreamBody;
 use crate::upstream::site::Front;
+use crate::upstream::target::Destination;
 
 /// A request for an upstream.
 #[derive(Clone)]
@@ -60,7 +66,7 @@ pub(crate) struct Errand {
 impl Errand {
     /// The errand of a client's request, with the fields that a proxy adds and removes.
     pub fn new(
-        worker: &Worker,
+        services: &Services,
         client: SocketAddr,
         options: &Options,
         parts: &Parts,
@@ -88,7 +94,7 @@ impl Errand {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
-        fields.append(header::VIA, worker.shared.via.entry(parts.version));
+        fields.append(header::VIA, services.shared.via.entry(parts.version));
         tell_way(&mut fields, client.ip(), options, target);
         if matches!(parts.method, Method::GET | Method::HEAD) {
             forwarded::remove_other_methods(&mut fields);
@@ -105,7 +111,7 @@ impl Errand {
             named: (target.host.to_ascii_lowercase(), target.port),
             place,
             interim,
-            trail: worker.observer.wants_texts().then(Arc::default),
+            trail: services.observer.wants_texts().then(Arc::default),
             rule: None,
             upgrade: None,
             in_passing: false,
@@ -122,7 +128,7 @@ impl Errand {
     pub fn destination(options: &Options, target: &Target<'_>) -> Destination {
         match &options.front {
             Front::Forward => {
-                let plain = Origin::plain(target::bare(target.host), target.port);
+                let plain = Origin::plain(address::bare(target.host), target.port);
                 let UpstreamLimits { tls, http2, .. } = &options.upstream;
                 Destination::One(Arc::new(match target.scheme {
                     Scheme::Http => plain,
@@ -136,11 +142,11 @@ impl Errand {
     /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.
     pub async fn run(
         &self,
-        worker: &Worker,
+        services: &Services,
         options: &Options,
         body: Option<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
-        let mut response = self.ask(worker, options, body).await?;
+        let mut response = self.ask(services, options, body).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // It has no body, and none is to be said of it.
             response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -152,17 +158,17 @@ impl Errand {
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
         {
             // There it would say that the protocol was changed (RFC 8441, 4).
-            return Err(self.bad_answer(worker, "it did not change the protocol".to_owned()));
+            return Err(self.bad_answer(services, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
         let status = response.status();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
-            return Err(self.bad_answer(worker, format!("its answer cannot be passed on: {why}")));
+            return Err(self.bad_answer(services, format!("its answer cannot be passed on: {why}")));
         }
         if let Some(rule) = &self.rule {
             rule.settle(self.uri.path(), response.headers_mut());
             if let Some(max) = rule.answer_max {
-                self.limit(worker, &mut response, length, max)?;
+                self.limit(services, &mut response, length, max)?;
             }
         }
         Ok(response)
@@ -172,23 +178,23 @@ impl Errand {
     /// will be cut there.
     fn limit(
         &self,
-        worker: &Worker,
+        services: &Services,
         response: &mut Response<UpstreamBody>,
         length: Option<u64>,
         max: u64,
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
             let cause = format!("its answer has more than the {max} bytes that a rule permits");
-            return Err(self.bad_answer(worker, cause));
+            return Err(self.bad_answer(services, cause));
         }
         response.body_mut().limit(max);
         Ok(())
     }
 
     /// An answer that is none to go on with.
-    pub fn bad_answer(&self, worker: &Worker, cause: String) -> Failure {
+    pub fn bad_answer(&self, services: &Services, cause: String) -> Failure {
         let failure = Failure::Failed(Reason::BadAnswer, cause);
-        worker.upstream.failed(&self.to, Phase::Answer, &failure);
+        services.upstream.failed(&self.to, Phase::Answer, &failure);
         failure
     }
 
@@ -204,7 +210,7 @@ impl Errand {
 
     async fn ask(
         &self,
-        worker: &Worker,
+        services: &Services,
         options: &Options,
         body: Option<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Failure> {
@@ -215,7 +221,7 @@ impl Errand {
             port: self.named.1,
         };
         let check = |address: SocketAddr| options.access.at(&query, address);
-        let upstream = &worker.upstream;
+        let upstream = &services.upstream;
         let limits = &options.upstream;
         let Some(body) = body else {
             let again = || self.request(OutBody::Empty);
@@ -301,7 +307,7 @@ fn origin_form(path: &str) -> Uri {
 /// Prepares an upstream's head for a client: hop-by-hop fields out, `Via` and a missing `Date` in.
 /// `Trailer` stays when the client takes trailers; hyper sends those only that it announces.
 pub(crate) fn clean_answer(
-    worker: &Worker,
+    services: &Services,
     headers: &mut HeaderMap,
     version: Version,
     trailers: bool,
@@ -312,6 +318,6 @@ pub(crate) fn clean_answer(
     if let Some(announced) = announced {
         headers.insert(header::TRAILER, announced);
     }
-    headers.append(header::VIA, worker.shared.via.entry(version));
+    headers.append(header::VIA, services.shared.via.entry(version));
     // hyper adds a missing Date by itself, with the time at which the head goes out.
 }

@@ -6,7 +6,7 @@ use crate::observe::outcome::{Invalid, Outcome};
 use crate::response::error_response;
 use crate::response::response_body::AnswerBody;
 use crate::response::transaction::Account;
-use crate::upstream::client::Failure;
+use crate::upstream::error::Failure;
 
 /// The answer to a request that got no answer from its upstream.
 pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {

@@ -10,8 +10,8 @@ use http::{Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::hop_by_hop;
 
+use crate::client::client::Client;
 use crate::client::request_body::RequestBody;
-use crate::front::connection::Connection;
 use crate::message::informational::Interim;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
@@ -23,7 +23,11 @@ use crate::request::upstream_request;
 use crate::response::failure;
 use crate::response::response_body::{AnswerBody, Source};
 use crate::response::transaction::Account;
-use crate::upstream::client::{Failure, Phase, UpstreamBody, UpstreamTunnel};
+use crate::response::tunnel::Tunnel;
+use crate::upstream::error::Failure;
+use crate::upstream::failure_log::Phase;
+use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::tunnel::UpstreamTunnel;
 
 /// Asks the upstream and hands its answer on.
 pub(crate) async fn pass(
@@ -47,10 +51,10 @@ pub(crate) async fn ask(
 ) -> Result<Response<UpstreamBody>, Failure> {
     let errand = visit.errand();
     account.asked(&errand.to, errand.trail.clone());
-    let asking = errand.run(visit.worker(), visit.options(), body);
+    let asking = errand.run(visit.services, visit.options, body);
     // The connection's own future has no room for it: most requests never come here.
     let asking = Box::pin(asking);
-    relay(visit.connection, errand.interim.as_deref(), asking).await
+    relay(visit.client, errand.interim.as_deref(), asking).await
 }
 
 /// Hands an upstream's answer on.
@@ -63,10 +67,10 @@ pub(crate) fn hand_on(
     if let Some(upstream) = response.body_mut().take_tunnel() {
         return switch(visit, account, response.map(drop), upstream);
     }
-    visit.connection.place.take();
+    visit.place.take();
     let version = response.version();
     let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
-    upstream_request::clean_answer(visit.worker(), response.headers_mut(), version, trailers);
+    upstream_request::clean_answer(visit.services, response.headers_mut(), version, trailers);
     status.append_to(account.pseudonym(), response.headers_mut());
     account.answered(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
@@ -85,14 +89,14 @@ fn switch(
 ) -> Response<AnswerBody> {
     let chosen = answer.headers().get(header::UPGRADE).cloned();
     let version = answer.version();
-    upstream_request::clean_answer(visit.worker(), answer.headers_mut(), version, false);
+    upstream_request::clean_answer(visit.services, answer.headers_mut(), version, false);
     let of_stream = visit.upgrade.as_deref().is_some_and(Upgrade::of_stream);
     if of_stream {
         let asked = &visit.parts.headers;
         if !upgrade::to_stream(asked, answer.headers_mut()) {
             let cause = "its answer to the WebSocket handshake is wrong".to_owned();
             let failure = Failure::Failed(Error::BadAnswer, cause);
-            visit.worker().upstream.failed(&visit.destination(), Phase::Answer, &failure);
+            visit.services.upstream.failed(&visit.destination(), Phase::Answer, &failure);
             return failure::failed(account, failure);
         }
         *answer.status_mut() = StatusCode::OK;
@@ -104,17 +108,18 @@ fn switch(
     let status = CacheStatus::new(Outcome::Tunnel);
     status.append_to(account.pseudonym(), answer.headers_mut());
     account.answered(answer.status(), status.outcome, answer.headers());
-    visit.worker().observer.count(Event::Upgraded, 1);
-    visit.connection.open_tunnel(upstream, account, visit.options());
+    visit.services.observer.count(Event::Upgraded, 1);
     let (mut head, ()) = answer.into_parts();
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    Response::from_parts(head, AnswerBody::of_tunnel())
+    let (lifetime, place) = (visit.options.tunnels.lifetime(), visit.place.take());
+    let tunnel = Tunnel { upstream, account, lifetime, place };
+    Response::from_parts(head, AnswerBody::of_tunnel(tunnel))
 }
 
 /// Waits for `work` while 1xx answers go to the client, and until they have gone.
 pub(crate) async fn relay<T>(
-    connection: &Connection,
+    client: &Client,
     interim: Option<&Interim>,
     work: impl Future<Output = T>,
 ) -> T {
@@ -128,10 +133,10 @@ pub(crate) async fn relay<T>(
         }
         if let Some(interim) = interim {
             while let Poll::Ready(head) = interim.poll_head(cx) {
-                connection.inform(head);
+                client.inform(head);
             }
         }
-        if !connection.has_informed() {
+        if !client.has_informed() {
             return Poll::Pending;
         }
         done.take().map_or(Poll::Pending, Poll::Ready)

@@ -17,7 +17,8 @@ use crate::observe::outcome::Error;
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Account;
-use crate::upstream::client::UpstreamBody;
+use crate::response::tunnel::Tunnel;
+use crate::upstream::response_body::UpstreamBody;
 
 /// Where an answer's bytes come from.
 pub(crate) enum Source {
@@ -61,12 +62,15 @@ pub(crate) struct AnswerBody {
     broken: Option<CutShort>,
     /// Keeps the store, where it is read from.
     _need: Option<Need>,
+    /// What opens behind this answer.
+    tunnel: Option<Box<Tunnel>>,
 }
 
 impl AnswerBody {
     pub fn new(source: Source, account: Account) -> AnswerBody {
         let _need = source.need(account.needs());
-        let mut body = AnswerBody { source, account: Some(account), broken: None, _need };
+        let mut body =
+            AnswerBody { source, account: Some(account), broken: None, _need, tunnel: None };
         if body.is_end_stream() {
             body.ended();
         } else if let (Some(account), None) = (&body.account, body.size_hint().exact()) {
@@ -75,9 +79,15 @@ impl AnswerBody {
         body
     }
 
-    /// What hyper sends before a tunnel opens: nothing.
-    pub fn of_tunnel() -> AnswerBody {
-        AnswerBody { source: Source::Empty, account: None, broken: None, _need: None }
+    /// What is sent before a tunnel opens: nothing.
+    pub fn of_tunnel(tunnel: Tunnel) -> AnswerBody {
+        let tunnel = Some(Box::new(tunnel));
+        AnswerBody { source: Source::Empty, account: None, broken: None, _need: None, tunnel }
+    }
+
+    /// The tunnel that opens behind this answer.
+    pub fn take_tunnel(&mut self) -> Option<Tunnel> {
+        self.tunnel.take().map(|tunnel| *tunnel)
     }
 
     fn ended(&mut self) {

@@ -2,7 +2,6 @@
 //! done with, and then told to the [`Observer`].
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,23 +9,19 @@ use std::time::Instant;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
-use crate::client::connection_state::ConnState;
-use crate::client::link::Link;
+use crate::client::client::Client;
+use crate::fill::services::Services;
 use crate::fill::store_lease::Needs;
-use crate::front::connection::Connection;
 use crate::message::scheme::Scheme;
 use crate::observe::observer::{Finished, Texts};
 use crate::observe::outcome::{Error, Outcome};
-use crate::server::worker::Worker;
-use crate::upstream::client;
-use crate::upstream::client::Trail;
+use crate::response::failure_text;
+use crate::upstream::attempts::Trail;
 
 /// The open account.
 pub(crate) struct Account {
-    worker: Rc<Worker>,
-    conn: Rc<ConnState>,
-    client: SocketAddr,
-    link: Rc<Link>,
+    services: Rc<Services>,
+    client: Rc<Client>,
     method: Method,
     version: Version,
     status: StatusCode,
@@ -41,12 +36,16 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Opens the account of a request that `connection` is busy with from now on. `scheme` is that
-    /// of its URL when it does not say so itself.
-    pub fn open(connection: &Connection, parts: &Parts, scheme: Scheme) -> Account {
-        let Connection { worker, state: conn, client, link, .. } = connection;
-        conn.request_began();
-        let texts = worker.observer.wants_texts().then(|| {
+    /// Opens the account of a request that the connection of `client` is busy with from now on.
+    /// `scheme` is that of its URL when it does not say so itself.
+    pub fn open(
+        services: &Rc<Services>,
+        client: &Rc<Client>,
+        parts: &Parts,
+        scheme: Scheme,
+    ) -> Account {
+        client.state.request_began();
+        let texts = services.observer.wants_texts().then(|| {
             Box::new(Texts {
                 url: url_without_user_info(parts, scheme),
                 referer: parts.headers.get(header::REFERER).cloned(),
@@ -56,10 +55,8 @@ impl Account {
             })
         });
         Account {
-            worker: worker.clone(),
-            conn: conn.clone(),
-            client: *client,
-            link: link.clone(),
+            services: services.clone(),
+            client: client.clone(),
             method: parts.method.clone(),
             version: parts.version,
             status: StatusCode::OK,
@@ -87,24 +84,24 @@ impl Account {
     /// The answer is the last one of its connection (of HTTP/1: in HTTP/2 each request has bounds
     /// of its own).
     pub fn is_last(&self) {
-        if !self.conn.is_multiplexed() {
-            self.conn.end_after_answer();
+        if !self.client.state.is_multiplexed() {
+            self.client.state.end_after_answer();
         }
     }
 
     /// Who needs the store on this worker.
     pub fn needs(&self) -> &Rc<Needs> {
-        &self.worker.needs
+        &self.services.needs
     }
 
     /// Our name in `Cache-Status`.
     pub fn pseudonym(&self) -> &str {
-        self.worker.shared.pseudonym.as_str()
+        self.services.shared.pseudonym.as_str()
     }
 
     /// What the client is told of a server that gave no answer.
     pub fn told(&self, why: Error, cause: &str) -> String {
-        client::told(&self.worker.context().options.front, why, cause)
+        failure_text::told(&self.services.options().front, why, cause)
     }
 
     /// The upstream that is asked, and where its servers will be noted.
@@ -123,20 +120,20 @@ impl Account {
     /// The next bytes of the body are there, and wait until the client takes them (`true`), or it
     /// is they that are waited for. Only told of by overlapping requests.
     pub fn waits_for_client(&mut self, waits: bool) {
-        if self.conn.is_multiplexed() && self.waits_for_client != waits {
+        if self.client.state.is_multiplexed() && self.waits_for_client != waits {
             self.waits_for_client = waits;
-            self.conn.body_waits(waits);
+            self.client.state.body_waits(waits);
         }
     }
 
     /// The body's length is not known: to an HTTP/1.0 client its end is that of the connection.
     pub fn length_is_unknown(&self) {
-        self.conn.set_open_ended(self.version == Version::HTTP_10);
+        self.client.state.set_open_ended(self.version == Version::HTTP_10);
     }
 
     /// The body came to its end.
     pub fn ended(&mut self) {
-        self.conn.set_open_ended(false);
+        self.client.state.set_open_ended(false);
         self.complete = true;
     }
 
@@ -149,14 +146,14 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.waits_for_client(false);
-        self.conn.request_ended();
-        self.conn.report_moved(&*self.worker.observer);
+        self.client.state.request_ended();
+        self.client.state.report_moved(&*self.services.observer);
         let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
-        self.worker.observer.finished(&Finished {
-            client: self.client,
+        self.services.observer.finished(&Finished {
+            client: self.client.address,
             method: &self.method,
             version: self.version,
-            tls: self.link.tls.as_ref(),
+            tls: self.client.link.tls.as_ref(),
             status: self.status,
             outcome: self.outcome,
             body_bytes: self.body_bytes,

@@ -25,6 +25,7 @@ use ipnet::IpNet;
 
 use crate::net::address;
 use crate::net::address::Locals;
+use crate::observe::front_kind::FrontKind;
 use crate::observe::outcome::Denied;
 
 /// What a matching rule does.
@@ -184,15 +185,6 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-/// Which front end asks: they differ in what holds without a matching rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
-    /// The client names the destination.
-    Forward,
-    /// The configuration names it.
-    Reverse,
-}
-
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
@@ -230,7 +222,7 @@ pub struct Denial {
 /// The rules of one front end.
 #[derive(Debug)]
 pub struct Access {
-    front: Front,
+    front: FrontKind,
     rules: Vec<Rule>,
     allow: Vec<IpNet>,
     connect_ports: Vec<PortRange>,
@@ -240,7 +232,7 @@ pub struct Access {
 
 impl Access {
     /// Rules with their defaults: no rule, no further network allowed, `CONNECT` to 443.
-    pub fn new(front: Front, locals: Locals) -> Access {
+    pub fn new(front: FrontKind, locals: Locals) -> Access {
         Access {
             front,
             rules: Vec::new(),
@@ -355,7 +347,10 @@ impl Access {
     /// What holds without a matching rule.
     fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
         let client = address::canonical(query.client);
-        if self.front == Front::Reverse || self.is_local(client) || contains(&self.allow, client) {
+        if self.front == FrontKind::Reverse
+            || self.is_local(client)
+            || contains(&self.allow, client)
+        {
             return Ok(());
         }
         Err(Denial {
@@ -386,7 +381,7 @@ impl Access {
 
     /// True when private addresses are closed to this client unless a rule names them.
     fn guards_private(&self, query: &Query<'_>) -> bool {
-        self.front == Front::Forward && !self.is_local(query.client)
+        self.front == FrontKind::Forward && !self.is_local(query.client)
     }
 
     /// True when a face of the address is on this machine or special, and not `opened`.

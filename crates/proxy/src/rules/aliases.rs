@@ -8,7 +8,7 @@
 
 use semantics::Url;
 
-use crate::request::target::bare;
+use crate::net::address::bare;
 
 /// See the module. By default nothing is known, and each host is for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

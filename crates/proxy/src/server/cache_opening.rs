@@ -15,10 +15,10 @@ use store::StoreShare;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 
+use crate::fill::services::Shared;
 use crate::net::clock::TokioClock;
 use crate::object::stored_response::Store;
 use crate::server::run::{CacheSetup, Devices};
-use crate::server::worker::Shared;
 
 /// Where the cache comes from.
 pub enum CacheSource {

@@ -24,9 +24,9 @@ pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceive
     while let Some(ask) = inbox.recv().await {
         // Whoever asked may be gone.
         match ask {
-            Ask::Candidates(most, tell) => drop(tell.send(worker.candidates(most))),
-            Ask::Close(ids, tell) => drop(tell.send(worker.close(&ids))),
-            Ask::LetGo(tell) => drop(tell.send(worker.upstream.let_go())),
+            Ask::Candidates(most, tell) => drop(tell.send(worker.connections.candidates(most))),
+            Ask::Close(ids, tell) => drop(tell.send(worker.connections.close(&ids))),
+            Ask::LetGo(tell) => drop(tell.send(worker.services.upstream.let_go())),
         }
     }
 }

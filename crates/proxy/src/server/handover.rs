@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Waits until nobody on this worker needs the store, or until `drained`; takes it from the worker.
 pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Store> {
-    let needs = &worker.needs;
+    let needs = &worker.services.needs;
     let begun = Instant::now();
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -37,16 +37,17 @@ pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Stor
         let in_grace = begun.elapsed() < GRACE;
         if !in_grace && !needs.is_ending() {
             needs.stage.set(Stage::Ending);
-            worker.shared.fills.nudge();
+            worker.services.shared.fills.nudge();
             needs.followed.borrow().iter().flatten().for_each(|fill| fill.nudge());
         }
-        let waits = needs.are_firm() || in_grace && (needs.brief.get() > 0 || worker.has_fresh());
+        let waits = needs.are_firm()
+            || in_grace && (needs.brief.get() > 0 || worker.connections.has_fresh());
         if !waits || drained.get() {
             break;
         }
     }
-    let store = worker.store()?;
+    let store = worker.services.store()?;
     needs.stage.set(Stage::Released);
-    worker.set_store(None);
+    worker.services.set_store(None);
     Some(store)
 }

@@ -3,37 +3,30 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 
 use device::AnyDevice;
 use tokio::runtime;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
 use crate::admin::backend::{AdminSetup, Operator};
+use crate::admin::server_status::ServerFigures;
 use crate::client::crowd::{Ask, Crowd};
-use crate::fill::memory_budget::{WindowFigures, Windows};
-use crate::fill::missed_removals::Missed;
-use crate::fill::neighbour_budget::Neighbours;
-use crate::fill::registry::Fills;
+use crate::fill::memory_budget::WindowFigures;
+use crate::fill::services::Shared;
+use crate::front::admission::Admission;
 use crate::front::listener;
 use crate::front::listener::{Accepted, Listener};
-use crate::message::via::Via;
 use crate::net::wall_clock::WallClock;
-use crate::object::purge_labels::ObjectLabels;
-use crate::object::variants::Variants;
 use crate::observe::observer::Observer;
-use crate::options::Options;
 use crate::options::control::Control;
 use crate::server::cache_opening::{CacheSource, Sharing};
-use crate::server::shortage::Shortage;
-use crate::server::worker::{Shared, Worker};
-use crate::server::{cache_opening, crowd, handover};
-use crate::upstream::checks;
-use crate::upstream::status::ServerFigures;
+use crate::server::worker::{Process, Worker};
+use crate::server::{cache_opening, crowd, handover, health_checks};
 
 /// Everything a proxy needs to run.
 pub struct Setup {
@@ -93,11 +86,19 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let workers = workers.max(1);
     let options = control.options();
     let (crowd, asked) = Crowd::new(workers, options.client.connections);
-    let shared = Arc::new(shared(&options, observer, crowd, workers, cache.memory()));
+    let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8));
     if let Some(admin) = &admin {
-        admin.metrics.add_source(Box::new(WindowFigures(shared.windows.clone())));
+        admin.metrics.add_source(Box::new(WindowFigures(requests.windows.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone())));
     }
+    let process = Arc::new(Process {
+        requests,
+        admission: Arc::new(Admission::new(workers, options.client.connections, crowd)),
+        wall_clock: WallClock::new(),
+        failures: Arc::default(),
+        running: AtomicUsize::new(workers),
+        holding: AtomicUsize::new(workers),
+    });
     let (peers, inboxes): (Vec<_>, Vec<_>) =
         (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
     for listener in &listeners {
@@ -111,7 +112,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
         let listeners = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?;
         let start = Start {
             index,
-            shared: shared.clone(),
+            process: process.clone(),
             control: control.clone(),
             listeners,
             inbox,
@@ -140,41 +141,9 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     result
 }
 
-/// What the workers share at the begin, with so many bytes of memory for the caches.
-fn shared(
-    options: &Options,
-    observer: Arc<dyn Observer>,
-    crowd: Crowd,
-    workers: usize,
-    memory: u64,
-) -> Shared {
-    Shared {
-        observer,
-        crowd: Arc::new(crowd),
-        addresses: Arc::default(),
-        room: Arc::new(Semaphore::new(options.client.connections.max(1))),
-        descriptors: Shortage::default(),
-        crowded: AtomicBool::new(false),
-        wall_clock: WallClock::new(),
-        loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
-        via: Via::new(&options.pseudonym),
-        pseudonym: options.pseudonym.clone(),
-        fills: Fills::new(),
-        neighbours: Neighbours::default(),
-        variants: Variants::default(),
-        missed: Missed::new(),
-        labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
-        windows: Arc::new(Windows::new(memory / 8)),
-        tunnels: Arc::default(),
-        failures: Arc::default(),
-        running: AtomicUsize::new(workers),
-        holding: AtomicUsize::new(workers),
-    }
-}
-
 struct Start {
     index: usize,
-    shared: Arc<Shared>,
+    process: Arc<Process>,
     control: Control,
     listeners: Vec<Listener>,
     inbox: mpsc::UnboundedReceiver<Accepted>,
@@ -192,7 +161,7 @@ struct Start {
 }
 
 /// Counts a worker as ended, however it ends.
-struct Running(Arc<Shared>);
+struct Running(Arc<Process>);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -201,15 +170,15 @@ impl Drop for Running {
 }
 
 fn work(start: Start) -> io::Result<Ended> {
-    let _running = Running(start.shared.clone());
+    let _running = Running(start.process.clone());
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, serve(start))
 }
 
 async fn serve(start: Start) -> io::Result<Ended> {
-    let Start { index, shared, control, listeners, inbox, asked, peers, admin, .. } = start;
+    let Start { index, process, control, listeners, inbox, asked, peers, admin, .. } = start;
     let tell = start.accepting;
-    let worker = Worker::new(index, shared.clone(), control.options());
+    let worker = Worker::new(index, process.clone(), control.options());
     let crowd = spawn_local(crowd::answer(worker.clone(), asked));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
@@ -225,19 +194,20 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let mut accepting = Vec::new();
     for listener in listeners {
         let accept = listener::accept(
-            worker.clone(),
+            worker.connections.clone(),
             listener.into_tokio()?,
             peers.clone(),
             stopped.clone(),
         );
         accepting.push(spawn_local(accept));
     }
-    let inbox = spawn_local(listener::take_over(worker.clone(), inbox));
+    let inbox = spawn_local(listener::take_over(worker.connections.clone(), inbox));
     if let Some(admin) = admin {
-        Operator::start(admin, worker.clone(), control.clone())?;
+        let crowd = process.admission.crowd.clone();
+        Operator::start(admin, worker.services.clone(), crowd, control.clone())?;
     }
     if index == 0 {
-        spawn_local(checks::run(control.subscribe(), shared.observer.clone()));
+        spawn_local(health_checks::run(control.subscribe(), process.requests.observer.clone()));
     }
     if let Some(tell) = tell {
         tell();
@@ -251,7 +221,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let ended = match control.hands_over() {
         true => drain_for_next(&worker, &start.share, start.released).await,
         false => {
-            worker.drain().await;
+            worker.connections.drain().await;
             None
         }
     };
@@ -261,9 +231,11 @@ async fn serve(start: Start) -> io::Result<Ended> {
     if let Some(ended) = ended {
         return Ok(ended);
     }
-    let Some(store) = worker.store().filter(|_| index == 0) else { return Ok(Ended::Saved) };
+    let Some(store) = worker.services.store().filter(|_| index == 0) else {
+        return Ok(Ended::Saved);
+    };
     // The others may still be writing: the store ends when they have.
-    while shared.running.load(Ordering::Acquire) > 1 {
+    while process.running.load(Ordering::Acquire) > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
@@ -276,22 +248,22 @@ async fn drain_for_next(
     share: &watch::Sender<Sharing>,
     tell: Option<Box<dyn FnOnce() + Send>>,
 ) -> Option<Ended> {
-    let shared = &worker.shared;
+    let process = &worker.process;
     let drained = Cell::new(false);
     let drain = async {
-        worker.drain().await;
+        worker.connections.drain().await;
         drained.set(true);
     };
     let release = async {
-        let held = match worker.awaits_store() {
+        let held = match worker.services.awaits_store() {
             true => None,
             false => handover::let_go(worker, &drained).await,
         };
-        shared.holding.fetch_sub(1, Ordering::AcqRel);
+        process.holding.fetch_sub(1, Ordering::AcqRel);
         let (store, tell) = held.zip(tell)?;
         // A worker that has ended, however it did, holds nothing.
-        while shared.holding.load(Ordering::Acquire) > 0
-            && shared.running.load(Ordering::Acquire) > 1
+        while process.holding.load(Ordering::Acquire) > 0
+            && process.running.load(Ordering::Acquire) > 1
         {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -311,8 +283,8 @@ async fn store_arrives(
     share: watch::Sender<Sharing>,
 ) {
     let store = match setup {
-        Some(setup) => cache_opening::open_first(setup, &worker.shared, &share).await,
+        Some(setup) => cache_opening::open_first(setup, &worker.process.requests, &share).await,
         None => cache_opening::attach(worker.index, share.subscribe()).await,
     };
-    worker.set_store(store);
+    worker.services.set_store(store);
 }

@@ -7,7 +7,7 @@
 //! idempotent and has no body); every wait has a bound.
 
 use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,56 +26,18 @@ use crate::message::upgrade::Upgrade;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 use crate::observe::outcome::Error as Reason;
-use crate::rules::access::Denial;
-use crate::upstream::dial::in_time;
+use crate::upstream::attempts::Trail;
+use crate::upstream::error::Failure;
+use crate::upstream::failure_log::{FailureLog, Phase};
 use crate::upstream::group::Serving;
-use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::limits::{UpstreamLimits, in_time};
+use crate::upstream::origin::{Http2, Origin};
 use crate::upstream::pool::{Connection, Http1, Pool, PoolLimits};
 use crate::upstream::request_body::{OutBody, Progress};
 use crate::upstream::resolver::Resolver;
-use crate::upstream::response_body::Lease;
-
-pub(crate) use crate::upstream::attempts::Trail;
-pub use crate::upstream::balance::Balance;
-pub(crate) use crate::upstream::error::{Failure, told};
-pub(crate) use crate::upstream::failure_log::{FailureLog, Phase};
-pub use crate::upstream::group::{Group, GroupOptions, Next, Server};
-pub use crate::upstream::health_check::HealthCheck;
-pub use crate::upstream::origin::{At, Http2, Origin};
-pub(crate) use crate::upstream::response_body::{BodyError, UpstreamBody};
-pub use crate::upstream::tls::{Identity, Tls, TlsOptions};
-pub(crate) use crate::upstream::tunnel::UpstreamTunnel;
-
-/// Says whether an address may be connected to for the request at hand.
-pub(crate) type Check<'a> = &'a dyn Fn(SocketAddr) -> Result<(), Denial>;
-
-/// Where a request goes.
-#[derive(Clone, Debug)]
-pub(crate) enum Destination {
-    /// To this server.
-    One(Arc<Origin>),
-    /// To one of a site's servers.
-    Group(Arc<Group>),
-}
-
-impl Destination {
-    /// The server that stands for all.
-    pub fn first(&self) -> &Arc<Origin> {
-        match self {
-            Destination::One(origin) => origin,
-            Destination::Group(group) => group.first(),
-        }
-    }
-}
-
-impl fmt::Display for Destination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Destination::One(origin) => origin.fmt(f),
-            Destination::Group(group) => group.fmt(f),
-        }
-    }
-}
+use crate::upstream::response_body::{Lease, UpstreamBody};
+use crate::upstream::target::{Check, Destination};
+use crate::upstream::tunnel::UpstreamTunnel;
 
 /// The upstream connections of one worker.
 pub(crate) struct Upstream {
@@ -132,8 +94,8 @@ impl Outgoing<'_> {
 }
 
 /// Why a server gave no answer.
-pub(super) struct Unanswered {
-    pub(super) failure: Failure,
+pub(crate) struct Unanswered {
+    pub(crate) failure: Failure,
     /// The request had no effect there: another server may get it, whatever it does.
     pub(super) untouched: bool,
     /// Tells of the server's health: not a connection that had been idle for too long.
@@ -198,7 +160,7 @@ impl Upstream {
     }
 
     /// Asks one server: over a connection that is there, or a new one.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         self: &Rc<Self>,
         origin: &Arc<Origin>,
         limits: &UpstreamLimits,

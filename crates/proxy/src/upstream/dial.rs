@@ -15,12 +15,13 @@ use tokio_rustls::TlsConnector;
 use crate::net::descriptors::lacks_resource;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error as Reason;
-use crate::upstream::client::{Check, Destination, Upstream};
+use crate::upstream::client::Upstream;
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::Phase;
-use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::limits::{UpstreamLimits, in_time};
 use crate::upstream::origin::{At, Origin};
 use crate::upstream::stream::Stream;
+use crate::upstream::target::{Check, Destination};
 use crate::upstream::tls::Tls;
 use crate::upstream::{cause, tls};
 
@@ -200,24 +201,6 @@ fn not_connected(error: &io::Error) -> Failure {
         _ => Reason::Connect,
     };
     Failure::Failed(reason, cause::of_io(error))
-}
-
-/// Waits for a connection no longer than allowed.
-pub(crate) async fn in_time<T>(
-    limits: &UpstreamLimits,
-    phase: &Cell<Phase>,
-    connecting: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    if let Ok(result) = timeout(limits.connect_timeout, connecting).await {
-        return result;
-    }
-    let seconds = limits.connect_timeout.as_secs_f32();
-    let (reason, what) = match phase.get() {
-        Phase::Resolve => (Reason::DnsTimeout, "its name was not resolved"),
-        Phase::Tls => (Reason::ConnectTimeout, "the TLS handshake did not end"),
-        _ => (Reason::ConnectTimeout, "there was no connection"),
-    };
-    Err(Failure::Failed(reason, format!("{what} within {seconds} s")))
 }
 
 /// Connects to the first address that answers; each gets a head start of `stagger`. The other

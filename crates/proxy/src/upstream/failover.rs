@@ -8,12 +8,13 @@ use http::Response;
 
 use crate::observe::event::Event;
 use crate::observe::outcome::Error as Reason;
-use crate::upstream::client::{Check, Outgoing, Upstream};
+use crate::upstream::client::{Outgoing, Upstream};
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::Phase;
 use crate::upstream::group::{Group, Next};
 use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::target::Check;
 
 impl Upstream {
     /// Asks one server after another, each once.

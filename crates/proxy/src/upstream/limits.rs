@@ -1,10 +1,17 @@
 //! Limits towards origin servers.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::upstream::client::{Http2, Tls, TlsOptions};
+use tokio::time::timeout;
+
+use crate::observe::outcome::Error as Reason;
+use crate::upstream::error::Failure;
+use crate::upstream::failure_log::Phase;
 use crate::upstream::lookup::{Lookup, SystemLookup};
+use crate::upstream::origin::Http2;
+use crate::upstream::tls::{Tls, TlsOptions};
 
 /// Limits towards origins.
 #[derive(Clone, Debug)]
@@ -63,4 +70,22 @@ impl Default for UpstreamLimits {
             http2: Http2::default(),
         }
     }
+}
+
+/// Waits for a connection no longer than allowed.
+pub(crate) async fn in_time<T>(
+    limits: &UpstreamLimits,
+    phase: &Cell<Phase>,
+    connecting: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    if let Ok(result) = timeout(limits.connect_timeout, connecting).await {
+        return result;
+    }
+    let seconds = limits.connect_timeout.as_secs_f32();
+    let (reason, what) = match phase.get() {
+        Phase::Resolve => (Reason::DnsTimeout, "its name was not resolved"),
+        Phase::Tls => (Reason::ConnectTimeout, "the TLS handshake did not end"),
+        _ => (Reason::ConnectTimeout, "there was no connection"),
+    };
+    Err(Failure::Failed(reason, format!("{what} within {seconds} s")))
 }

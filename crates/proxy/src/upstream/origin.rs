@@ -92,7 +92,7 @@ impl fmt::Display for Origin {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::upstream::client::TlsOptions;
+    use crate::upstream::tls::TlsOptions;
 
     #[test]
     fn authorities_leave_the_usual_port_out() {

@@ -12,11 +12,11 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::upstream::client::Check;
 use crate::upstream::http2::Http2;
 use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::origin::{At, Origin};
 use crate::upstream::request_body::OutBody;
+use crate::upstream::target::Check;
 
 /// See the module.
 #[derive(Default)]

@@ -6,7 +6,8 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -152,7 +153,8 @@ mod tests {
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
     use super::*;
-    use crate::upstream::client::{GroupOptions, Origin, Server};
+    use crate::upstream::group::{GroupOptions, Server};
+    use crate::upstream::origin::Origin;
 
     fn group(servers: u16, max: u32, queue: u32) -> Arc<Group> {
         let server = |at| {

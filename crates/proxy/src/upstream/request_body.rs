@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::client::request_body::{BrokenOff, RequestBody};
 use crate::message::informational::Interim;
-use crate::upstream::client::Failure;
+use crate::upstream::error::Failure;
 
 /// An upstream that does not answer an expectation gets the body after this time all the same
 /// (RFC 9110 section 10.1.1).

@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-use crate::upstream::client::{At, Origin};
 use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::origin::{At, Origin};
 
 mod dns;
 

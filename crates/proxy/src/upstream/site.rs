@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::rules::aliases::Aliases;
-use crate::upstream::client::Group;
+use crate::upstream::group::Group;
 
 /// The two kinds of proxy.
 #[derive(Clone, Debug, Default)]

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use proxy::net::address::Locals;
 use proxy::observe::event::Event;
+use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
-use proxy::rules::access::{Access, Action, Front, PortRange, Rule};
+use proxy::rules::access::{Access, Action, PortRange, Rule};
 
 use crate::client::Client;
 use crate::origin::Origin;
 use crate::rig::Rig;
 
 fn access() -> Access {
-    Access::new(Front::Forward, Locals::of_this_machine().unwrap())
+    Access::new(FrontKind::Forward, Locals::of_this_machine().unwrap())
         .connect_ports(vec!["1-65535".parse::<PortRange>().unwrap()])
 }
 

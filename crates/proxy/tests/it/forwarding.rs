@@ -305,7 +305,7 @@ fn a_tunnel_carries_bytes_both_ways() {
         options.client.stall_timeout = Duration::from_millis(20);
         options.tunnels.max = 1;
         let access = proxy::rules::access::Access::new(
-            proxy::rules::access::Front::Forward,
+            proxy::observe::front_kind::FrontKind::Forward,
             proxy::net::address::Locals::of_this_machine().unwrap(),
         );
         let ports = vec!["1-65535".parse().unwrap()];

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use proxy::upstream::client::{Group, Http2, Origin, Tls, TlsOptions};
+use proxy::upstream::group::Group;
+use proxy::upstream::origin::{Http2, Origin};
+use proxy::upstream::tls::{Tls, TlsOptions};
 
 use crate::authority::Authority;
 use crate::client::{Answer, Client};

@@ -14,9 +14,10 @@ use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;
 use proxy::options::Options;
-use proxy::rules::access::{self, Access};
+use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
-use proxy::upstream::client::{Group, Origin};
+use proxy::upstream::group::Group;
+use proxy::upstream::origin::Origin;
 use proxy::upstream::site::{Front, Site};
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup,
@@ -103,7 +104,10 @@ impl Rig {
     }
 
     pub fn forward_with(change: impl FnOnce(&mut Options)) -> Rig {
-        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        let access = Access::new(
+            proxy::observe::front_kind::FrontKind::Forward,
+            Locals::of_this_machine().unwrap(),
+        );
         let mut options = Options::new(Front::Forward, Arc::new(access));
         change(&mut options);
         Rig::start(options, empty_cache(), MEMORY)
@@ -111,13 +115,19 @@ impl Rig {
 
     /// A forward proxy on a cache that is already there.
     pub fn forward_on(device: MemoryDevice) -> Rig {
-        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        let access = Access::new(
+            proxy::observe::front_kind::FrontKind::Forward,
+            Locals::of_this_machine().unwrap(),
+        );
         Rig::start(Options::new(Front::Forward, Arc::new(access)), device, MEMORY)
     }
 
     /// The same with so many bytes of memory for the cache.
     pub fn forward_with_memory(device: MemoryDevice, memory: u64) -> Rig {
-        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        let access = Access::new(
+            proxy::observe::front_kind::FrontKind::Forward,
+            Locals::of_this_machine().unwrap(),
+        );
         Rig::start(Options::new(Front::Forward, Arc::new(access)), device, memory)
     }
 
@@ -233,6 +243,9 @@ fn options_to(group: Group, pass_host: bool) -> Options {
     let upstream = Arc::new(group);
     let (name, aliases) = ("main".to_owned(), Aliases::default());
     let site = Site { name, hosts: Vec::new(), upstream, pass_host, aliases };
-    let access = Access::new(access::Front::Reverse, Locals::of_this_machine().unwrap());
+    let access = Access::new(
+        proxy::observe::front_kind::FrontKind::Reverse,
+        Locals::of_this_machine().unwrap(),
+    );
     Options::new(Front::Reverse(vec![site]), Arc::new(access))
 }

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use proxy::upstream::client::{At, Group, Http2, Origin as To, Tls, TlsOptions};
+use proxy::upstream::group::Group;
+use proxy::upstream::origin::{At, Http2, Origin as To};
+use proxy::upstream::tls::{Tls, TlsOptions};
 use rcgen::date_time_ymd;
 
 use crate::authority::{Authority, Front};

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proxy::upstream::client::{
-    Balance, Group, GroupOptions, HealthCheck, Next, Origin as To, Server,
-};
+use proxy::upstream::balance::Balance;
+use proxy::upstream::group::{Group, GroupOptions, Next, Server};
+use proxy::upstream::health_check::HealthCheck;
 use proxy::upstream::lookup::{Found, Looking, Lookup};
+use proxy::upstream::origin::Origin as To;
 use proxy::upstream::site::Front;
 
 use crate::client::{Answer, Client};
@@ -478,7 +479,7 @@ fn a_name_that_moves_is_followed() {
 #[test]
 fn every_address_of_a_name_is_checked_for_the_client() {
     use proxy::net::address::Locals;
-    use proxy::rules::access::{self, Access, Action, Rule};
+    use proxy::rules::access::{Access, Action, Rule};
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address.port();
     let _hole = black_hole("127.0.0.2", port);
@@ -487,7 +488,10 @@ fn every_address_of_a_name_is_checked_for_the_client() {
     let mut forbidden = Rule::new(Action::Deny);
     forbidden.destinations = vec!["127.0.0.1/32".parse().unwrap()];
     let rig = Rig::forward_with(|options| {
-        let access = Access::new(access::Front::Forward, Locals::of_this_machine().unwrap());
+        let access = Access::new(
+            proxy::observe::front_kind::FrontKind::Forward,
+            Locals::of_this_machine().unwrap(),
+        );
         options.access = Arc::new(access.rules(vec![forbidden]));
         options.upstream.lookup = lookup;
         options.upstream.stagger = Duration::from_millis(10);

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::request::purge_order::Scope;
 
 /// A backend with one stored URL that remembers what was purged.
 struct Shelf {

@@ -19,17 +19,21 @@ use tokio::task::spawn_local;
 
 use super::pings::Pings;
 use super::send::{send_body, settle};
+use crate::client::client::Client;
 use crate::client::connection_state::{Cut, Phase};
 use crate::client::http2_body::StreamBody;
 use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;
+use crate::fill::services::Services;
 use crate::front::client_io::ClientIo;
-use crate::front::connection::{Connection, Tunnel, tunnel_through};
+use crate::front::connection::tunnel_through;
+use crate::front::connections::Connections;
 use crate::front::stream::Stream;
 use crate::message::framing_check::Trust;
 use crate::message::upgrade;
 use crate::net::http2_stream::StreamIo;
 use crate::response::response_body::AnswerBody;
+use crate::response::tunnel::Tunnel;
 
 /// How far a connection has come.
 enum Stage {
@@ -39,26 +43,27 @@ enum Stage {
 
 /// A connection, and whether its client has been told that it ends.
 struct Server<'a> {
-    connection: &'a Rc<Connection>,
+    services: &'a Rc<Services>,
+    client: &'a Rc<Client>,
     stage: Stage,
     told_to_end: bool,
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(connection: &Rc<Connection>, stream: Stream) {
-    let io = ClientIo::new(stream, connection.state.clone());
-    let handshake = connection.worker.context().http2.handshake(io);
+pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
+    let io = ClientIo::new(stream, client.state.clone());
+    let handshake = connections.builders().http2.handshake(io);
     let stage = Stage::Handshake(handshake);
-    let mut server = Server { connection, stage, told_to_end: false };
+    let mut server = Server { services: &connections.services, client, stage, told_to_end: false };
     if let Err(error) = poll_fn(|cx| server.poll(cx)).await {
-        connection.worker.observer.refused(connection.client, None, &error);
+        connections.services.observer.refused(client.address, None, &error);
     }
 }
 
 impl Server<'_> {
     /// Ready when the connection is over, also when the sweep has cut it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        let state = &self.connection.state;
+        let state = &self.client.state;
         state.note_task(cx);
         match state.cut() {
             // Told first: a request may be on its way. Whoever does not listen is cut next time.
@@ -78,7 +83,7 @@ impl Server<'_> {
         }
         if let Stage::Handshake(handshake) = &mut self.stage {
             let mut http = ready!(Pin::new(handshake).poll(cx))?;
-            let options = &self.connection.worker.context().options;
+            let options = self.services.options();
             let pings = http.ping_pong().map(|sender| Pings::new(sender, &options.http2));
             if self.told_to_end {
                 http.graceful_shutdown();
@@ -109,9 +114,9 @@ impl Server<'_> {
         let Stage::Serving { http, pings } = &mut self.stage else { return Poll::Pending };
         loop {
             let next = http.poll_accept(cx);
-            let received = self.connection.state.received();
+            let received = self.client.state.received();
             if pings.as_mut().is_some_and(|pings| pings.poll_silence(received, cx).is_ready()) {
-                log::debug!("{}: no answer to a ping", self.connection.client);
+                log::debug!("{}: no answer to a ping", self.client.address);
                 *pings = None;
                 http.abrupt_shutdown(Reason::NO_ERROR);
                 continue;
@@ -121,11 +126,12 @@ impl Server<'_> {
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 Some(Ok((request, mut reply))) => {
                     // Whoever is told so asks the next process, whatever the method.
-                    if self.connection.worker.needs.is_released() {
+                    if self.services.needs.is_released() {
                         reply.send_reset(Reason::REFUSED_STREAM);
                         continue;
                     }
-                    spawn_local(answer(self.connection.of_stream(reply), request));
+                    let client = self.client.of_stream(reply);
+                    spawn_local(answer(self.services.clone(), client, request));
                 }
             }
         }
@@ -133,28 +139,28 @@ impl Server<'_> {
 }
 
 /// Answers the request of one stream.
-async fn answer(connection: Rc<Connection>, request: Request<RecvStream>) {
+async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<RecvStream>) {
     let (mut parts, stream) = request.into_parts();
     // What comes behind a CONNECT is none of the request.
     let (body, behind) = match parts.method == Method::CONNECT {
         true => (RequestBody::Empty, Some(stream)),
         false if stream.is_end_stream() => (RequestBody::Empty, None),
         false => {
-            let body = StreamBody::new(stream, &parts.headers, &connection);
+            let body = StreamBody::new(stream, &parts.headers, &client);
             (RequestBody::Http2(Box::new(body)), None)
         }
     };
     upgrade::from_stream(&mut parts);
     let request = Request::from_parts(parts, body);
-    let Some(response) = unless_reset(&connection, request).await else { return };
-    let (mut head, body) = response.into_parts();
+    let Some(response) = unless_reset(&services, &client, request).await else { return };
+    let (mut head, mut body) = response.into_parts();
     settle(&mut head.headers, &body);
-    let tunnel = connection.tunnel.borrow_mut().take();
+    let tunnel = body.take_tunnel();
     let ends = tunnel.is_none() && body.is_end_stream();
-    let Some(sink) = send_head(&connection, Response::from_parts(head, ()), ends) else { return };
+    let Some(sink) = send_head(&client, Response::from_parts(head, ()), ends) else { return };
     match (tunnel, behind) {
         (Some(tunnel), Some(source)) => {
-            Box::pin(open_tunnel(&connection, tunnel, sink, source)).await;
+            Box::pin(open_tunnel(&services, tunnel, sink, source)).await;
         }
         _ if ends => {}
         _ => send_body(body, sink).await,
@@ -163,15 +169,16 @@ async fn answer(connection: Rc<Connection>, request: Request<RecvStream>) {
 
 /// The answer, unless the client has taken the request back.
 async fn unless_reset(
-    connection: &Rc<Connection>,
+    services: &Rc<Services>,
+    client: &Rc<Client>,
     request: Request<RequestBody>,
 ) -> Option<Response<AnswerBody>> {
-    let mut answer = pin!(dispatch::answer(connection, request, Trust::Good));
+    let mut answer = pin!(dispatch::answer(services, client, request, Trust::Good));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer));
         }
-        let Some(reply) = &connection.reply else { return Poll::Pending };
+        let Some(reply) = &client.reply else { return Poll::Pending };
         // An error: the connection has ended.
         reply.borrow_mut().poll_reset(cx).map(|_| None)
     })
@@ -179,11 +186,11 @@ async fn unless_reset(
 }
 
 /// Sends the head of an answer; `None` when that cannot be done.
-fn send_head(connection: &Connection, head: Response<()>, ends: bool) -> Option<SendStream<Bytes>> {
-    let reply: &mut SendResponse<Bytes> = &mut connection.reply.as_ref()?.borrow_mut();
+fn send_head(client: &Client, head: Response<()>, ends: bool) -> Option<SendStream<Bytes>> {
+    let reply: &mut SendResponse<Bytes> = &mut client.reply.as_ref()?.borrow_mut();
     let sent = reply.send_response(head, ends);
     sent.inspect_err(|error| {
-        log::debug!("{}: an answer was not sent: {error}", connection.client);
+        log::debug!("{}: an answer was not sent: {error}", client.address);
         reply.send_reset(Reason::INTERNAL_ERROR);
     })
     .ok()
@@ -191,12 +198,12 @@ fn send_head(connection: &Connection, head: Response<()>, ends: bool) -> Option<
 
 /// Joins a stream with its tunnel. It ends with its connection, which counts its bytes.
 async fn open_tunnel(
-    connection: &Connection,
+    services: &Services,
     tunnel: Tunnel,
     sink: SendStream<Bytes>,
     source: RecvStream,
 ) {
     let client = StreamIo { sink, source, early: Bytes::new() };
     let cut = std::future::pending::<()>();
-    tunnel_through(client, Bytes::new(), tunnel, cut, &*connection.worker.observer).await;
+    tunnel_through(client, Bytes::new(), tunnel, cut, &*services.observer).await;
 }

@@ -10,7 +10,7 @@ fn locals() -> Locals {
 }
 
 fn forward() -> Access {
-    Access::new(Front::Forward, locals()).own(vec![
+    Access::new(FrontKind::Forward, locals()).own(vec![
         "127.0.0.1:3128".parse().unwrap(),
         "[::]:3129".parse().unwrap(),
         "203.0.113.77:8080".parse().unwrap(),
@@ -117,7 +117,7 @@ fn own_listeners_are_never_reached() {
     rule.destinations = nets(&["127.0.0.0/8"]);
     let access = forward().rules(vec![rule]);
     check(&access, &[("::1", "GET x.example:3128", "127.0.0.1", "by-address", "own-address")]);
-    let reverse = Access::new(Front::Reverse, locals()).own(vec!["[::1]:80".parse().unwrap()]);
+    let reverse = Access::new(FrontKind::Reverse, locals()).own(vec!["[::1]:80".parse().unwrap()]);
     check(&reverse, &[("8.8.8.8", "GET x.example:80", "127.0.0.1", "allow", "own-address")]);
 }
 
@@ -236,7 +236,7 @@ fn the_first_match_decides() {
 fn reverse_is_open_and_guards_no_private_upstream() {
     let mut rule = Rule::new(Action::Deny);
     rule.clients = nets(&["198.51.100.0/24"]);
-    let access = Access::new(Front::Reverse, locals()).rules(vec![rule]);
+    let access = Access::new(FrontKind::Reverse, locals()).rules(vec![rule]);
     check(
         &access,
         &[

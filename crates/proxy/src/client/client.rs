@@ -1,0 +1,58 @@
+//! The client of a request, as what answers it sees it: who it is, how it is connected, and the way
+//! back for 1xx answers.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::{Response, StatusCode};
+
+use crate::client::connection_state::ConnState;
+use crate::client::link::Link;
+use crate::message::informational;
+
+/// See the module.
+pub(crate) struct Client {
+    /// The state of its connection.
+    pub state: Rc<ConnState>,
+    pub address: SocketAddr,
+    pub link: Rc<Link>,
+    /// In HTTP/2 each request has a `Client` of its own, with the way back on its stream.
+    pub reply: Option<RefCell<SendResponse<Bytes>>>,
+}
+
+impl Client {
+    /// The client as the request of one stream sees it.
+    pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Client> {
+        let Client { state, address, link, .. } = self;
+        let (state, link, reply) = (state.clone(), link.clone(), Some(RefCell::new(reply)));
+        Rc::new(Client { state, address: *address, link, reply })
+    }
+
+    /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for
+    /// [`Client::has_informed`].
+    pub fn inform(&self, head: Response<()>) {
+        match &self.reply {
+            None => self.state.push_interim(informational::serialise(&head)),
+            Some(reply) => {
+                if let Err(error) = reply.borrow_mut().send_informational(head) {
+                    log::debug!("a 1xx answer was not sent: {error}");
+                }
+            }
+        }
+    }
+
+    /// True when no 1xx answer waits.
+    pub fn has_informed(&self) -> bool {
+        self.state.interim_sent()
+    }
+
+    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does.)
+    pub fn ask_for_body(&self) {
+        let mut head = Response::new(());
+        *head.status_mut() = StatusCode::CONTINUE;
+        self.inform(head);
+    }
+}

@@ -1,0 +1,131 @@
+//! What requests use: of their worker [`Services`], of the whole process [`Shared`].
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::Key;
+use tokio::time::sleep;
+
+use crate::client::tunnel_places::Places;
+use crate::fill::memory_budget::Windows;
+use crate::fill::missed_removals::Missed;
+use crate::fill::neighbour_budget::Neighbours;
+use crate::fill::registry::Fills;
+use crate::fill::store_lease::Needs;
+use crate::message::pseudonym::Pseudonym;
+use crate::message::via::Via;
+use crate::object::purge_labels::ObjectLabels;
+use crate::object::stored_response::Store;
+use crate::object::variants::Variants;
+use crate::observe::observer::Observer;
+use crate::options::Options;
+use crate::upstream::client::Upstream;
+
+/// What the requests of all workers share.
+pub(crate) struct Shared {
+    pub observer: Arc<dyn Observer>,
+    pub via: Via,
+    pub pseudonym: Pseudonym,
+    pub fills: Fills,
+    pub neighbours: Neighbours,
+    pub variants: Variants,
+    pub missed: Missed,
+    pub labels: Arc<ObjectLabels>,
+    pub windows: Arc<Windows>,
+    pub tunnels: Arc<Places>,
+}
+
+impl Shared {
+    /// With the first options, and so many bytes of memory for windows of fills.
+    pub fn new(options: &Options, observer: Arc<dyn Observer>, windows: u64) -> Shared {
+        Shared {
+            observer,
+            via: Via::new(&options.pseudonym),
+            pseudonym: options.pseudonym.clone(),
+            fills: Fills::new(),
+            neighbours: Neighbours::default(),
+            variants: Variants::default(),
+            missed: Missed::new(),
+            labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
+            windows: Arc::new(Windows::new(windows)),
+            tunnels: Arc::default(),
+        }
+    }
+}
+
+/// What the requests of one worker use. See the module.
+pub(crate) struct Services {
+    pub shared: Arc<Shared>,
+    pub observer: Arc<dyn Observer>,
+    pub upstream: Rc<Upstream>,
+    /// The sites whose neighbours are being validated here.
+    pub attended: RefCell<HashSet<u64>>,
+    /// Who needs the store.
+    pub needs: Rc<Needs>,
+    /// `None` while it is awaited.
+    store: RefCell<Option<Option<Store>>>,
+    options: RefCell<Arc<Options>>,
+}
+
+impl Services {
+    pub fn new(shared: Arc<Shared>, upstream: Upstream, options: Arc<Options>) -> Rc<Services> {
+        Rc::new(Services {
+            observer: shared.observer.clone(),
+            shared,
+            upstream: Rc::new(upstream),
+            attended: RefCell::default(),
+            needs: Rc::default(),
+            store: RefCell::default(),
+            options: RefCell::new(options),
+        })
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> Arc<Options> {
+        self.options.borrow().clone()
+    }
+
+    /// Has other options in force from now on.
+    pub fn set_options(&self, options: Arc<Options>) {
+        *self.options.borrow_mut() = options;
+    }
+
+    /// The store, if there is one.
+    pub fn store(&self) -> Option<Store> {
+        self.store.borrow().clone().flatten()
+    }
+
+    /// The store is not there yet, but may come.
+    pub fn awaits_store(&self) -> bool {
+        self.store.borrow().is_none()
+    }
+
+    /// The store has come, or turned out not to.
+    pub fn set_store(&self, store: Option<Store>) {
+        *self.store.borrow_mut() = Some(store);
+    }
+
+    /// Removes what is stored under these keys: now, or as soon as the store is there.
+    pub async fn forget(&self, mut keys: Vec<Key>) {
+        loop {
+            if let Some(store) = self.store() {
+                for key in &keys {
+                    store.remove(key).await;
+                }
+                return;
+            }
+            if !self.awaits_store() {
+                return;
+            }
+            keys = match self.shared.missed.remember(keys) {
+                Ok(()) => return,
+                Err(keys) => keys,
+            };
+            // It is just coming, or nothing more can be remembered.
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+}

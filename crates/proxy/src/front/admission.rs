@@ -1,0 +1,61 @@
+//! How many connections may be open, and who makes way: of the whole process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+
+use crate::client::addresses::Addresses;
+use crate::client::crowd::Crowd;
+use crate::net::shortage::Shortage;
+
+/// See the module.
+pub(crate) struct Admission {
+    /// One permit for each connection that may be open.
+    pub room: Arc<Semaphore>,
+    /// Who makes way when there is no room.
+    pub crowd: Arc<Crowd>,
+    /// The connections of each client address.
+    pub addresses: Arc<Addresses>,
+    /// All permits are taken, and it was said.
+    pub crowded: AtomicBool,
+    /// Of descriptors.
+    pub descriptors: Shortage,
+    /// Open connections of each worker.
+    loads: Vec<AtomicUsize>,
+}
+
+impl Admission {
+    /// For so many workers, which are asked through `crowd`, and so many connections.
+    pub fn new(workers: usize, connections: usize, crowd: Crowd) -> Admission {
+        Admission {
+            room: Arc::new(Semaphore::new(connections.max(1))),
+            crowd: Arc::new(crowd),
+            addresses: Arc::default(),
+            crowded: AtomicBool::new(false),
+            descriptors: Shortage::default(),
+            loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.loads.len()
+    }
+
+    /// The worker with the fewest connections: `own` where it is one of them.
+    pub fn least_loaded(&self, own: usize) -> usize {
+        let load = |index: usize| self.loads[index].load(Ordering::Relaxed);
+        (0..self.loads.len()).min_by_key(|&index| (load(index), index != own)).unwrap_or(own)
+    }
+
+    /// Counts a connection of a worker that was accepted.
+    pub fn came(&self, worker: usize) {
+        self.loads[worker].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection of a worker that has ended.
+    pub fn left(&self, worker: usize) {
+        self.loads[worker].fetch_sub(1, Ordering::Relaxed);
+    }
+}

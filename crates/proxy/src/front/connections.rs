@@ -1,0 +1,228 @@
+//! The open connections of one worker: which there are, what time each has left, which of them make
+//! way, and how they end when the process does.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyper::server::conn::http1;
+use tokio::time::interval;
+
+use crate::client::connection_state::{ConnState, Cut, Phase};
+use crate::client::crowd;
+use crate::client::crowd::{Candidate, Standing};
+use crate::client::limits::ClientLimits;
+use crate::fill::services::Services;
+use crate::front::admission::Admission;
+use crate::front::{connection, http2};
+use crate::observe::event::Event;
+use crate::options::Options;
+
+/// Time that a connection on which nothing has come yet is given from when the drain begins, or
+/// from when it was accepted if that was later: its first request may be on its way, and nobody
+/// would send that again.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What speaks HTTP to clients, by the options in force.
+pub(crate) struct Builders {
+    pub http1: http1::Builder,
+    pub http2: h2::server::Builder,
+}
+
+impl Builders {
+    fn new(options: &Options) -> Rc<Builders> {
+        let http1 = connection::builder(&options.client);
+        let http2 = http2::builder(&options.client, &options.http2);
+        Rc::new(Builders { http1, http2 })
+    }
+}
+
+/// The open connections of one worker. See the module.
+pub(crate) struct Connections {
+    /// The worker's number.
+    pub index: usize,
+    pub services: Rc<Services>,
+    pub admission: Arc<Admission>,
+    builders: RefCell<Rc<Builders>>,
+    open: RefCell<HashMap<u64, Watched>>,
+    next_id: Cell<u64>,
+}
+
+/// A connection as the sweep sees it.
+struct Watched {
+    state: Rc<ConnState>,
+    /// When the phase was first seen.
+    since: Instant,
+    /// When the client was first seen to keep us waiting, and how many bytes it had moved then.
+    blocked: Option<(Instant, u64)>,
+}
+
+/// What the sweep finds due.
+enum Due {
+    Cut(Cut),
+    Park,
+}
+
+/// Unregisters a connection when dropped.
+pub(crate) struct WatchGuard {
+    connections: Rc<Connections>,
+    id: u64,
+}
+
+impl Drop for WatchGuard {
+    fn drop(&mut self) {
+        let Connections { index, services, admission, open, .. } = &*self.connections;
+        if let Some(watched) = open.borrow_mut().remove(&self.id) {
+            watched.state.report_moved(&*services.observer);
+        }
+        admission.left(*index);
+        services.observer.connection(false);
+    }
+}
+
+impl Connections {
+    /// Those of the worker with this number: none yet.
+    pub fn new(index: usize, services: Rc<Services>, admission: Arc<Admission>) -> Rc<Connections> {
+        let builders = RefCell::new(Builders::new(&services.options()));
+        Rc::new(Connections {
+            index,
+            services,
+            admission,
+            builders,
+            open: RefCell::default(),
+            next_id: Cell::new(0),
+        })
+    }
+
+    /// What speaks HTTP with clients that come now.
+    pub fn builders(&self) -> Rc<Builders> {
+        self.builders.borrow().clone()
+    }
+
+    /// Has other options in force for connections and requests from now on.
+    pub fn set_options(&self, options: Arc<Options>) {
+        *self.builders.borrow_mut() = Builders::new(&options);
+        self.services.set_options(options);
+    }
+
+    /// Whether a connection is open that waits for its first request, and is still let to.
+    pub fn has_fresh(&self) -> bool {
+        let waits = |watched: &Watched| watched.state.is_fresh() && !watched.state.draining();
+        self.open.borrow().values().any(waits)
+    }
+
+    /// Registers a connection with the sweep. Its place in `loads` was taken at accept.
+    pub fn watch(self: &Rc<Self>, state: &Rc<ConnState>) -> WatchGuard {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        state.came();
+        let watched = Watched { state: state.clone(), since: Instant::now(), blocked: None };
+        self.open.borrow_mut().insert(id, watched);
+        self.services.observer.connection(true);
+        WatchGuard { connections: self.clone(), id }
+    }
+
+    /// The first so many of the connections that may make way.
+    pub fn candidates(&self, most: usize) -> Vec<Candidate> {
+        let now = Instant::now();
+        let mut all = Vec::new();
+        for (&id, watched) in &*self.open.borrow() {
+            let state = &watched.state;
+            let since = state.since().unwrap_or(watched.since);
+            let (phase, has_asked) = (state.phase(), state.has_asked());
+            let standing = Standing { id, phase, has_asked, since };
+            // What it has been told to end needs no second word.
+            all.extend(standing.candidate(now).filter(|_| state.cut().is_none()));
+        }
+        crowd::first(all, most)
+    }
+
+    /// Closes those of these connections that have nothing under way still, and says how many.
+    pub fn close(&self, ids: &[u64]) -> usize {
+        let connections = self.open.borrow();
+        let found = ids.iter().filter_map(|id| connections.get(id));
+        let waiting = found.filter(|watched| watched.state.phase() != Phase::Busy);
+        let closed = waiting.inspect(|watched| watched.state.cut_now(Cut::Crowd)).count();
+        self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
+        closed
+    }
+
+    /// Lets running answers end, cuts the rest after the drain time.
+    pub async fn drain(&self) {
+        let limits = self.services.options().client.clone();
+        let began = Instant::now();
+        let deadline = began + limits.drain;
+        let mut tick = interval(Duration::from_millis(10));
+        while !self.open.borrow().is_empty() {
+            let now = tick.tick().await.into_std();
+            if now >= deadline {
+                for watched in self.open.borrow().values() {
+                    watched.state.cut_now(Cut::Drain);
+                }
+            }
+            for watched in self.open.borrow().values() {
+                let fresh_since = watched.since.max(began);
+                let spared =
+                    watched.state.is_fresh() && now.saturating_duration_since(fresh_since) < FRESH;
+                if !watched.state.draining() && !spared {
+                    watched.state.drain();
+                }
+            }
+        }
+    }
+
+    /// A quarter of the shortest bound, so that none is overrun by much. Parking may come late.
+    pub fn sweep_interval(&self) -> Duration {
+        let options = self.services.options();
+        let limits = &options.client;
+        let shortest = limits.head_timeout.min(limits.idle_timeout).min(limits.stall_timeout);
+        let interval = (shortest / 4).min(limits.park_after);
+        interval.clamp(Duration::from_millis(5), Duration::from_secs(1))
+    }
+
+    /// Cuts and parks those whose time is over.
+    pub fn sweep(&self, now: Instant, limits: &ClientLimits) {
+        for watched in self.open.borrow_mut().values_mut() {
+            match watched.check(now, limits) {
+                Some(Due::Cut(cut)) => watched.state.cut_now(cut),
+                Some(Due::Park) => watched.state.park(),
+                None => {}
+            }
+            watched.state.check_uploads(now, limits);
+        }
+    }
+}
+
+impl Watched {
+    fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<Due> {
+        if self.state.take_changed() {
+            self.since = now;
+            self.blocked = None;
+        }
+        let waited = now.duration_since(self.since);
+        match self.state.phase() {
+            Phase::Idle if !self.state.blocked() => match waited {
+                waited if waited >= limits.idle_timeout => Some(Due::Cut(Cut::Idle)),
+                waited => (waited >= limits.park_after).then_some(Due::Park),
+            },
+            Phase::Head => (waited >= limits.head_timeout).then_some(Due::Cut(Cut::Head)),
+            Phase::Idle | Phase::Busy => self.check_rate(now, limits).map(Due::Cut),
+        }
+    }
+
+    fn check_rate(&mut self, now: Instant, limits: &ClientLimits) -> Option<Cut> {
+        if !self.state.blocked() {
+            self.blocked = None;
+            return None;
+        }
+        let moved = self.state.moved();
+        let (since, before) = *self.blocked.get_or_insert((now, moved));
+        if now.duration_since(since) < limits.stall_timeout {
+            return None;
+        }
+        self.blocked = Some((now, moved));
+        (moved - before < limits.least_in_stall_timeout()).then_some(Cut::Stall)
+    }
+}

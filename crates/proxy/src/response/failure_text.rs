@@ -1,0 +1,37 @@
+//! What clients are told of an origin server that gave no answer.
+
+use crate::observe::outcome::Error as Reason;
+use crate::upstream::site::Front;
+
+/// What a client is told of a failure. Of a reverse proxy nothing of what lies behind it: a
+/// sentence for each reason. Who named the server itself, to a forward proxy, is told the cause,
+/// too, unless it may speak of our own surroundings (name servers, files) or says no more.
+pub(crate) fn told(front: &Front, reason: Reason, cause: &str) -> String {
+    let sentence = sentence(reason);
+    let is_ours = matches!(reason, Reason::Dns | Reason::DnsTimeout | Reason::Internal);
+    let adds = reason != Reason::ConnectRefused && !cause.is_empty();
+    match front {
+        Front::Forward if adds && !is_ours => format!("{sentence}: {cause}.\n"),
+        _ => format!("{sentence}.\n"),
+    }
+}
+
+/// A reason in a sentence, without its full stop.
+pub(crate) fn sentence(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Dns => "The name of the origin server could not be resolved",
+        Reason::DnsTimeout => "The name of the origin server was not resolved in time",
+        Reason::Connect => "There is no connection to the origin server",
+        Reason::ConnectRefused => "The origin server refused the connection",
+        Reason::ConnectTimeout => "There was no connection to the origin server in time",
+        Reason::Tls => "There is no TLS connection to the origin server",
+        Reason::TlsAlert => "The origin server ended the TLS handshake",
+        Reason::Certificate => "The origin server does not prove who it is",
+        Reason::NoUpstream => "All origin servers of this site are out of use",
+        Reason::UpstreamBusy => "The origin servers have as many requests as they may",
+        Reason::Upstream => "The origin server ended the connection without a whole answer",
+        Reason::UpstreamTimeout => "The origin server did not answer in time",
+        Reason::BadAnswer => "The origin server's answer cannot be passed on",
+        _ => "The request could not be answered",
+    }
+}

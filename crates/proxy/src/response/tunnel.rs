@@ -1,0 +1,15 @@
+//! A tunnel that is about to open behind an answer.
+
+use crate::client::limits::Lifetime;
+use crate::client::tunnel_places::Place;
+use crate::response::transaction::Account;
+use crate::upstream::tunnel::UpstreamTunnel;
+
+/// See the module.
+pub(crate) struct Tunnel {
+    pub upstream: UpstreamTunnel,
+    pub account: Account,
+    pub lifetime: Lifetime,
+    /// Its place among all that may be open.
+    pub place: Option<Place>,
+}
