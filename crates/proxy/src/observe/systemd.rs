@@ -71,7 +71,7 @@ mod tests {
         let manager = UnixDatagram::bind(&path).unwrap();
         manager.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "notify::tests::messages_reach_the_service_manager"])
+            .args(["--exact", "observe::systemd::tests::messages_reach_the_service_manager"])
             .env("LARDER_TEST_SPEAKS", "1")
             .env("NOTIFY_SOCKET", &path)
             .output()
