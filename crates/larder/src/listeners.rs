@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::unistd::{Group, User, chown};
-use proxy::front::handshake::Manners;
+use proxy::front::handshake::ListenerProtocol;
 use proxy::{ListenSocket, Listener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -34,7 +34,7 @@ pub struct Bound {
     socket: Socket,
     address: ListenAddr,
     asked: ListenAddr,
-    manners: Arc<Manners>,
+    manners: Arc<ListenerProtocol>,
 }
 
 /// Binds the listeners of the configuration. `[::]` takes IPv4 clients too, except where another of
@@ -55,7 +55,7 @@ pub fn bind_listeners(
             Some(ListenAddr::Unix(path)) => bind_path(path, listener)?,
             None => return Err("a listener has no address".to_owned()),
         };
-        let manners = Manners {
+        let manners = ListenerProtocol {
             tls: listener.tls,
             h2c: listener.h2c,
             proxies: listener.proxy_protocol.clone(),

@@ -25,7 +25,8 @@ use proxy::observe::systemd;
 use proxy::options::Options;
 use proxy::upstream::site::{Front, Site};
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, Later, Ledger, Listener, Reload, Setup,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, PendingCache, Recorder, Reload,
+    Setup,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -228,7 +229,7 @@ impl Start {
             control: self.control.clone(),
             listeners,
             workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Ledger::new(front, self.metrics.clone(), self.access_log.clone())),
+            observer: Arc::new(Recorder::new(front, self.metrics.clone(), self.access_log.clone())),
             cache,
             admin,
             accepting,
@@ -344,7 +345,7 @@ impl Source {
         let (send, news) = mpsc::channel();
         let (bring, setup) = oneshot::channel();
         let memory = storage::options(&config, &[]).memory;
-        let cache = CacheSource::Later(Later { setup, memory, patience: PATIENCE });
+        let cache = CacheSource::Pending(PendingCache { setup, memory, patience: PATIENCE });
         let serving = Arc::new(AtomicBool::new(false));
         let handle = predecessor.try_clone();
         let mut teller = handle.map_err(|error| cannot("speak to the process before", &error))?;

@@ -11,7 +11,7 @@ use proxy::message::forwarded::Forwarded;
 use proxy::message::pseudonym::Pseudonym;
 use proxy::net::address::Locals;
 use proxy::net::certificate::Certificate;
-use proxy::net::certificate_store::{Keyring, TlsOptions};
+use proxy::net::certificate_store::{CertificateStore, TlsOptions};
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
 use proxy::options::fill::FillOptions;
@@ -229,7 +229,7 @@ fn http2(config: &Config) -> Http2Options {
 }
 
 /// Reads the certificates, if any listener needs them.
-pub fn keyring(config: &Config) -> Result<Option<Keyring>, String> {
+pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
     if !config.speaks_tls() {
         return Ok(None);
     }
@@ -246,11 +246,11 @@ pub fn keyring(config: &Config) -> Result<Option<Keyring>, String> {
         http2: config.http2.enabled,
         handshake_timeout: tls.handshake_timeout,
     };
-    Keyring::new(certificates, &options).map(Some)
+    CertificateStore::new(certificates, &options).map(Some)
 }
 
 /// What is amiss with certificates without being wrong.
-pub fn keyring_warnings(keyring: &Keyring) -> Vec<String> {
+pub fn keyring_warnings(keyring: &CertificateStore) -> Vec<String> {
     let now = SystemTime::now();
     keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()
 }

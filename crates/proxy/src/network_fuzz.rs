@@ -18,7 +18,7 @@ use tokio::runtime::Builder;
 
 use crate::front::proxy_protocol;
 use crate::front::proxy_protocol::Told;
-use crate::message::framing_check::{FramingWatch, Trust};
+use crate::message::framing_check::{RequestFraming, Trust};
 use crate::message::scheme::Scheme;
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
@@ -251,7 +251,7 @@ fn the_framing_of_requests() {
     rounds(|chance| {
         let count = chance.1.u64(1..5);
         let mut bytes = pipeline(chance, count);
-        let mut watch = FramingWatch::default();
+        let mut watch = RequestFraming::default();
         watch.see(&bytes);
         let shown = String::from_utf8_lossy(&bytes).into_owned();
         for number in 1..=count {
@@ -259,7 +259,7 @@ fn the_framing_of_requests() {
         }
         assert_eq!(watch.trust(count + 1), Trust::None, "{shown:?}");
         bytes.extend(chance.noise(&FRAMING, 10));
-        let (mut whole, mut pieces) = (FramingWatch::default(), FramingWatch::default());
+        let (mut whole, mut pieces) = (RequestFraming::default(), RequestFraming::default());
         whole.see(&bytes);
         bytes.chunks(chance.1.usize(1..20)).for_each(|piece| pieces.see(piece));
         for number in 1..count + 5 {

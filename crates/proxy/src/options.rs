@@ -10,7 +10,7 @@ use crate::client::http2_options::Http2Options;
 use crate::client::limits::{ClientLimits, TunnelLimits};
 use crate::message::forwarded::Forwarded;
 use crate::message::pseudonym::Pseudonym;
-use crate::net::certificate_store::Keyring;
+use crate::net::certificate_store::CertificateStore;
 use crate::options::fill::FillOptions;
 use crate::rules::access::Access;
 use crate::rules::purging::Purging;
@@ -32,7 +32,7 @@ pub struct Options {
     /// How HTTP/2 is spoken to clients.
     pub http2: Http2Options,
     /// Certificates for listeners that speak TLS; `None`: no listener does.
-    pub keyring: Option<Arc<Keyring>>,
+    pub keyring: Option<Arc<CertificateStore>>,
     /// Limits of the origin side.
     pub upstream: UpstreamLimits,
     /// How objects are fetched for the cache.

@@ -37,7 +37,7 @@ pub struct AdminSetup {
 }
 
 /// The backend of the admin interface.
-pub(crate) struct Operator {
+pub(crate) struct ProxyBackend {
     services: Rc<Services>,
     crowd: Arc<Crowd>,
     control: Control,
@@ -45,7 +45,7 @@ pub(crate) struct Operator {
     reload: Reload,
 }
 
-impl Operator {
+impl ProxyBackend {
     /// Serves the admin interface until the runtime ends, for it tells of the drain, too; or until
     /// another process takes it over.
     pub fn start(
@@ -57,7 +57,7 @@ impl Operator {
         let AdminSetup { listener, guard, metrics, reload } = setup;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let operator = Operator { services, crowd, control: control.clone(), metrics, reload };
+        let operator = ProxyBackend { services, crowd, control: control.clone(), metrics, reload };
         let admin = Rc::new(Admin::new(guard, operator));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
@@ -65,7 +65,7 @@ impl Operator {
     }
 }
 
-impl Backend for Operator {
+impl Backend for ProxyBackend {
     fn readiness(&self) -> Readiness {
         if self.control.draining() {
             return Readiness::Draining;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use store::{Partial, PartialRead};
 
-use crate::body::resume::{Rescue, Rest};
+use crate::body::resume::{Resume, ResumedBody};
 use crate::body::stored_body::Reading;
 use crate::fill::state::{Fill, Next, Reader};
 use crate::object::stored_response::Store;
@@ -27,8 +27,8 @@ pub(crate) struct FillBody {
     pauses: u32,
     /// Where it ends, when that is known.
     end: Option<u64>,
-    rescue: Option<Rescue>,
-    rest: Option<Rest>,
+    rescue: Option<Resume>,
+    rest: Option<ResumedBody>,
     /// Whether the client takes trailers.
     trailers: bool,
     done: bool,
@@ -56,7 +56,7 @@ impl FillBody {
     }
 
     /// The same with the origin to go on when the store cannot.
-    pub fn with_rescue(mut self, rescue: Option<Rescue>) -> FillBody {
+    pub fn with_rescue(mut self, rescue: Option<Resume>) -> FillBody {
         self.rescue = rescue;
         self
     }

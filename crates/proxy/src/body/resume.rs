@@ -18,22 +18,22 @@ use semantics::{StoredHead, validators};
 
 use crate::fill::services::Services;
 use crate::options::Options;
-use crate::request::context::Visit;
-use crate::request::upstream_request::Errand;
+use crate::request::context::RequestContext;
+use crate::request::upstream_request::UpstreamRequest;
 use crate::upstream::response_body::UpstreamBody;
 
 /// How to go on with a body. Made before the head is sent, used seldom.
-pub(crate) struct Rescue {
+pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
-    errand: Errand,
+    errand: UpstreamRequest,
     etag: HeaderValue,
     /// Length of the whole body in bytes.
     length: u64,
 }
 
 /// A body that the origin goes on with.
-pub(crate) struct Rest {
+pub(crate) struct ResumedBody {
     state: State,
     left: u64,
     /// Bytes that come before those that are wanted.
@@ -49,9 +49,9 @@ enum State {
     Lost,
 }
 
-impl Rescue {
+impl Resume {
     /// `None` when the head has no strong validator: then nothing proves that a rest fits.
-    pub fn new(visit: &Visit<'_>, head: &StoredHead, length: u64) -> Option<Rescue> {
+    pub fn new(visit: &RequestContext<'_>, head: &StoredHead, length: u64) -> Option<Resume> {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
         }
@@ -61,14 +61,14 @@ impl Rescue {
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
         let (services, options) = (visit.services.clone(), visit.options.clone());
-        Some(Rescue { services, options, errand, etag, length })
+        Some(Resume { services, options, errand, etag, length })
     }
 
     /// Asks for `range` of the body.
-    pub fn begin(self, range: Range<u64>) -> Rest {
+    pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
-            let Rescue { services, options, mut errand, etag, length } = self;
+            let Resume { services, options, mut errand, etag, length } = self;
             let part = ByteRange { start: range.start, end: range.end };
             let value = format!("bytes={}-{}", range.start, range.end - 1);
             errand.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
@@ -79,7 +79,7 @@ impl Rescue {
             let skip = fits(&response, &etag, part, length)?;
             Some((response.into_body(), skip))
         };
-        Rest { state: State::Asking(Box::pin(asking)), left, skip: 0 }
+        ResumedBody { state: State::Asking(Box::pin(asking)), left, skip: 0 }
     }
 }
 
@@ -107,14 +107,14 @@ fn fits<B: Body>(
     }
 }
 
-impl Rest {
+impl ResumedBody {
     /// Bytes still to come.
     pub fn left(&self) -> u64 {
         self.left
     }
 
     /// The next bytes; `None` when there are no more to be had, which is an error while
-    /// [`Rest::left`] is not zero.
+    /// [`ResumedBody::left`] is not zero.
     pub fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Bytes>> {
         loop {
             match &mut self.state {

@@ -13,9 +13,9 @@ use http_body::{Frame, SizeHint};
 use store::{Key, ReadError};
 use tokio::task::spawn_local;
 
-use crate::body::resume::{Rescue, Rest};
-use crate::message::cut_short::CutShort;
-use crate::object::stored_response::{Answer, Body, Entry, Opened, Store};
+use crate::body::resume::{Resume, ResumedBody};
+use crate::message::cut_short::Truncated;
+use crate::object::stored_response::{Body, Entry, Opened, Store, StoredResponse};
 
 pub(crate) type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
 type ReadOne = (Body, Option<Result<Bytes, ReadError>>);
@@ -25,7 +25,7 @@ pub(crate) struct EntryBody {
     state: State,
     /// Position of the next byte, and of the one behind the last.
     range: Range<u64>,
-    rescue: Option<Rescue>,
+    rescue: Option<Resume>,
     /// Where the object lies: to be removed when a piece turns out to be gone, lest every further
     /// hit meets the same gap.
     place: Option<(Store, Key)>,
@@ -35,7 +35,7 @@ enum State {
     Idle(Body),
     Opened(Opened),
     Reading(Reading<ReadOne>),
-    Rescued(Rest),
+    Rescued(ResumedBody),
     Done,
 }
 
@@ -44,9 +44,9 @@ impl EntryBody {
     /// cannot.
     pub fn new(
         store: Option<Store>,
-        answer: &Answer,
+        answer: &StoredResponse,
         range: Range<u64>,
-        rescue: Option<Rescue>,
+        rescue: Option<Resume>,
     ) -> EntryBody {
         let place = store.map(|store| (store, answer.key.clone()));
         let whole = range == (0..answer.entry.len());
@@ -80,7 +80,7 @@ impl EntryBody {
     }
 
     /// The next bytes.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         loop {
             if self.range.is_empty() {
                 return Poll::Ready(None);
@@ -129,7 +129,7 @@ impl EntryBody {
                     return Poll::Ready(Some(Ok(bytes)));
                 }
                 State::Done => {
-                    return Poll::Ready(Some(Err(CutShort("a stored piece is gone"))));
+                    return Poll::Ready(Some(Err(Truncated("a stored piece is gone"))));
                 }
             }
         }
@@ -139,12 +139,12 @@ impl EntryBody {
 /// So a fill carries what is stored.
 impl http_body::Body for EntryBody {
     type Data = Bytes;
-    type Error = CutShort;
+    type Error = Truncated;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         self.get_mut().poll(cx).map(|next| next.map(|bytes| bytes.map(Frame::data)))
     }
 
@@ -185,7 +185,7 @@ impl TrailedBody {
     }
 
     /// The next frame.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let next = match &mut self.body {
             Stored::Whole(bytes) if bytes.is_empty() => None,
             Stored::Whole(bytes) => Some(Ok(std::mem::take(bytes))),

@@ -9,16 +9,16 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
 
-use crate::client::connection_state::ConnState;
-use crate::client::link::Link;
+use crate::client::connection_state::ConnectionState;
+use crate::client::link::Transport;
 use crate::message::informational;
 
 /// See the module.
 pub(crate) struct Client {
     /// The state of its connection.
-    pub state: Rc<ConnState>,
+    pub state: Rc<ConnectionState>,
     pub address: SocketAddr,
-    pub link: Rc<Link>,
+    pub link: Rc<Transport>,
     /// In HTTP/2 each request has a `Client` of its own, with the way back on its stream.
     pub reply: Option<RefCell<SendResponse<Bytes>>>,
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::client::limits::ClientLimits;
 use crate::client::upload_rate::Upload;
-use crate::message::framing_check::{FramingWatch, Trust};
+use crate::message::framing_check::{RequestFraming, Trust};
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 
@@ -27,7 +27,7 @@ pub(crate) enum Phase {
 
 /// Why the sweep ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum CloseReason {
     /// No further request came.
     Idle,
     /// A head did not end in time: a 408 is due.
@@ -52,7 +52,7 @@ pub(crate) enum Parking {
 
 /// The state of one connection, shared by its socket, its service and the sweep.
 #[derive(Default)]
-pub(crate) struct ConnState {
+pub(crate) struct ConnectionState {
     phase: Cell<Option<Phase>>,
     /// Requests being answered: more than one at a time on HTTP/2.
     open: Cell<u32>,
@@ -75,10 +75,10 @@ pub(crate) struct ConnState {
     pub(crate) eof: Cell<bool>,
     open_ended: Cell<bool>,
     draining: Cell<bool>,
-    cut: Cell<Option<Cut>>,
+    cut: Cell<Option<CloseReason>>,
     task: RefCell<Option<Waker>>,
     pub(crate) interim: RefCell<VecDeque<Bytes>>,
-    pub(crate) framing: RefCell<FramingWatch>,
+    pub(crate) framing: RefCell<RequestFraming>,
     /// Bodies of requests in HTTP/2, whose clients are held to the least rate one by one.
     uploads: RefCell<Vec<Rc<Upload>>>,
     /// Requests of this connection so far.
@@ -87,7 +87,7 @@ pub(crate) struct ConnState {
     parking: Cell<Parking>,
 }
 
-impl ConnState {
+impl ConnectionState {
     pub fn phase(&self) -> Phase {
         self.phase.get().unwrap_or(Phase::Idle)
     }
@@ -220,12 +220,12 @@ impl ConnState {
         self.open_ended.set(open_ended);
     }
 
-    pub fn cut(&self) -> Option<Cut> {
+    pub fn cut(&self) -> Option<CloseReason> {
         self.cut.get()
     }
 
     /// Ends the connection at its task's next turn, which is at once.
-    pub fn cut_now(&self, why: Cut) {
+    pub fn cut_now(&self, why: CloseReason) {
         self.cut.set(Some(why));
         self.wake();
     }
@@ -299,7 +299,7 @@ impl ConnState {
     }
 
     /// Queues a 1xx head for the request being answered. It goes out before anything that the
-    /// service returns later, provided the service waits for [`ConnState::interim_sent`].
+    /// service returns later, provided the service waits for [`ConnectionState::interim_sent`].
     pub fn push_interim(&self, head: Bytes) {
         self.interim.borrow_mut().push_back(head);
     }

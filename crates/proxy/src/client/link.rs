@@ -5,7 +5,7 @@ use crate::observe::tls_facts::TlsFacts;
 
 /// What is known of a connection before its first request.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct Transport {
     /// What its requests' URLs begin with, on a reverse proxy.
     pub scheme: Scheme,
     /// How it is secured.

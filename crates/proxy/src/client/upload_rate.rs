@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-use crate::client::connection_state::ConnState;
+use crate::client::connection_state::ConnectionState;
 use crate::client::limits::ClientLimits;
 
 /// What the sweep knows of a body.
@@ -62,12 +62,12 @@ impl Upload {
 
 /// An upload that the sweep looks after until this is dropped.
 pub(crate) struct Watched {
-    state: Rc<ConnState>,
+    state: Rc<ConnectionState>,
     pub upload: Rc<Upload>,
 }
 
 impl Watched {
-    pub fn new(state: &Rc<ConnState>) -> Watched {
+    pub fn new(state: &Rc<ConnectionState>) -> Watched {
         let upload = Rc::<Upload>::default();
         state.upload_began(&upload);
         Watched { state: state.clone(), upload }

@@ -25,17 +25,17 @@ use crate::net::wall_clock::now;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
-use crate::request::context::Visit;
+use crate::request::context::RequestContext;
 use crate::request::rule::rule_for;
 use crate::request::target;
 use crate::request::target::{Refused, Target};
 use crate::response::failure::failed;
-use crate::response::response_body::AnswerBody;
-use crate::response::transaction::Account;
+use crate::response::response_body::ResponseBody;
+use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
-use crate::upstream::attempts::Trail;
+use crate::upstream::attempts::Attempts;
 use crate::upstream::error::Failure;
 use crate::upstream::origin::Origin;
 use crate::upstream::site::Front;
@@ -47,7 +47,7 @@ pub(crate) async fn answer(
     client: &Rc<Client>,
     request: Request<RequestBody>,
     trust: Trust,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let options = services.options();
     let mut response = decide(services, client, &options, request, trust).await;
     purge::hide_tags(&options, &mut response);
@@ -60,7 +60,7 @@ async fn decide(
     options: &Arc<Options>,
     request: Request<RequestBody>,
     trust: Trust,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let (mut parts, body) = request.into_parts();
     let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
     hop_by_hop::strip_named(&mut parts.headers);
@@ -73,7 +73,7 @@ async fn decide(
         &parts.headers,
         &options.forwarded,
     );
-    let account = Account::open(services, client, &parts, scheme);
+    let account = Transaction::open(services, client, &parts, scheme);
     target::distrust(&mut parts.headers, client.address.ip(), options);
     if let Some(text) = ill_framed(&parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
@@ -102,7 +102,7 @@ async fn decide(
         return refuse(account, &refused);
     }
     let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
-    let visit = Visit::new(services, client, options, &parts, target, rule, upgrade);
+    let visit = RequestContext::new(services, client, options, &parts, target, rule, upgrade);
     let account = match purge::answer(&visit, account).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(account) => account,
@@ -114,7 +114,7 @@ async fn decide(
         return failed(account, Failure::Denied(denial));
     }
     if target::max_forwards(&parts) == Some(0) {
-        return last_stop(account, &parts);
+        return max_forwards_reached(account, &parts);
     }
     let mut response = dispatch(&visit, account, body).await;
     if let Some(rule) = &visit.rule {
@@ -171,7 +171,7 @@ fn unfit(
 
 /// Whether the access rules let the client have this. Also what is stored is given only to those
 /// who could fetch it.
-async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
+async fn permitted(visit: &RequestContext<'_>) -> Result<(), Failure> {
     match visit.options.access.before(&visit.query()) {
         Verdict::Allow => Ok(()),
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
@@ -184,7 +184,7 @@ async fn permitted(visit: &Visit<'_>) -> Result<(), Failure> {
 }
 
 /// Why a change of the protocol that the request asks for is refused: the operator says so.
-fn refuses_upgrade(visit: &Visit<'_>) -> Option<Denial> {
+fn refuses_upgrade(visit: &RequestContext<'_>) -> Option<Denial> {
     let rule =
         visit.rule.as_ref().filter(|rule| rule.refuse_upgrades && visit.upgrade.is_some())?;
     let text = format!(
@@ -204,7 +204,11 @@ fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) ->
 }
 
 /// Past the cache or through it.
-async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Response<AnswerBody> {
+async fn dispatch(
+    visit: &RequestContext<'_>,
+    account: Transaction,
+    body: RequestBody,
+) -> Response<ResponseBody> {
     if visit.upgrade.is_some() {
         let place = visit.services.shared.tunnels.take(visit.options.tunnels.max);
         if place.is_none() {
@@ -258,14 +262,14 @@ async fn dispatch(visit: &Visit<'_>, account: Account, body: RequestBody) -> Res
 /// Passes an unsafe request on; what its answer makes invalid is gone before the client has the
 /// answer (RFC 9111, 4.4).
 async fn write_through(
-    visit: &Visit<'_>,
-    mut account: Account,
+    visit: &RequestContext<'_>,
+    mut account: Transaction,
     body: RequestBody,
     status: CacheStatus,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let needs = &visit.services.needs;
     if needs.is_released() {
-        return too_late(account);
+        return handed_over(account);
     }
     let _need = needs.firmly();
     let requested = now();
@@ -277,7 +281,7 @@ async fn write_through(
     let exchange = Exchange { requested, received: now() };
     // What the answer tells of places is about the name that was told.
     let Some(url) = visit.named_url() else {
-        return pass_through::hand_on(visit, account, response, status);
+        return pass_through::relay_response(visit, account, response, status);
     };
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
@@ -295,11 +299,11 @@ async fn write_through(
         Some((store, key)) => {
             get::keep_post(visit, &store, &key, account, response, exchange).await
         }
-        None => pass_through::hand_on(visit, account, response, status),
+        None => pass_through::relay_response(visit, account, response, status),
     }
 }
 
-fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {
+fn refuse(account: Transaction, refused: &Refused) -> Response<ResponseBody> {
     if refused.why == Invalid::Body {
         // Where it ends is what two parsers might not agree on.
         account.is_last();
@@ -310,7 +314,7 @@ fn refuse(account: Account, refused: &Refused) -> Response<AnswerBody> {
 
 /// The answer to an unsafe request that came when the store had been handed over to another
 /// process: what it changes could not be forgotten there.
-fn too_late(account: Account) -> Response<AnswerBody> {
+fn handed_over(account: Transaction) -> Response<ResponseBody> {
     account.is_last();
     let text = "This process has just been replaced: ask again on another connection.\n";
     let outcome = Outcome::Error(Error::Draining);
@@ -321,7 +325,7 @@ fn too_late(account: Account) -> Response<AnswerBody> {
 }
 
 /// The answer to a request for a tunnel when there are as many as may be.
-fn too_many_tunnels(account: Account) -> Response<AnswerBody> {
+fn too_many_tunnels(account: Transaction) -> Response<ResponseBody> {
     let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
     let outcome = Outcome::Error(Error::Overload);
     let mut response =
@@ -331,7 +335,7 @@ fn too_many_tunnels(account: Account) -> Response<AnswerBody> {
 }
 
 /// A TRACE or OPTIONS whose `Max-Forwards` is used up ends here (RFC 9110, 7.6.2).
-fn last_stop(account: Account, parts: &Parts) -> Response<AnswerBody> {
+fn max_forwards_reached(account: Transaction, parts: &Parts) -> Response<ResponseBody> {
     let outcome = Outcome::Bypass(Bypass::Method);
     if parts.method == Method::OPTIONS {
         let mut response = error_response::plain(account, StatusCode::OK, outcome, "");
@@ -358,9 +362,9 @@ async fn connect(
     services: &Services,
     client: &Client,
     options: &Options,
-    mut account: Account,
+    mut account: Transaction,
     parts: &Parts,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     if matches!(options.front, Front::Reverse(_)) {
         let refused = Refused {
             status: StatusCode::METHOD_NOT_ALLOWED,
@@ -386,12 +390,12 @@ async fn connect(
         Err(failure) => failed(account, failure),
         Ok(stream) => {
             account.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
-            let (origin, trail) = (Arc::new(origin), Trail::default());
+            let (origin, trail) = (Arc::new(origin), Attempts::default());
             trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
             account.asked(&origin, Some(Arc::new(trail)));
             let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
             let tunnel = Tunnel { upstream: stream.into(), account, lifetime, place };
-            Response::new(AnswerBody::of_tunnel(tunnel))
+            Response::new(ResponseBody::of_tunnel(tunnel))
         }
     }
 }

@@ -27,10 +27,10 @@ use crate::message::scheme::Scheme;
 use crate::message::upgrade;
 use crate::net::wall_clock::now;
 use crate::object::stored_response;
-use crate::object::stored_response::{Answer, Found};
+use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::options::Options;
 use crate::request::target::Target;
-use crate::request::upstream_request::Errand;
+use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{context, key_check, rule, target};
 use crate::rules::request_rules::Rule;
 use crate::upstream::error::Failure;
@@ -172,7 +172,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let mut told = json!({
         "request": format!("{} {url}", parts.method),
         "site": site,
-        "origin": Errand::destination(options, &case.target).to_string(),
+        "origin": UpstreamRequest::destination(options, &case.target).to_string(),
         "rule": case.rule.as_ref().map(|rule| &rule.name),
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
@@ -226,10 +226,10 @@ impl Case<'_> {
     }
 
     /// What is stored, and what would be done with it.
-    fn tell_found(&self, found: &Found, is_used: bool, told: &mut Value) {
+    fn tell_found(&self, found: &LookupResult, is_used: bool, told: &mut Value) {
         let marker = match found {
-            Found::Answer(answer) => answer.marker.as_ref(),
-            Found::Nothing { marker, .. } => marker.as_ref(),
+            LookupResult::Stored(answer) => answer.marker.as_ref(),
+            LookupResult::Nothing { marker, .. } => marker.as_ref(),
         };
         let chosen = |name: &HeaderName| {
             let value = vary::normalised(&self.parts.headers, name);
@@ -239,7 +239,7 @@ impl Case<'_> {
         if let Some(marker) = marker {
             told["key"]["fields"] = marker.names().iter().map(chosen).collect();
         }
-        let Found::Answer(answer) = found else { return };
+        let LookupResult::Stored(answer) = found else { return };
         let reuse = reuse::decide(answer.head.packed(), &self.facts, now(), self.settings());
         let is_told_apart = key_check::is_told_apart(self.rule.as_deref(), answer);
         told["stored"] = stored(answer);
@@ -266,7 +266,7 @@ impl Case<'_> {
             None if question.ask => {
                 let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let mut errand =
-                    Errand::new(services, client, self.options, self.parts, &self.target);
+                    UpstreamRequest::new(services, client, self.options, self.parts, &self.target);
                 errand.rule.clone_from(&self.rule);
                 errand.interim = None;
                 let response = errand.run(services, self.options, None).await.map_err(in_short)?;
@@ -311,7 +311,7 @@ fn in_short(failure: Failure) -> String {
 }
 
 /// What is known of a stored answer.
-fn stored(answer: &Answer) -> Value {
+fn stored(answer: &StoredResponse) -> Value {
     let packed = answer.head.packed();
     let headers: Vec<String> = answer
         .head

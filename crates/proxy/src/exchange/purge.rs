@@ -15,11 +15,11 @@ use crate::object::purge_labels;
 use crate::object::stored_response::{Store, primary_key};
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
-use crate::request::context::Visit;
+use crate::request::context::RequestContext;
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::response::error_response;
-use crate::response::response_body::AnswerBody;
-use crate::response::transaction::Account;
+use crate::response::response_body::ResponseBody;
+use crate::response::transaction::Transaction;
 use crate::rules::aliases::Aliases;
 use crate::upstream::site::{Front, Site};
 
@@ -250,7 +250,7 @@ fn unstored(front: &Front, url: &Url) -> String {
 
 /// Answers a request with the method `PURGE`. Where nobody may use it, it is a method like any
 /// other.
-pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
+pub(crate) async fn answer(visit: &RequestContext<'_>, account: Transaction) -> Answered {
     let options = visit.options;
     let from = &options.purging.from;
     if visit.parts.method.as_str() != METHOD || from.is_empty() {
@@ -276,8 +276,8 @@ pub(crate) async fn answer(visit: &Visit<'_>, account: Account) -> Answered {
 
 /// What became of a request that may be a purge.
 pub(crate) enum Answered {
-    Yes(Box<Response<AnswerBody>>),
-    NotAPurge(Account),
+    Yes(Box<Response<ResponseBody>>),
+    NotAPurge(Transaction),
 }
 
 /// What a `PURGE` of `url` asks for: with tags among its fields everything that bears one of them,
@@ -298,7 +298,7 @@ fn asked_for(url: &Url, headers: &HeaderMap, fields: &TagFields) -> Result<Purge
 }
 
 /// Takes the fields with tags from an answer to a client.
-pub(crate) fn hide_tags(options: &Options, response: &mut Response<AnswerBody>) {
+pub(crate) fn hide_tags(options: &Options, response: &mut Response<ResponseBody>) {
     if options.purging.pass_tags {
         return;
     }

@@ -21,25 +21,25 @@ use semantics::{
 use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
 
 use crate::fetch::piggyback_validation;
-use crate::fetch::variant_validation::Question;
-use crate::fill::registry::Unshareable;
+use crate::fetch::variant_validation::ValidationRequest;
+use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
-use crate::fill::writer::{Carried, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
+use crate::fill::writer::{ByteStream, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
 use crate::net::wall_clock::now;
 use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
-use crate::object::stored_response::{Answer, Store};
+use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::request::upstream_request;
-use crate::request::upstream_request::Errand;
+use crate::request::upstream_request::UpstreamRequest;
 use crate::upstream::error::Failure;
 use crate::upstream::response_body::UpstreamBody;
 
 /// Everything a fill's task needs.
-pub(crate) struct Filler {
+pub(crate) struct FetchTask {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
@@ -49,12 +49,12 @@ pub(crate) struct Filler {
     pub key: Key,
     pub primary: Key,
     pub marker: Option<VaryMarker>,
-    pub errand: Errand,
+    pub errand: UpstreamRequest,
     pub facts: RequestFacts,
     /// The client's fields: they choose the variant.
     pub request: HeaderMap,
     /// What is stored, to be validated.
-    pub stale: Option<Rc<Answer>>,
+    pub stale: Option<Rc<StoredResponse>>,
     /// The errors of the origin that must not take the place of what is stored.
     pub fallback: Fallback,
     /// The client's `Range` is what is to be fetched: the answer may be a part.
@@ -85,7 +85,7 @@ pub(crate) enum Purpose {
 const NEIGHBOUR_MAX: u64 = 1 << 20;
 
 /// Takes a fill out of the table and ends it, however its task ends.
-pub(crate) struct Ending {
+pub(crate) struct FillGuard {
     services: Rc<Services>,
     fill: Arc<Fill>,
     keys: Vec<Bytes>,
@@ -93,7 +93,7 @@ pub(crate) struct Ending {
     pub counted: Event,
 }
 
-impl Ending {
+impl FillGuard {
     /// New requests no longer find the fill: they find what it stored.
     pub fn leave_table(&mut self) {
         for key in self.keys.drain(..) {
@@ -102,7 +102,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for FillGuard {
     fn drop(&mut self) {
         self.leave_table();
         // Both do nothing unless the task was dropped on the way.
@@ -118,12 +118,12 @@ impl Drop for Ending {
     }
 }
 
-impl Filler {
-    fn begin(&self) -> Ending {
+impl FetchTask {
+    fn begin(&self) -> FillGuard {
         let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
         self.services.observer.count(Event::FillBegun, 1);
         let (services, fill) = (self.services.clone(), self.fill.clone());
-        Ending { services, fill, keys, counted: Event::FillAborted }
+        FillGuard { services, fill, keys, counted: Event::FillAborted }
     }
 
     /// Runs a fill whose origin has answered already.
@@ -136,7 +136,7 @@ impl Filler {
         &mut self,
         response: Response<UpstreamBody>,
         exchange: Exchange,
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) {
         if self.ranged && is_about_the_range(response.status()) {
             return Box::pin(self.part(response, exchange, ending)).await;
@@ -163,7 +163,7 @@ impl Filler {
         ending.counted
     }
 
-    async fn validate_or_fetch(&mut self, ending: &mut Ending) {
+    async fn validate_or_fetch(&mut self, ending: &mut FillGuard) {
         let requested = now();
         let fields = &mut self.errand.headers;
         let validated = self
@@ -184,7 +184,7 @@ impl Filler {
         let answer = match self.ask().await {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
                 let exchange = Exchange { requested, received: now() };
-                let question = Question { validated, others, for_client: asks_for_client };
+                let question = ValidationRequest { validated, others, for_client: asks_for_client };
                 if Box::pin(self.not_modified(question, response, exchange, ending)).await {
                     return;
                 }
@@ -220,7 +220,7 @@ impl Filler {
     }
 
     /// What is stored stays as it is.
-    pub fn leave(&self, ending: &mut Ending) {
+    pub fn leave(&self, ending: &mut FillGuard) {
         ending.leave_table();
         self.fill.publish(Stage::Absent(false), None);
     }
@@ -229,7 +229,7 @@ impl Filler {
         self.errand.run(&self.services, &self.options, None).await
     }
 
-    fn fail(&self, failure: Failure, ending: &mut Ending) {
+    fn fail(&self, failure: Failure, ending: &mut FillGuard) {
         if self.purpose == Purpose::Neighbour {
             return self.leave(ending);
         }
@@ -238,9 +238,14 @@ impl Filler {
     }
 
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
-    pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut Ending) {
+    pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut FillGuard) {
         let (mut parts, _) = response.into_parts();
-        upstream_request::clean_answer(&self.services, &mut parts.headers, parts.version, false);
+        upstream_request::sanitize_response(
+            &self.services,
+            &mut parts.headers,
+            parts.version,
+            false,
+        );
         let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
         let stored = false;
         let (shared, unshareable, length, selected) = (None, None, None, false);
@@ -254,14 +259,14 @@ impl Filler {
     /// A 304: the stored body is good, its head is brought up to date.
     pub async fn validated(
         &self,
-        stale: &Answer,
+        stale: &StoredResponse,
         mut response: Response<UpstreamBody>,
         exchange: Exchange,
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) {
         let settings = self.errand.settings(&self.options);
         let version = response.version();
-        upstream_request::clean_answer(&self.services, response.headers_mut(), version, false);
+        upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
         let for_asker = merge::for_asker(&head, response.headers(), settings);
         let judged =
@@ -299,7 +304,7 @@ impl Filler {
     }
 
     /// The next clients of this key will fetch for themselves at once.
-    pub fn not_shareable(&self, why: Unshareable) {
+    pub fn not_shareable(&self, why: HitForMiss) {
         let limits = &self.options.fill;
         let key = self.key.as_bytes();
         self.services.shared.fills.set_unshareable(
@@ -315,10 +320,15 @@ impl Filler {
         &mut self,
         response: Response<UpstreamBody>,
         exchange: Exchange,
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) {
         let (mut parts, body) = response.into_parts();
-        upstream_request::clean_answer(&self.services, &mut parts.headers, parts.version, true);
+        upstream_request::sanitize_response(
+            &self.services,
+            &mut parts.headers,
+            parts.version,
+            true,
+        );
         let (status, headers) = (parts.status, parts.headers);
         let length = body.size_hint().exact();
         let mut writer = None;
@@ -335,7 +345,7 @@ impl Filler {
                 if !self.fallback.covers(status) {
                     self.not_shareable(why);
                 }
-                let is_for_all = why != Unshareable::Credentials && !reuse::is_error(status);
+                let is_for_all = why != HitForMiss::Credentials && !reuse::is_error(status);
                 if self.stale.is_some() && is_for_all {
                     // What is stored is no longer what the origin answers.
                     self.store.remove(&self.key).await;
@@ -360,7 +370,7 @@ impl Filler {
     }
 
     /// Tells the next clients of this key whether waiting for each other helps them.
-    pub fn note_shareable(&self, unshareable: Option<Unshareable>) {
+    pub fn note_shareable(&self, unshareable: Option<HitForMiss>) {
         match unshareable {
             None => self.services.shared.fills.set_shareable(self.key.as_bytes()),
             Some(why) => self.not_shareable(why),
@@ -372,8 +382,8 @@ impl Filler {
         &self,
         head: Arc<FillHead>,
         writer: Option<Writer>,
-        body: impl Carried,
-        ending: &mut Ending,
+        body: impl ByteStream,
+        ending: &mut FillGuard,
     ) {
         if self.known && head.shared.is_some() {
             let key = self.key.as_bytes();
@@ -403,25 +413,25 @@ impl Filler {
         status: StatusCode,
         headers: &HeaderMap,
         exchange: Exchange,
-    ) -> Result<(StoredHead, bool), Unshareable> {
+    ) -> Result<(StoredHead, bool), HitForMiss> {
         let settings = self.errand.settings(&self.options);
         storability::judge(&self.facts, status, headers, exchange, settings).map_err(|why| {
             match why {
-                NotStorable::Authorization => Unshareable::Credentials,
-                _ => Unshareable::NotStorable,
+                NotStorable::Authorization => HitForMiss::Credentials,
+                _ => HitForMiss::NotStorable,
             }
         })?;
         if self.fallback.covers(status) {
-            return Err(Unshareable::NotStorable);
+            return Err(HitForMiss::NotStorable);
         }
         let head = StoredHead::new(status, headers, exchange, settings);
         let vary = head.vary();
         if forwarded::tells_clients_apart(&self.options.forwarded.add, &vary) {
-            return Err(Unshareable::NotStorable);
+            return Err(HitForMiss::NotStorable);
         }
         let Some(marker) = self.new_marker(&vary) else { return Ok((head, false)) };
         let key = stored_response::variant_key(&self.primary, &marker, &self.request);
-        self.key = key.ok_or(Unshareable::NotStorable)?;
+        self.key = key.ok_or(HitForMiss::NotStorable)?;
         self.marker = Some(marker);
         Ok((head, true))
     }
@@ -493,7 +503,7 @@ impl Filler {
     /// Carries the body to its end. Trailers are stored with `head`.
     pub async fn carry(
         &self,
-        mut body: impl Carried,
+        mut body: impl ByteStream,
         sink: &mut Sink,
         length: Option<u64>,
         head: Option<&StoredHead>,
@@ -627,8 +637,8 @@ fn is_about_the_range(status: StatusCode) -> bool {
 }
 
 /// Why those who wait for an answer that is stored may not have it, if so.
-pub(crate) fn why_unshareable(head: &StoredHead, when_asked: Millis) -> Option<Unshareable> {
-    (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(Unshareable::NotFresh)
+pub(crate) fn why_unshareable(head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
+    (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(HitForMiss::NotFresh)
 }
 
 fn is_final(status: StatusCode) -> bool {

@@ -30,16 +30,16 @@ use semantics::reuse::Fallback;
 use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, reuse, stored_head};
 use store::{Key, Neighbour, Source};
 
-use crate::fetch::fetch_task::{Filler, Purpose};
+use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::services::Services;
 use crate::fill::state::Fill;
 use crate::message::scheme::Scheme;
 use crate::net::wall_clock::now;
 use crate::object::stored_response;
-use crate::object::stored_response::Answer;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::options::Options;
-use crate::request::upstream_request::Errand;
+use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{context, key_check, rule, target};
 use crate::rules::access::{Query, Verdict};
 use crate::upstream::site::Front;
@@ -52,37 +52,37 @@ const PERSONAL: [HeaderName; 3] =
     [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
 
 /// A site that is attended to by a worker, until this is dropped.
-struct Attended {
+struct SiteGuard {
     services: Rc<Services>,
     site: u64,
 }
 
-impl Attended {
+impl SiteGuard {
     /// `None` when it is attended to already, or many others are.
-    fn begin(services: &Rc<Services>, site: u64) -> Option<Attended> {
+    fn begin(services: &Rc<Services>, site: u64) -> Option<SiteGuard> {
         let mut attended = services.attended.borrow_mut();
         let free = attended.len() < ATTENDED_MAX && attended.insert(site);
-        free.then(|| Attended { services: services.clone(), site })
+        free.then(|| SiteGuard { services: services.clone(), site })
     }
 }
 
-impl Drop for Attended {
+impl Drop for SiteGuard {
     fn drop(&mut self) {
         self.services.attended.borrow_mut().remove(&self.site);
     }
 }
 
 /// Whether the neighbours of what `filler` fetches are to be looked after.
-pub(crate) fn has(filler: &Filler) -> bool {
+pub(crate) fn has(filler: &FetchTask) -> bool {
     most(filler) > 0 && filler.stale.is_some() && filler.purpose != Purpose::Neighbour
 }
 
-fn most(filler: &Filler) -> u8 {
+fn most(filler: &FetchTask) -> u8 {
     filler.errand.settings(&filler.options).validate_neighbours
 }
 
 /// The stale neighbours in memory of what `filler` validates, the nearest first.
-pub(crate) fn near(filler: &Filler) -> Vec<Key> {
+pub(crate) fn near(filler: &FetchTask) -> Vec<Key> {
     let settings = filler.errand.settings(&filler.options);
     let (now, known) = (now(), &filler.services.shared.neighbours);
     let is_wanted = |neighbour: &Neighbour| {
@@ -103,13 +103,13 @@ fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Setting
 /// Validates what is still worth it of `near`, one after another, when the origin had a good answer
 /// for what `of` has validated. Where too few were in memory, and `of` had to be read from the
 /// device, what lies around it there is read first.
-pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
+pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     if came == Event::FillAborted {
         return;
     }
     let (services, options) = (&of.services, &of.options);
     let site = of.primary.locality().site;
-    let Some(_attended) = Attended::begin(services, site) else { return };
+    let Some(_attended) = SiteGuard::begin(services, site) else { return };
     let known = &services.shared.neighbours;
     let mut left = most(of);
     let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
@@ -121,7 +121,7 @@ pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
         if left == 0 {
             return;
         }
-        let Some(question) = Question::about(&key, of) else { continue };
+        let Some(question) = ValidationRequest::about(&key, of) else { continue };
         if !known.take(site, options.fill.neighbour_rate, Instant::now()) {
             return;
         }
@@ -138,20 +138,20 @@ pub(crate) async fn attend(of: &Filler, mut near: Vec<Key>, came: Event) {
 }
 
 /// A validation that may be made.
-struct Question {
+struct ValidationRequest {
     key: Key,
     primary: Key,
     marker: Option<VaryMarker>,
-    answer: Rc<Answer>,
-    errand: Errand,
+    answer: Rc<StoredResponse>,
+    errand: UpstreamRequest,
     /// The fields by which the origin would choose a variant.
     request: HeaderMap,
 }
 
-impl Question {
+impl ValidationRequest {
     /// The validation of what is in memory under `key`, on behalf of whoever had `of` validated.
     /// `None` when it is not needed, cannot be asked as it was asked, or must not be.
-    fn about(key: &Key, of: &Filler) -> Option<Question> {
+    fn about(key: &Key, of: &FetchTask) -> Option<ValidationRequest> {
         let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
         let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
@@ -194,24 +194,24 @@ impl Question {
         {
             return None;
         }
-        let mut errand = Errand::new(&of.services, client, options, &parts, &target);
+        let mut errand = UpstreamRequest::new(&of.services, client, options, &parts, &target);
         errand.interim = None;
         errand.rule = rule;
-        errand.in_passing = true;
+        errand.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers);
-        Some(Question { key, primary, marker, answer, errand, request })
+        Some(ValidationRequest { key, primary, marker, answer, errand, request })
     }
 
     /// Begins; `None` when somebody else is at it, or its like could lately not be shared.
-    fn ask(self, of: &Filler) -> Option<Filler> {
-        let Question { key, primary, marker, answer, errand, request } = self;
+    fn ask(self, of: &FetchTask) -> Option<FetchTask> {
+        let ValidationRequest { key, primary, marker, answer, errand, request } = self;
         let shared = &of.services.shared;
         if shared.windows.full() || shared.fills.unshareable(key.as_bytes()).is_some() {
             return None;
         }
         let new = || Fill::new(of.store.begin_fetch(&primary), shared.windows.clone());
         let (fill, began) = shared.fills.join_or_begin(key.as_bytes(), new);
-        began.then(|| Filler {
+        began.then(|| FetchTask {
             services: of.services.clone(),
             options: of.options.clone(),
             store: of.store.clone(),
@@ -234,7 +234,7 @@ impl Question {
 
 /// What a key says of the request that its answer was for: the primary key, and of a variant the
 /// marker and the fields that select it. `None` when that is not known, or personal.
-fn selection(key: &Key, of: &Filler) -> Option<(Key, Option<VaryMarker>, HeaderMap)> {
+fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, HeaderMap)> {
     let Some(primary) = cache_key::primary_of(key.as_bytes()) else {
         return Some((key.clone(), None, HeaderMap::new()));
     };

@@ -15,19 +15,19 @@ use semantics::{Exchange, SparseHead, StoredHead, age, partial, validators};
 use store::{Hint, Refusal};
 use tokio::task::spawn_local;
 
-use crate::fetch::fetch_task::{Ending, Filler, why_unshareable};
-use crate::fill::registry::Unshareable;
+use crate::fetch::fetch_task::{FetchTask, FillGuard, why_unshareable};
+use crate::fill::registry::HitForMiss;
 use crate::fill::state::{FillHead, Stage};
 use crate::fill::writer::Sink;
 use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
 use crate::observe::event::Event;
-use crate::partial::gap_fill::GapFiller;
-use crate::partial::partial_object::Parts;
+use crate::partial::gap_fill::RangeFetch;
+use crate::partial::partial_object::PartialObject;
 use crate::request::upstream_request;
 use crate::upstream::response_body::UpstreamBody;
 
-impl Filler {
+impl FetchTask {
     /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours
     /// comes before it (RFC 9110, 13.2.2); without one the client's `If-Range` counts.
     pub(crate) fn ask_for_range(&mut self, validates: bool) {
@@ -44,10 +44,10 @@ impl Filler {
         &mut self,
         response: Response<UpstreamBody>,
         exchange: Exchange,
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) {
         let (mut head, body) = response.into_parts();
-        upstream_request::clean_answer(&self.services, &mut head.headers, head.version, true);
+        upstream_request::sanitize_response(&self.services, &mut head.headers, head.version, true);
         let found = match head.status {
             StatusCode::PARTIAL_CONTENT => self.judge_part(&head.headers, &body, exchange),
             _ => None,
@@ -75,7 +75,7 @@ impl Filler {
             return self.pass_part(head.status, head.headers, body, ending).await;
         };
         let interest = Arc::new(());
-        let filler = GapFiller::new(parts, part.range, &interest, fill.clone(), key);
+        let filler = RangeFetch::new(parts, part.range, &interest, fill.clone(), key);
         if let Err(refusal) = self.store_sparse(&sparse, new_marker).await {
             log::debug!("a part is not stored: {refusal}");
             drop(filler);
@@ -104,11 +104,11 @@ impl Filler {
 
     /// The parts of an object that is about to be stored: what is removed from now on is not stored
     /// again.
-    fn parts(&self, sparse: &SparseHead) -> Rc<Parts> {
+    fn parts(&self, sparse: &SparseHead) -> Rc<PartialObject> {
         let mut errand = self.errand.clone();
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
-        Rc::new(Parts {
+        Rc::new(PartialObject {
             services: self.services.clone(),
             options: self.options.clone(),
             store: self.store.clone(),
@@ -160,12 +160,12 @@ impl Filler {
         status: StatusCode,
         headers: HeaderMap,
         body: UpstreamBody,
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) {
         let length = body.size_hint().exact();
         let key = self.key.clone();
         let stored = false;
-        let (shared, unshareable, selected) = (None, Some(Unshareable::Range), false);
+        let (shared, unshareable, selected) = (None, Some(HitForMiss::Range), false);
         let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
         ending.leave_table();

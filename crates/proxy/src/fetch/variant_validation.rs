@@ -14,10 +14,10 @@ use semantics::{
 use store::{Key, Refusal};
 
 use crate::body::stored_body::EntryBody;
-use crate::fetch::fetch_task::{Ending, Filler, Purpose, why_unshareable};
+use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, why_unshareable};
 use crate::fill::state::FillHead;
 use crate::object::stored_response;
-use crate::object::stored_response::Answer;
+use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
 use crate::upstream::response_body::UpstreamBody;
@@ -26,30 +26,30 @@ use crate::upstream::response_body::UpstreamBody;
 const COPY_MAX: u64 = 8 << 20;
 
 /// What the origin was asked about.
-pub(crate) struct Question {
+pub(crate) struct ValidationRequest {
     /// What is stored for this request.
-    pub validated: Option<Rc<Answer>>,
+    pub validated: Option<Rc<StoredResponse>>,
     /// What is stored for other ones.
     pub others: Vec<Variant>,
     /// What the client has.
     pub for_client: bool,
 }
 
-impl Filler {
+impl FetchTask {
     /// A 304 to a question of ours. False when it is about nothing that was asked.
     pub(crate) async fn not_modified(
         &mut self,
-        question: Question,
+        question: ValidationRequest,
         response: Response<UpstreamBody>,
         exchange: Exchange,
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) -> bool {
-        let Question { validated, others, for_client } = question;
+        let ValidationRequest { validated, others, for_client } = question;
         let headers = response.headers();
         // Where several were asked about, only a tag tells them apart.
         let is_told = others.is_empty() || headers.contains_key(ETAG);
         let confirmed =
-            |stale: &&Rc<Answer>| merge::confirms(stale.head.stored(), headers, exchange);
+            |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, exchange);
         if let Some(stale) = validated.as_ref().filter(|_| is_told).filter(confirmed) {
             self.validated(stale, response, exchange, ending).await;
             return true;
@@ -79,8 +79,8 @@ impl Filler {
 
     /// Adds the tags of the other stored variants to what the origin is asked; those are returned.
     /// `validated` is what it is asked about already.
-    pub(crate) fn ask_about_others(&mut self, validated: Option<&Answer>) -> Vec<Variant> {
-        let has_tag = |answer: &Answer| answer.head.stored().selected().etag().is_some();
+    pub(crate) fn ask_about_others(&mut self, validated: Option<&StoredResponse>) -> Vec<Variant> {
+        let has_tag = |answer: &StoredResponse| answer.head.stored().selected().etag().is_some();
         let asks = !self.ranged && self.purpose != Purpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
         // Beside tags a date is not looked at: what has no tag is asked about alone.
@@ -102,10 +102,15 @@ impl Filler {
         others: &[Variant],
         response: &Response<UpstreamBody>,
         exchange: Exchange,
-    ) -> Option<(Rc<Answer>, StoredHead)> {
+    ) -> Option<(Rc<StoredResponse>, StoredHead)> {
         let (marker, variants) = (self.marker.as_ref()?, &self.services.shared.variants);
         let mut headers = response.headers().clone();
-        upstream_request::clean_answer(&self.services, &mut headers, response.version(), false);
+        upstream_request::sanitize_response(
+            &self.services,
+            &mut headers,
+            response.version(),
+            false,
+        );
         let Some(tag) = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes())) else {
             variants.mute(marker.epoch());
             return None;
@@ -130,7 +135,7 @@ impl Filler {
     /// longer where it was.
     pub(crate) async fn store_elsewhere(
         &self,
-        stale: &Answer,
+        stale: &StoredResponse,
         head: &StoredHead,
     ) -> Result<(), Refusal> {
         let (vary, options) = (head.vary(), &self.options);
@@ -164,10 +169,10 @@ impl Filler {
     /// Answers with a stored variant, and stores it for requests like this one.
     async fn copy(
         &mut self,
-        other: &Rc<Answer>,
+        other: &Rc<StoredResponse>,
         head: StoredHead,
         (exchange, when_asked): (Exchange, Millis),
-        ending: &mut Ending,
+        ending: &mut FillGuard,
     ) {
         let settings = self.errand.settings(&self.options);
         let judged =

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::observe::metrics::{Samples, Source};
 
 /// Bytes in windows, shared by all workers.
-pub(crate) struct Windows {
+pub(crate) struct FillBudget {
     bytes: AtomicU64,
     limit: u64,
 }
 
-impl Windows {
+impl FillBudget {
     /// At most about `limit` bytes.
-    pub fn new(limit: u64) -> Windows {
-        Windows { bytes: AtomicU64::new(0), limit }
+    pub fn new(limit: u64) -> FillBudget {
+        FillBudget { bytes: AtomicU64::new(0), limit }
     }
 
     /// No further fetch should begin to fill the cache.
@@ -45,7 +45,7 @@ impl Windows {
 }
 
 /// The windows as the metrics see them.
-pub(crate) struct WindowFigures(pub Arc<Windows>);
+pub(crate) struct WindowFigures(pub Arc<FillBudget>);
 
 impl Source for WindowFigures {
     fn samples(&self, out: &mut Samples) {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn windows_shrink_at_half_of_the_limit_and_none_begins_past_it() {
-        let windows = Windows::new(1000);
+        let windows = FillBudget::new(1000);
         assert_eq!(windows.keep(10, 100), 100);
         windows.add(500);
         assert_eq!(windows.keep(10, 100), 10);

@@ -8,11 +8,11 @@ use store::Key;
 pub(crate) const MISSED_MAX: usize = 16_384;
 
 /// Keys to remove as soon as the store is there.
-pub(crate) struct Missed(Mutex<Option<Vec<Key>>>);
+pub(crate) struct DeferredInvalidations(Mutex<Option<Vec<Key>>>);
 
-impl Missed {
-    pub fn new() -> Missed {
-        Missed(Mutex::new(Some(Vec::new())))
+impl DeferredInvalidations {
+    pub fn new() -> DeferredInvalidations {
+        DeferredInvalidations(Mutex::new(Some(Vec::new())))
     }
 
     /// Remembers keys. Gives them back when there is no room, or the store has come.
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn what_was_missed_is_bounded_and_ends_with_the_store() {
         let key = || Key::new(Bytes::from_static(b"k"), Locality::default()).unwrap();
-        let missed = Missed::new();
+        let missed = DeferredInvalidations::new();
         assert!(missed.remember(vec![key(); MISSED_MAX]).is_ok());
         assert_eq!(missed.remember(vec![key()]).unwrap_err().len(), 1);
         assert_eq!(missed.close().len(), MISSED_MAX);

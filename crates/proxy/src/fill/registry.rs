@@ -15,14 +15,14 @@ use crate::fill::state::Fill;
 const SHARDS: usize = 16;
 
 /// See the module.
-pub(crate) struct Fills {
+pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
 }
 
 /// Why clients of a key should not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unshareable {
+pub(crate) enum HitForMiss {
     /// The answer was not for the cache.
     NotStorable,
     /// It is stored, but was stale already when it was asked for, or must be validated for each
@@ -34,13 +34,13 @@ pub(crate) enum Unshareable {
     Range,
 }
 
-impl Unshareable {
+impl HitForMiss {
     /// Whether such a client goes by itself.
     pub fn concerns(self, client: &RequestFacts) -> bool {
         match self {
-            Unshareable::NotStorable | Unshareable::NotFresh => true,
-            Unshareable::Credentials => client.authorized,
-            Unshareable::Range => client.has_range,
+            HitForMiss::NotStorable | HitForMiss::NotFresh => true,
+            HitForMiss::Credentials => client.authorized,
+            HitForMiss::Range => client.has_range,
         }
     }
 }
@@ -48,14 +48,14 @@ impl Unshareable {
 #[derive(Default)]
 struct Shard {
     running: HashMap<Bytes, Arc<Fill>>,
-    unshareable: HashMap<Bytes, (Unshareable, Instant)>,
+    unshareable: HashMap<Bytes, (HitForMiss, Instant)>,
     /// The same keys, oldest first.
     order: VecDeque<Bytes>,
 }
 
-impl Fills {
-    pub fn new() -> Fills {
-        Fills { shards: Default::default(), hasher: RandomState::new() }
+impl FillRegistry {
+    pub fn new() -> FillRegistry {
+        FillRegistry { shards: Default::default(), hasher: RandomState::new() }
     }
 
     /// The running fill of `key` that may be joined, if there is one.
@@ -68,8 +68,8 @@ impl Fills {
         self.join_if(key, |_| true, new)
     }
 
-    /// As [`Fills::join_or_begin`], where only one that `suits` is joined; another is no longer
-    /// found then, though it runs on.
+    /// As [`FillRegistry::join_or_begin`], where only one that `suits` is joined; another is no
+    /// longer found then, though it runs on.
     pub fn join_if(
         &self,
         key: &Bytes,
@@ -95,10 +95,10 @@ impl Fills {
     }
 
     /// Lets the tasks of all fills look around.
-    pub fn nudge(&self) {
+    pub fn wake(&self) {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.running.values().for_each(|fill| fill.nudge());
+            shard.running.values().for_each(|fill| fill.wake());
         }
     }
 
@@ -114,13 +114,13 @@ impl Fills {
     pub fn set_unshareable(
         &self,
         key: &Bytes,
-        why: Unshareable,
+        why: HitForMiss,
         for_time: Duration,
         keys_max: usize,
     ) {
         let mut shard = self.shard(key);
         let now = Instant::now();
-        if why == Unshareable::Credentials
+        if why == HitForMiss::Credentials
             && shard.unshareable.get(key).is_some_and(|(_, until)| *until > now)
         {
             return;
@@ -142,7 +142,7 @@ impl Fills {
     }
 
     /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
-    pub fn unshareable(&self, key: &Bytes) -> Option<Unshareable> {
+    pub fn unshareable(&self, key: &Bytes) -> Option<HitForMiss> {
         let shard = self.shard(key);
         let (why, until) = shard.unshareable.get(key)?;
         (*until > Instant::now()).then_some(*why)

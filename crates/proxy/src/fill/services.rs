@@ -10,11 +10,11 @@ use store::Key;
 use tokio::time::sleep;
 
 use crate::client::tunnel_places::Places;
-use crate::fill::memory_budget::Windows;
-use crate::fill::missed_removals::Missed;
+use crate::fill::memory_budget::FillBudget;
+use crate::fill::missed_removals::DeferredInvalidations;
 use crate::fill::neighbour_budget::Neighbours;
-use crate::fill::registry::Fills;
-use crate::fill::store_lease::Needs;
+use crate::fill::registry::FillRegistry;
+use crate::fill::store_lease::Leases;
 use crate::message::pseudonym::Pseudonym;
 use crate::message::via::Via;
 use crate::object::purge_labels::ObjectLabels;
@@ -29,12 +29,12 @@ pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
     pub via: Via,
     pub pseudonym: Pseudonym,
-    pub fills: Fills,
+    pub fills: FillRegistry,
     pub neighbours: Neighbours,
     pub variants: Variants,
-    pub missed: Missed,
+    pub missed: DeferredInvalidations,
     pub labels: Arc<ObjectLabels>,
-    pub windows: Arc<Windows>,
+    pub windows: Arc<FillBudget>,
     pub tunnels: Arc<Places>,
 }
 
@@ -45,12 +45,12 @@ impl Shared {
             observer,
             via: Via::new(&options.pseudonym),
             pseudonym: options.pseudonym.clone(),
-            fills: Fills::new(),
+            fills: FillRegistry::new(),
             neighbours: Neighbours::default(),
             variants: Variants::default(),
-            missed: Missed::new(),
+            missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
-            windows: Arc::new(Windows::new(windows)),
+            windows: Arc::new(FillBudget::new(windows)),
             tunnels: Arc::default(),
         }
     }
@@ -64,7 +64,7 @@ pub(crate) struct Services {
     /// The sites whose neighbours are being validated here.
     pub attended: RefCell<HashSet<u64>>,
     /// Who needs the store.
-    pub needs: Rc<Needs>,
+    pub needs: Rc<Leases>,
     /// `None` while it is awaited.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,

@@ -21,8 +21,8 @@ use semantics::range::ByteRange;
 use store::{FetchToken, Key, Partial};
 use tokio::time::Instant;
 
-use crate::fill::memory_budget::Windows;
-use crate::fill::registry::Unshareable;
+use crate::fill::memory_budget::FillBudget;
+use crate::fill::registry::HitForMiss;
 use crate::fill::window::Window;
 use crate::observe::outcome::{Denied, Error};
 use crate::upstream::error::Failure;
@@ -34,7 +34,7 @@ pub(crate) struct Fill {
     token: FetchToken,
     begun: Instant,
     /// Where the bytes of the window are counted.
-    windows: Arc<Windows>,
+    windows: Arc<FillBudget>,
 }
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ pub(crate) enum Stage {
     /// A body follows.
     Streaming(Arc<FillHead>),
     /// 206: the answer is being stored in parts, under this key and epoch.
-    Sparse(Key, u128, Option<Unshareable>),
+    Sparse(Key, u128, Option<HitForMiss>),
     /// Of the fill of a gap: these bytes follow.
     Part(Arc<PartStage>),
     /// Of the fill of a gap: the origin has no such part. With `true` it has something else now.
@@ -123,7 +123,7 @@ pub(crate) struct Validated {
     /// False when the 304 was for the client alone that began the fill.
     pub shareable: bool,
     /// Why who waited must ask for himself all the same.
-    pub unshareable: Option<Unshareable>,
+    pub unshareable: Option<HitForMiss>,
 }
 
 /// The head of an answer with a body.
@@ -134,7 +134,7 @@ pub(crate) struct FillHead {
     /// The head as it is stored and shared; `None` when the answer is for one client alone.
     pub shared: Option<StoredHead>,
     /// Why who waited must ask for himself; `None` also when only the next answer will tell.
-    pub unshareable: Option<Unshareable>,
+    pub unshareable: Option<HitForMiss>,
     /// What a follower's request must lead to: the key it is stored under.
     pub key: Key,
     /// True when the answer goes into the store.
@@ -172,7 +172,7 @@ pub(crate) enum Next {
 }
 
 impl Fill {
-    pub fn new(token: FetchToken, windows: Arc<Windows>) -> Fill {
+    pub fn new(token: FetchToken, windows: Arc<FillBudget>) -> Fill {
         Fill { state: Mutex::default(), token, begun: Instant::now(), windows }
     }
 
@@ -267,7 +267,7 @@ impl Fill {
     }
 
     /// Lets the fill's task look around.
-    pub fn nudge(&self) {
+    pub fn wake(&self) {
         self.lock().wake_filler();
     }
 
@@ -372,7 +372,7 @@ impl State {
     }
 
     /// Counts what the window occupies now.
-    fn count(&mut self, windows: &Windows) {
+    fn count(&mut self, windows: &FillBudget) {
         let before = std::mem::replace(&mut self.counted, self.window.occupied());
         windows.add(self.counted);
         windows.subtract(before);

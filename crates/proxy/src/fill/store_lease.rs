@@ -8,7 +8,7 @@ use crate::fill::state::Fill;
 
 /// Who needs the store on one worker.
 #[derive(Default)]
-pub(crate) struct Needs {
+pub(crate) struct Leases {
     pub(crate) brief: Cell<usize>,
     firm: Cell<usize>,
     /// Fills that clients of this worker follow, each in a place of its own.
@@ -28,8 +28,8 @@ pub(crate) enum Stage {
 }
 
 /// A need, until it is dropped.
-pub(crate) struct Need {
-    needs: Rc<Needs>,
+pub(crate) struct Lease {
+    needs: Rc<Leases>,
     kind: Kind,
 }
 
@@ -39,21 +39,21 @@ pub(crate) enum Kind {
     Follows(u32),
 }
 
-impl Needs {
+impl Leases {
     /// A need that ends when the grace does.
-    pub fn briefly(self: &Rc<Needs>) -> Need {
+    pub fn briefly(self: &Rc<Leases>) -> Lease {
         self.brief.set(self.brief.get() + 1);
-        Need { needs: self.clone(), kind: Kind::Brief }
+        Lease { needs: self.clone(), kind: Kind::Brief }
     }
 
     /// A need that is waited for.
-    pub fn firmly(self: &Rc<Needs>) -> Need {
+    pub fn firmly(self: &Rc<Leases>) -> Lease {
         self.firm.set(self.firm.get() + 1);
-        Need { needs: self.clone(), kind: Kind::Firm }
+        Lease { needs: self.clone(), kind: Kind::Firm }
     }
 
     /// The need of a client that follows a fill: firm whenever it lags.
-    pub fn following(self: &Rc<Needs>, fill: &Arc<Fill>) -> Need {
+    pub fn following(self: &Rc<Leases>, fill: &Arc<Fill>) -> Lease {
         let mut followed = self.followed.borrow_mut();
         // So many clients have no room in memory.
         let place = self.vacant.borrow_mut().pop().unwrap_or(followed.len() as u32);
@@ -61,7 +61,7 @@ impl Needs {
             followed.push(None);
         }
         followed[place as usize] = Some(fill.clone());
-        Need { needs: self.clone(), kind: Kind::Follows(place) }
+        Lease { needs: self.clone(), kind: Kind::Follows(place) }
     }
 
     /// Nothing more is to be stored: who writes lets go.
@@ -79,9 +79,9 @@ impl Needs {
     }
 }
 
-impl Drop for Need {
+impl Drop for Lease {
     fn drop(&mut self) {
-        let Needs { brief, firm, followed, vacant, .. } = &*self.needs;
+        let Leases { brief, firm, followed, vacant, .. } = &*self.needs;
         match self.kind {
             Kind::Brief => brief.set(brief.get() - 1),
             Kind::Firm => firm.set(firm.get() - 1),
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn needs_end_with_those_who_have_them() {
-        let needs = Rc::<Needs>::default();
+        let needs = Rc::<Leases>::default();
         assert!(!needs.are_firm());
         let (brief, firm, other) = (needs.briefly(), needs.firmly(), needs.firmly());
         drop(firm);

@@ -11,7 +11,7 @@ use http_body::{Body, Frame};
 use store::{Partial, Refusal};
 
 use crate::fill::state::Fill;
-use crate::message::cut_short::CutShort;
+use crate::message::cut_short::Truncated;
 use crate::observe::outcome::Error;
 use crate::upstream::response_body::BodyError;
 
@@ -33,12 +33,12 @@ pub(crate) enum Step {
 }
 
 /// A body that a fill carries: the origin's, or one that is stored.
-pub(crate) trait Carried:
+pub(crate) trait ByteStream:
     Body<Data = Bytes, Error: fmt::Display + Into<Error>> + Unpin
 {
 }
 
-impl<B> Carried for B
+impl<B> ByteStream for B
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: fmt::Display + Into<Error>,
@@ -51,13 +51,13 @@ impl From<BodyError> for Error {
     }
 }
 
-impl From<CutShort> for Error {
-    fn from(_: CutShort) -> Error {
+impl From<Truncated> for Error {
+    fn from(_: Truncated) -> Error {
         Error::Store
     }
 }
 
-pub(crate) fn next_frame(body: &mut impl Carried, cx: &mut Context<'_>) -> Poll<Step> {
+pub(crate) fn next_frame(body: &mut impl ByteStream, cx: &mut Context<'_>) -> Poll<Step> {
     Pin::new(body).poll_frame(cx).map(|frame| match frame {
         None => Step::End,
         Some(Err(error)) => {

@@ -12,17 +12,17 @@ use std::task::{Context, Poll, ready};
 use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::client::connection_state::{ConnState, Phase};
+use crate::client::connection_state::{ConnectionState, Phase};
 use crate::front::stream::Stream;
 
 /// The socket handed to hyper (inside `TokioIo`).
 pub(crate) struct ClientIo {
     stream: Stream,
-    state: Rc<ConnState>,
+    state: Rc<ConnectionState>,
 }
 
 impl ClientIo {
-    pub fn new(stream: Stream, state: Rc<ConnState>) -> ClientIo {
+    pub fn new(stream: Stream, state: Rc<ConnectionState>) -> ClientIo {
         ClientIo { stream, state }
     }
 

@@ -29,14 +29,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::client::client::Client;
-use crate::client::connection_state::{ConnState, Cut};
+use crate::client::connection_state::{CloseReason, ConnectionState};
 use crate::client::limits::ClientLimits;
 use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;
 use crate::fill::services::Services;
 use crate::front::client_io::ClientIo;
 use crate::front::connections::Connections;
-use crate::front::handshake::{Manners, Protocol, Ready, welcome};
+use crate::front::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
 use crate::front::stream::Stream;
 use crate::front::tunnel::End;
 use crate::front::{http2, tunnel};
@@ -45,7 +45,7 @@ use crate::message::upgrade;
 use crate::net::socket::Socket;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
-use crate::response::response_body::AnswerBody;
+use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 
 /// After our last byte a client that still sends is listened to for this long and this much: a
@@ -77,7 +77,7 @@ pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
 /// How hyper's part ended.
 enum HttpEnd {
     Done(hyper::Result<()>),
-    Cut(Cut),
+    Closed(CloseReason),
     /// The connection is parked.
     Parked,
 }
@@ -87,15 +87,15 @@ pub(crate) async fn run(
     connections: Rc<Connections>,
     socket: Socket,
     peer: SocketAddr,
-    manners: &Manners,
+    manners: &ListenerProtocol,
 ) {
-    let state = Rc::new(ConnState::default());
+    let state = Rc::new(ConnectionState::default());
     let _watched = connections.watch(&state);
     let Services { observer, .. } = &*connections.services;
     let (options, addresses) = (connections.services.options(), &connections.admission.addresses);
     let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
-    let Ready { stream, client: address, link, protocol, place: _place } = ready;
+    let Negotiated { stream, client: address, link, protocol, place: _place } = ready;
     let client = Client { state: state.clone(), address, link: Rc::new(link), reply: None };
     let client = Rc::new(client);
     match protocol {
@@ -113,7 +113,7 @@ pub(crate) async fn run(
 }
 
 /// Waits for `work`, or until the sweep or the drain cuts the connection.
-async fn unless_cut<T>(state: &ConnState, work: impl Future<Output = T>) -> Option<T> {
+async fn unless_cut<T>(state: &ConnectionState, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|cx| {
         state.note_task(cx);
@@ -129,7 +129,7 @@ async fn unless_cut<T>(state: &ConnState, work: impl Future<Output = T>) -> Opti
 async fn answer(
     connection: &Rc<Connection>,
     request: Request<RequestBody>,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let Connection { connections, client, tunnel } = &**connection;
     let state = &client.state;
     let number = state.next_request();
@@ -183,7 +183,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     let end = poll_fn(|cx| {
         state.note_task(cx);
         if let Some(cut) = state.cut() {
-            return Poll::Ready(HttpEnd::Cut(cut));
+            return Poll::Ready(HttpEnd::Closed(cut));
         }
         if state.draining() && !told_to_drain {
             told_to_drain = true;
@@ -212,14 +212,14 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
             debug_assert!(is_empty, "what came would be lost, and what follows be no request");
             return is_empty.then_some(stream);
         }
-        HttpEnd::Cut(Cut::Head) => {
+        HttpEnd::Closed(CloseReason::Head) => {
             let (status, client) = (StatusCode::REQUEST_TIMEOUT, connection.client.address);
             connections.services.observer.refused(client, Some(status), &"head too slow");
             // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
             let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
             Box::pin(close(stream, false)).await;
         }
-        HttpEnd::Cut(_) => {}
+        HttpEnd::Closed(_) => {}
         HttpEnd::Done(result) => {
             if let Err(error) = &result {
                 refused(connection, error);
@@ -319,6 +319,6 @@ mod tests {
     fn a_parked_connection_takes_little() {
         // What goes on in it is in boxes that are there while it does.
         let parked = size(|all, socket, peer, manners: &'static _| run(all, socket, peer, manners));
-        assert!(parked < 1024 && size_of::<ConnState>() < 512, "{parked} bytes");
+        assert!(parked < 1024 && size_of::<ConnectionState>() < 512, "{parked} bytes");
     }
 }

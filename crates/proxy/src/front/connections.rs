@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hyper::server::conn::http1;
 use tokio::time::interval;
 
-use crate::client::connection_state::{ConnState, Cut, Phase};
+use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::client::crowd;
 use crate::client::crowd::{Candidate, Standing};
 use crate::client::limits::ClientLimits;
@@ -46,13 +46,13 @@ pub(crate) struct Connections {
     pub services: Rc<Services>,
     pub admission: Arc<Admission>,
     builders: RefCell<Rc<Builders>>,
-    open: RefCell<HashMap<u64, Watched>>,
+    open: RefCell<HashMap<u64, TrackedConnection>>,
     next_id: Cell<u64>,
 }
 
 /// A connection as the sweep sees it.
-struct Watched {
-    state: Rc<ConnState>,
+struct TrackedConnection {
+    state: Rc<ConnectionState>,
     /// When the phase was first seen.
     since: Instant,
     /// When the client was first seen to keep us waiting, and how many bytes it had moved then.
@@ -61,7 +61,7 @@ struct Watched {
 
 /// What the sweep finds due.
 enum Due {
-    Cut(Cut),
+    Close(CloseReason),
     Park,
 }
 
@@ -109,16 +109,18 @@ impl Connections {
 
     /// Whether a connection is open that waits for its first request, and is still let to.
     pub fn has_fresh(&self) -> bool {
-        let waits = |watched: &Watched| watched.state.is_fresh() && !watched.state.draining();
+        let waits =
+            |watched: &TrackedConnection| watched.state.is_fresh() && !watched.state.draining();
         self.open.borrow().values().any(waits)
     }
 
     /// Registers a connection with the sweep. Its place in `loads` was taken at accept.
-    pub fn watch(self: &Rc<Self>, state: &Rc<ConnState>) -> WatchGuard {
+    pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         state.came();
-        let watched = Watched { state: state.clone(), since: Instant::now(), blocked: None };
+        let watched =
+            TrackedConnection { state: state.clone(), since: Instant::now(), blocked: None };
         self.open.borrow_mut().insert(id, watched);
         self.services.observer.connection(true);
         WatchGuard { connections: self.clone(), id }
@@ -144,7 +146,7 @@ impl Connections {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
         let waiting = found.filter(|watched| watched.state.phase() != Phase::Busy);
-        let closed = waiting.inspect(|watched| watched.state.cut_now(Cut::Crowd)).count();
+        let closed = waiting.inspect(|watched| watched.state.cut_now(CloseReason::Crowd)).count();
         self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
         closed
     }
@@ -159,7 +161,7 @@ impl Connections {
             let now = tick.tick().await.into_std();
             if now >= deadline {
                 for watched in self.open.borrow().values() {
-                    watched.state.cut_now(Cut::Drain);
+                    watched.state.cut_now(CloseReason::Drain);
                 }
             }
             for watched in self.open.borrow().values() {
@@ -186,7 +188,7 @@ impl Connections {
     pub fn sweep(&self, now: Instant, limits: &ClientLimits) {
         for watched in self.open.borrow_mut().values_mut() {
             match watched.check(now, limits) {
-                Some(Due::Cut(cut)) => watched.state.cut_now(cut),
+                Some(Due::Close(cut)) => watched.state.cut_now(cut),
                 Some(Due::Park) => watched.state.park(),
                 None => {}
             }
@@ -195,7 +197,7 @@ impl Connections {
     }
 }
 
-impl Watched {
+impl TrackedConnection {
     fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<Due> {
         if self.state.take_changed() {
             self.since = now;
@@ -204,15 +206,15 @@ impl Watched {
         let waited = now.duration_since(self.since);
         match self.state.phase() {
             Phase::Idle if !self.state.blocked() => match waited {
-                waited if waited >= limits.idle_timeout => Some(Due::Cut(Cut::Idle)),
+                waited if waited >= limits.idle_timeout => Some(Due::Close(CloseReason::Idle)),
                 waited => (waited >= limits.park_after).then_some(Due::Park),
             },
-            Phase::Head => (waited >= limits.head_timeout).then_some(Due::Cut(Cut::Head)),
-            Phase::Idle | Phase::Busy => self.check_rate(now, limits).map(Due::Cut),
+            Phase::Head => (waited >= limits.head_timeout).then_some(Due::Close(CloseReason::Head)),
+            Phase::Idle | Phase::Busy => self.check_rate(now, limits).map(Due::Close),
         }
     }
 
-    fn check_rate(&mut self, now: Instant, limits: &ClientLimits) -> Option<Cut> {
+    fn check_rate(&mut self, now: Instant, limits: &ClientLimits) -> Option<CloseReason> {
         if !self.state.blocked() {
             self.blocked = None;
             return None;
@@ -223,6 +225,6 @@ impl Watched {
             return None;
         }
         self.blocked = Some((now, moved));
-        (moved - before < limits.least_in_stall_timeout()).then_some(Cut::Stall)
+        (moved - before < limits.least_in_stall_timeout()).then_some(CloseReason::Stall)
     }
 }

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::client::addresses::{Addresses, Place};
-use crate::client::link::Link;
+use crate::client::link::Transport;
 use crate::front::proxy_protocol;
 use crate::front::stream::{Raw, Stream};
 use crate::message::scheme::Scheme;
@@ -33,7 +33,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What a listener expects of its connections.
 #[derive(Clone, Debug, Default)]
-pub struct Manners {
+pub struct ListenerProtocol {
     /// TLS is spoken.
     pub tls: bool,
     /// Without TLS: HTTP/2 is spoken by those who begin with its preface.
@@ -52,11 +52,11 @@ pub(crate) enum Protocol {
 }
 
 /// A connection that is ready for its first request.
-pub(crate) struct Ready {
+pub(crate) struct Negotiated {
     pub stream: Stream,
     /// The client, as far as we or the balancer in front know it.
     pub client: SocketAddr,
-    pub link: Link,
+    pub link: Transport,
     pub protocol: Protocol,
     /// Held as long as the connection is open.
     pub place: Option<Place>,
@@ -71,17 +71,17 @@ pub(crate) fn peer_of_unix_socket() -> SocketAddr {
 pub(crate) async fn welcome(
     socket: Socket,
     peer: SocketAddr,
-    manners: &Manners,
+    manners: &ListenerProtocol,
     options: &Options,
     addresses: &Arc<Addresses>,
     observer: &dyn Observer,
-) -> Option<Ready> {
+) -> Option<Negotiated> {
     let on_unix_socket = matches!(socket, Socket::Unix(_));
     let mut raw = Raw::new(socket);
     let mut client = peer;
     // A client of a Unix socket has no address unless a balancer tells one.
     let mut has_address = !on_unix_socket;
-    let mut link = Link { scheme: Scheme::Http, tls: None };
+    let mut link = Transport { scheme: Scheme::Http, tls: None };
     if !manners.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
         let trusted = on_unix_socket || manners.proxies.iter().any(|network| network.contains(&ip));
@@ -132,7 +132,7 @@ pub(crate) async fn welcome(
             Err(_) => return None,
         }
     }
-    Some(Ready { stream: Stream::Plain(raw), client, link, protocol, place })
+    Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, place })
 }
 
 /// Whether an address is that of a proxy in front, which brings many clients.
@@ -144,11 +144,11 @@ fn is_proxy(client: IpAddr, options: &Options) -> bool {
 async fn secure(
     raw: Raw,
     client: SocketAddr,
-    mut link: Link,
+    mut link: Transport,
     place: Option<Place>,
     options: &Options,
     observer: &dyn Observer,
-) -> Option<Ready> {
+) -> Option<Negotiated> {
     let keyring = options.keyring.as_ref()?;
     let accept = TlsAcceptor::from(keyring.config.clone()).accept(raw);
     let why = match timeout(keyring.handshake_timeout, accept).await {
@@ -165,7 +165,7 @@ async fn secure(
             link.scheme = Scheme::Https;
             link.tls = Some(facts);
             let stream = Stream::Tls(Box::new(stream));
-            return Some(Ready { stream, client, link, protocol, place });
+            return Some(Negotiated { stream, client, link, protocol, place });
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "too slow".to_owned(),

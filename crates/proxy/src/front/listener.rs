@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use crate::front::admission::Admission;
 use crate::front::connection;
 use crate::front::connections::Connections;
-use crate::front::handshake::{Manners, peer_of_unix_socket};
+use crate::front::handshake::{ListenerProtocol, peer_of_unix_socket};
 use crate::net::descriptors::lacks_resource;
 use crate::net::socket::Socket;
 
@@ -40,7 +40,7 @@ pub struct Listener {
     /// The socket.
     pub socket: ListenSocket,
     /// See there.
-    pub manners: Arc<Manners>,
+    pub manners: Arc<ListenerProtocol>,
 }
 
 /// A listening socket.
@@ -95,7 +95,7 @@ impl Listener {
 /// A listener within the runtime of a worker.
 pub(crate) struct Accepting {
     socket: AcceptSocket,
-    manners: Arc<Manners>,
+    manners: Arc<ListenerProtocol>,
 }
 
 enum AcceptSocket {
@@ -127,7 +127,7 @@ pub(crate) struct Accepted {
 /// Where a connection comes from.
 struct From {
     client: SocketAddr,
-    manners: Arc<Manners>,
+    manners: Arc<ListenerProtocol>,
     /// `None`: it was accepted before the drain, and found no place.
     _room: Option<OwnedSemaphorePermit>,
 }

@@ -18,30 +18,30 @@ use semantics::{Seconds, hop_by_hop, range, reuse};
 use store::Key;
 
 use crate::body::fill_body::FillBody;
-use crate::body::resume::Rescue;
-use crate::fill::registry::Unshareable;
+use crate::body::resume::Resume;
+use crate::fill::registry::HitForMiss;
 use crate::fill::state::{Failed, Fill, FillHead, Reader, Stage, Validated};
-use crate::get::get::{Outdated, Turn};
+use crate::get::get::{StaleHit, Step};
 use crate::get::partial_response;
-use crate::get::partial_response::{Served, Serving};
-use crate::message::informational::Interim;
+use crate::get::partial_response::{PartialResponder, Served};
+use crate::message::informational::Informational;
 use crate::object::stored_response;
-use crate::object::stored_response::{Answer, Store};
+use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
-use crate::request::context::Visit;
+use crate::request::context::RequestContext;
 use crate::response::from_cache;
-use crate::response::from_cache::{Material, Wanted};
+use crate::response::from_cache::{BodyPart, ResponseParts};
 use crate::response::pass_through::relay;
-use crate::response::response_body::Source;
-use crate::response::transaction::Account;
+use crate::response::response_body::BodySource;
+use crate::response::transaction::Transaction;
 
 /// Who began the fill.
 pub(crate) enum Role {
     /// This request: it gets whatever comes, 1xx included.
     Leader {
         /// Where the 1xx answers come.
-        interim: Option<Arc<Interim>>,
+        interim: Option<Arc<Informational>>,
         /// The range of this request is what is fetched.
         ranged: bool,
     },
@@ -50,14 +50,14 @@ pub(crate) enum Role {
 }
 
 /// See the module.
-pub(crate) struct Follow<'a> {
-    pub visit: &'a Visit<'a>,
+pub(crate) struct Follower<'a> {
+    pub visit: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
     /// The key under which this request looked.
     pub key: Key,
     pub role: Role,
-    pub outdated: Option<Outdated>,
+    pub outdated: Option<StaleHit>,
     /// Of a miss.
     pub status: CacheStatus,
     /// The request has waited for no other fetch yet.
@@ -76,7 +76,7 @@ pub(crate) enum Fit {
 }
 
 /// What the running fill of `key` is to a request that has not joined it.
-pub(crate) fn fit(visit: &Visit<'_>, key: &Key, fill: &Fill) -> Fit {
+pub(crate) fn fit(visit: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
         // The origin may have lost what was asked, or answer others.
         Stage::Waiting if fill.begun().elapsed() >= visit.options.fill.wait => Fit::Another,
@@ -88,7 +88,7 @@ pub(crate) fn fit(visit: &Visit<'_>, key: &Key, fill: &Fill) -> Fit {
 
 /// What an answer with this head is to a request that looks under `key`. `waited`: the request had
 /// joined before the head was there.
-fn fit_of_head(visit: &Visit<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
+fn fit_of_head(visit: &RequestContext<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
     if concerns(head.unshareable, visit) {
         return Fit::Alone;
     }
@@ -112,13 +112,13 @@ fn fit_of_head(visit: &Visit<'_>, key: &Key, head: &FillHead, waited: bool) -> F
     }
 }
 
-fn concerns(why: Option<Unshareable>, visit: &Visit<'_>) -> bool {
+fn concerns(why: Option<HitForMiss>, visit: &RequestContext<'_>) -> bool {
     why.is_some_and(|why| why.concerns(&visit.facts))
 }
 
-impl Follow<'_> {
+impl Follower<'_> {
     /// Waits for the head, however long that takes, and answers.
-    pub async fn answer(&self, mut reader: Reader, account: Account) -> Turn {
+    pub async fn answer(&self, mut reader: Reader, account: Transaction) -> Step {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
                 relay(self.visit.client, interim.as_deref(), reader.head()).await
@@ -129,10 +129,10 @@ impl Follow<'_> {
     }
 
     /// Answers, now that the fill has come so far.
-    pub async fn answer_at(&self, stage: Stage, reader: Reader, account: Account) -> Turn {
+    pub async fn answer_at(&self, stage: Stage, reader: Reader, account: Transaction) -> Step {
         self.visit.look_at_clock();
         match stage {
-            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Turn::Again(account),
+            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Step::Retry(account),
             Stage::Failed(failed) => self.failed(&failed, account).await,
             Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
             Stage::Streaming(head) => self.streaming(&head, reader, account).await,
@@ -145,26 +145,26 @@ impl Follow<'_> {
         matches!(self.role, Role::Leader { .. })
     }
 
-    async fn failed(&self, failed: &Failed, mut account: Account) -> Turn {
+    async fn failed(&self, failed: &Failed, mut account: Transaction) -> Step {
         if let (Some(denied), false) = (failed.denied, self.leads()) {
             log::debug!("the fill was denied ({denied}) to its own client only");
-            return Turn::Again(account);
+            return Step::Retry(account);
         }
         if let Some(outdated) = &self.outdated
             && outdated.fallback.on_unreachable
             && failed.denied.is_none()
         {
             match self.stale(outdated, Stale::Unreachable, None, account).await {
-                Served::Turn(turn) => return turn,
+                Served::Step(turn) => return turn,
                 Served::Lacking(returned) => account = returned,
             }
         }
         // What is wrong may be the request that was sent: one of the others tries his own.
         let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
         if !self.leads() && self.is_first && may_be_its_own {
-            return Turn::Again(account);
+            return Step::Retry(account);
         }
-        Turn::Done(partial_response::failed_answer(failed, account))
+        Step::Respond(partial_response::failed_answer(failed, account))
     }
 
     /// An answer that is being stored in parts.
@@ -172,20 +172,20 @@ impl Follow<'_> {
         &self,
         key: &Key,
         epoch: u128,
-        why: Option<Unshareable>,
-        account: Account,
-    ) -> Turn {
+        why: Option<HitForMiss>,
+        account: Transaction,
+    ) -> Step {
         if !self.leads() && concerns(why, self.visit) {
-            return Turn::Alone(account);
+            return Step::FetchAlone(account);
         }
         // Of another variant: it will be found where it belongs.
         if !self.leads() && *key != self.key {
-            return Turn::Again(account);
+            return Step::Retry(account);
         }
         let Some(answer) = stored_response::find_sparse(self.store, key, epoch).await else {
             return match self.leads() {
                 true => past(account, Bypass::Range),
-                false => Turn::Again(account),
+                false => Step::Retry(account),
             };
         };
         let (visit, packed) = (self.visit, answer.head.packed());
@@ -195,38 +195,43 @@ impl Follow<'_> {
             None => Some(self.status),
         };
         if !self.leads() && !reuse::may_follow(packed, &visit.facts, visit.came, visit.settings()) {
-            return Turn::Alone(account);
+            return Step::FetchAlone(account);
         }
         let age = packed.age(visit.now());
-        let serving = Serving { status, ..self.serving(&answer, age) };
+        let serving = PartialResponder { status, ..self.serving(&answer, age) };
         match serving.answer(account).await {
-            Served::Turn(turn) => turn,
+            Served::Step(turn) => turn,
             // Of what cannot be combined others may want all: that one of them asks for.
             Served::Lacking(account) if !self.leads() && !visit.facts.has_range => {
-                Turn::Again(account)
+                Step::Retry(account)
             }
             Served::Lacking(account) => past(account, Bypass::Range),
         }
     }
 
-    fn serving<'b>(&'b self, answer: &'b Rc<Answer>, age: Seconds) -> Serving<'b> {
+    fn serving<'b>(&'b self, answer: &'b Rc<StoredResponse>, age: Seconds) -> PartialResponder<'b> {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
-        Serving { visit, store, primary, answer, head: None, age, status: None }
+        PartialResponder { visit, store, primary, answer, head: None, age, status: None }
     }
 
-    async fn validated(&self, validated: &Validated, reader: &Reader, account: Account) -> Turn {
+    async fn validated(
+        &self,
+        validated: &Validated,
+        reader: &Reader,
+        account: Transaction,
+    ) -> Step {
         let visit = self.visit;
-        let Some(outdated) = &self.outdated else { return Turn::Again(account) };
+        let Some(outdated) = &self.outdated else { return Step::Retry(account) };
         let packed = validated.head.packed();
         if !self.leads() {
             let permitted = reuse::may_follow(packed, &visit.facts, visit.came, visit.settings());
             if concerns(validated.unshareable, visit) || !permitted {
-                return Turn::Alone(account);
+                return Step::FetchAlone(account);
             }
             let same = outdated.answer.entry.meta() == &validated.meta;
             let purged = reader.is_purged(&self.key, &validated.head);
             if !(same && validated.shareable) || purged {
-                return Turn::Again(account);
+                return Step::Retry(account);
             }
         }
         let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
@@ -235,21 +240,29 @@ impl Follow<'_> {
         let (age, head) = (packed.age(visit.now()), Some(own.as_ref().unwrap_or(&validated.head)));
         if outdated.answer.sparse.is_some() {
             let serving = self.serving(&outdated.answer, age);
-            return match (Serving { head, status: Some(status), ..serving }).answer(account).await {
-                Served::Turn(turn) => turn,
+            return match (PartialResponder { head, status: Some(status), ..serving })
+                .answer(account)
+                .await
+            {
+                Served::Step(turn) => turn,
                 Served::Lacking(account) => past(account, Bypass::Range),
             };
         }
-        Turn::Done(from_cache::from_entry(visit, account, status, age, &outdated.answer, head))
+        Step::Respond(from_cache::from_entry(visit, account, status, age, &outdated.answer, head))
     }
 
-    async fn streaming(&self, head: &Arc<FillHead>, reader: Reader, mut account: Account) -> Turn {
+    async fn streaming(
+        &self,
+        head: &Arc<FillHead>,
+        reader: Reader,
+        mut account: Transaction,
+    ) -> Step {
         if let Some(outdated) = &self.outdated
             && outdated.fallback.covers(head.status)
         {
             let theirs = Some(head.status);
             match self.stale(outdated, Stale::IfError, theirs, account).await {
-                Served::Turn(turn) => return turn,
+                Served::Step(turn) => return turn,
                 Served::Lacking(returned) => account = returned,
             }
         }
@@ -274,12 +287,12 @@ impl Follow<'_> {
         let fit = fit_of_head(self.visit, &self.key, head, reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
             return match fit {
-                Fit::Alone => Turn::Alone(account),
-                Fit::Another | Fit::Follow(_) => Turn::Again(account),
+                Fit::Alone => Step::FetchAlone(account),
+                Fit::Another | Fit::Follow(_) => Step::Retry(account),
             };
         };
         if reader.is_purged(&self.key, shared) {
-            return Turn::Again(account);
+            return Step::Retry(account);
         }
         let status = CacheStatus::new(match permit {
             None => Outcome::HitFill,
@@ -299,8 +312,8 @@ impl Follow<'_> {
         mut fields: HeaderMap,
         reader: Reader,
         status: CacheStatus,
-        account: Account,
-    ) -> Turn {
+        account: Transaction,
+    ) -> Step {
         let parts = self.visit.parts;
         if !self.holds_range(head, reader.produced()) {
             return past(account, Bypass::RangeBeyondFill);
@@ -321,21 +334,22 @@ impl Follow<'_> {
         // Only what is larger than the window can be lost on the way.
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
         let rescue = match (lossy, &head.shared) {
-            (Some(length), Some(shared)) => Rescue::new(self.visit, shared, length),
+            (Some(length), Some(shared)) => Resume::new(self.visit, shared, length),
             _ => None,
         };
         let length = head.length;
         // Several ranges are not cut from what is still coming: then all of it is sent.
         let cut = length.filter(|length| !self.asks_for_several(head, *length));
         let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
-            Some(body) => Source::Fill(Box::new(body.with_rescue(rescue))),
-            None => Source::Empty,
+            Some(body) => BodySource::Fill(Box::new(body.with_rescue(rescue))),
+            None => BodySource::Empty,
         };
         let outcome = status.outcome;
         let (status, length, body) = (head.status, cut, Box::new(body));
-        let material = Material { status, fields, received, strong_last_modified, length, body };
+        let material =
+            ResponseParts { status, fields, received, strong_last_modified, length, body };
         let now = self.visit.now();
-        Turn::Done(from_cache::from_material(parts, account, outcome, now, material))
+        Step::Respond(from_cache::from_material(parts, account, outcome, now, material))
     }
 
     /// Whether the range that is asked for, if any, is there already or soon: for another one the
@@ -376,20 +390,22 @@ impl Follow<'_> {
     /// Serves what is stored in place of what the origin answered, if it did.
     async fn stale(
         &self,
-        outdated: &Outdated,
+        outdated: &StaleHit,
         why: Stale,
         theirs: Option<StatusCode>,
-        account: Account,
+        account: Transaction,
     ) -> Served {
         let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
         status.fwd_status = theirs.map(|status| status.as_u16());
         let (answer, age) = (&outdated.answer, outdated.age);
         if answer.sparse.is_some() {
             let serving = self.serving(answer, age);
-            return Serving { status: Some(status), ..serving }.answer_alone(account).await;
+            return PartialResponder { status: Some(status), ..serving }
+                .answer_alone(account)
+                .await;
         }
         let answer = from_cache::from_entry(self.visit, account, status, age, answer, None);
-        Served::Turn(Turn::Done(answer))
+        Served::Step(Step::Respond(answer))
     }
 }
 
@@ -397,21 +413,21 @@ fn fill_body(
     mut reader: Reader,
     store: Option<Store>,
     length: Option<u64>,
-    wanted: Wanted,
+    wanted: BodyPart,
     trailers: bool,
 ) -> Option<FillBody> {
     let end = match wanted {
-        Wanted::Whole => length,
-        Wanted::Part(part) => {
+        BodyPart::Whole => length,
+        BodyPart::Part(part) => {
             reader.seek(part.as_range());
             Some(part.end)
         }
         // Not asked of a fill.
-        Wanted::Parts(_) => return None,
+        BodyPart::Parts(_) => return None,
     };
     Some(FillBody::new(reader, store, end, trailers))
 }
 
-fn past(account: Account, why: Bypass) -> Turn {
-    Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)))
+fn past(account: Transaction, why: Bypass) -> Step {
+    Step::Bypass(account, CacheStatus::new(Outcome::Bypass(why)))
 }

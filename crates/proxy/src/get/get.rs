@@ -2,8 +2,8 @@
 //! the origin. The rules themselves are in the crate `semantics`; here is their order.
 //!
 //! A request that waited for another one's fetch and cannot use its answer goes round once more.
-//! Of several one asks then, and the others wait for that ([`Turn::Again`]), unless it is known by
-//! then that waiting would bring them nothing either ([`Turn::Alone`]).
+//! Of several one asks then, and the others wait for that ([`Step::Retry`]), unless it is known by
+//! then that waiting would bring them nothing either ([`Step::FetchAlone`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use store::{Key, Source as From};
 use tokio::task::spawn_local;
 
 use crate::client::request_body::RequestBody;
-use crate::fetch::fetch_task::{Filler, Purpose};
+use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::state::{Fill, Reader};
 use crate::get::follower;
-use crate::get::follower::{Fit, Follow, Role};
-use crate::get::partial_response::{Served, Serving};
+use crate::get::follower::{Fit, Follower, Role};
+use crate::get::partial_response::{PartialResponder, Served};
 use crate::message::via::random;
-use crate::object::stored_response::{Answer, Found, Store, find};
+use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
-use crate::request::context::Visit;
+use crate::request::context::RequestContext;
 use crate::request::key_check::is_told_apart;
-use crate::response::response_body::AnswerBody;
-use crate::response::transaction::Account;
+use crate::response::response_body::ResponseBody;
+use crate::response::transaction::Transaction;
 use crate::response::{error_response, from_cache, pass_through};
 use crate::upstream::response_body::UpstreamBody;
 
@@ -41,20 +41,20 @@ const REFRESH_ONE_IN: u64 = 8;
 
 /// What a round came to.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
-pub(crate) enum Turn {
+pub(crate) enum Step {
     /// An answer.
-    Done(Response<AnswerBody>),
+    Respond(Response<ResponseBody>),
     /// Look again: the fetch that was waited for is not for this request.
-    Again(Account),
-    /// As [`Turn::Again`], and wait for nobody any more.
-    Alone(Account),
+    Retry(Transaction),
+    /// As [`Step::Retry`], and wait for nobody any more.
+    FetchAlone(Transaction),
     /// Past the cache.
-    Past(Account, CacheStatus),
+    Bypass(Transaction, CacheStatus),
 }
 
 /// What is stored for a request but must be validated.
-pub(crate) struct Outdated {
-    pub answer: Rc<Answer>,
+pub(crate) struct StaleHit {
+    pub answer: Rc<StoredResponse>,
     pub age: Seconds,
     pub fallback: Fallback,
     /// Whether it is the stored answer's age or the request that wants the origin asked.
@@ -63,12 +63,12 @@ pub(crate) struct Outdated {
 
 /// Answers a GET or HEAD.
 pub(crate) async fn answer(
-    visit: &Visit<'_>,
+    visit: &RequestContext<'_>,
     store: &Store,
     primary: &Key,
-    mut account: Account,
+    mut account: Transaction,
     body: RequestBody,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     let mut alone = false;
     for number in 0..ROUNDS_MAX {
@@ -79,15 +79,15 @@ pub(crate) async fn answer(
         };
         visit.look_at_clock();
         let is_first = number == 0;
-        let round = Round { visit, store, primary, is_first, alone };
+        let round = CacheRequest { visit, store, primary, is_first, alone };
         // A further round is for the same request.
         let count = |event| visit.services.observer.count(event, u64::from(is_first));
         let turn = match found {
-            Found::Answer(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
+            LookupResult::Stored(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
                 count(Event::CacheMiss);
                 Box::pin(round.missing(answer.key.clone(), answer.marker.clone(), account)).await
             }
-            Found::Answer(answer) => {
+            LookupResult::Stored(answer) => {
                 let settings = visit.settings();
                 let reuse =
                     reuse::decide(answer.head.packed(), &visit.facts, visit.now(), settings);
@@ -103,16 +103,16 @@ pub(crate) async fn answer(
                 }
                 round.stored(answer, reuse, account).await
             }
-            Found::Nothing { key, marker } => {
+            LookupResult::Nothing { key, marker } => {
                 count(Event::CacheMiss);
                 Box::pin(round.missing(key, marker, account)).await
             }
         };
         match turn {
-            Turn::Done(response) => return counted(visit, response),
-            Turn::Again(returned) => account = returned,
-            Turn::Alone(returned) => (account, alone) = (returned, true),
-            Turn::Past(returned, status) => {
+            Step::Respond(response) => return counted(visit, response),
+            Step::Retry(returned) => account = returned,
+            Step::FetchAlone(returned) => (account, alone) = (returned, true),
+            Step::Bypass(returned, status) => {
                 (account, past) = (returned, status);
                 break;
             }
@@ -133,7 +133,7 @@ fn hit_event(source: From, reuse: &Reuse) -> Event {
 }
 
 /// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
-fn counted(visit: &Visit<'_>, response: Response<AnswerBody>) -> Response<AnswerBody> {
+fn counted(visit: &RequestContext<'_>, response: Response<ResponseBody>) -> Response<ResponseBody> {
     let headers = &visit.parts.headers;
     let conditions = [header::IF_MODIFIED_SINCE, header::IF_NONE_MATCH];
     if conditions.iter().any(|name| headers.contains_key(name)) {
@@ -145,8 +145,8 @@ fn counted(visit: &Visit<'_>, response: Response<AnswerBody>) -> Response<Answer
 }
 
 /// One look at what is there for a request, and what follows from it.
-pub(crate) struct Round<'a> {
-    pub visit: &'a Visit<'a>,
+pub(crate) struct CacheRequest<'a> {
+    pub visit: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
     /// The request has waited for no other one's fetch yet.
@@ -155,9 +155,9 @@ pub(crate) struct Round<'a> {
     pub alone: bool,
 }
 
-impl Round<'_> {
+impl CacheRequest<'_> {
     /// Something is stored.
-    async fn stored(&self, answer: Rc<Answer>, reuse: Reuse, account: Account) -> Turn {
+    async fn stored(&self, answer: Rc<StoredResponse>, reuse: Reuse, account: Transaction) -> Step {
         let visit = self.visit;
         match reuse {
             Reuse::Fresh { age } => {
@@ -171,7 +171,7 @@ impl Round<'_> {
             // Nothing brings the next one behind it: a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
-                let outdated = Outdated { answer, age, fallback, why: Fwd::Stale };
+                let outdated = StaleHit { answer, age, fallback, why: Fwd::Stale };
                 Box::pin(self.head(outdated, account)).await
             }
             Reuse::Stale { age, permit } => {
@@ -186,9 +186,9 @@ impl Round<'_> {
                 };
                 self.hit(answer, age, Outcome::Stale(why), account).await
             }
-            Reuse::GatewayTimeout { .. } => Turn::Done(only_if_cached(account)),
+            Reuse::GatewayTimeout { .. } => Step::Respond(only_if_cached(account)),
             Reuse::Unusable => {
-                Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
+                Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
             }
             Reuse::Outlived => {
                 Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
@@ -201,7 +201,7 @@ impl Round<'_> {
                         Fwd::Request
                     }
                 };
-                let outdated = Outdated { answer, age, fallback, why };
+                let outdated = StaleHit { answer, age, fallback, why };
                 if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
                     return Box::pin(self.head(outdated, account)).await;
                 }
@@ -213,11 +213,11 @@ impl Round<'_> {
     /// Serves what is stored, if it is there still.
     async fn hit(
         &self,
-        answer: Rc<Answer>,
+        answer: Rc<StoredResponse>,
         age: Seconds,
         outcome: Outcome,
-        account: Account,
-    ) -> Turn {
+        account: Transaction,
+    ) -> Step {
         if answer.sparse.is_some() {
             return self.hit_parts(answer, age, outcome, account).await;
         }
@@ -229,24 +229,24 @@ impl Round<'_> {
                 .await;
         }
         let status = CacheStatus::new(outcome);
-        Turn::Done(from_cache::from_entry(self.visit, account, status, age, &answer, None))
+        Step::Respond(from_cache::from_entry(self.visit, account, status, age, &answer, None))
     }
 
     /// Serves what is there in parts, and fetches those that are missing.
     async fn hit_parts(
         &self,
-        answer: Rc<Answer>,
+        answer: Rc<StoredResponse>,
         age: Seconds,
         outcome: Outcome,
-        account: Account,
-    ) -> Turn {
+        account: Transaction,
+    ) -> Step {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
         // A fresh one is named by where its parts come from.
         let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
         let answer = &answer;
-        let serving = Serving { visit, store, primary, answer, head: None, age, status };
+        let serving = PartialResponder { visit, store, primary, answer, head: None, age, status };
         match serving.answer(account).await {
-            Served::Turn(turn) => turn,
+            Served::Step(turn) => turn,
             Served::Lacking(account) => {
                 Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
             }
@@ -254,10 +254,10 @@ impl Round<'_> {
     }
 
     /// Nothing is stored.
-    async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Account) -> Turn {
+    async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Transaction) -> Step {
         let visit = self.visit;
         if visit.facts.directives.only_if_cached {
-            return Turn::Done(only_if_cached(account));
+            return Step::Respond(only_if_cached(account));
         }
         if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
             return Box::pin(self.fetch_head(key, marker, account)).await;
@@ -287,13 +287,13 @@ impl Round<'_> {
         &self,
         key: Key,
         marker: Option<VaryMarker>,
-        outdated: Option<Outdated>,
-        account: Account,
-    ) -> Turn {
+        outdated: Option<StaleHit>,
+        account: Transaction,
+    ) -> Step {
         let visit = self.visit;
         if visit.facts.directives.no_store {
             // What is stored may be used, but nothing of this exchange may be kept.
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+            return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
         }
         let fills = &visit.services.shared.fills;
         let status = miss_status(&marker);
@@ -310,16 +310,16 @@ impl Round<'_> {
             || (reloads && running.is_some())
             || running == Some(Fit::Alone);
         if visit.services.shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
+            return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
         }
         let (fill, began) = match alone {
             true => (Arc::new(self.new_fill()), true),
             false => self.join_or_begin(&key),
         };
-        let Some(reader) = fill.join() else { return Turn::Again(account) };
+        let Some(reader) = fill.join() else { return Step::Retry(account) };
         let (store, primary, is_first) = (self.store, self.primary, self.is_first);
         let role = Role::Follower;
-        let follow = Follow { visit, store, primary, key, role, outdated, status, is_first };
+        let follow = Follower { visit, store, primary, key, role, outdated, status, is_first };
         if began {
             return self.lead(follow, marker, reader, !alone, account).await;
         }
@@ -330,12 +330,12 @@ impl Round<'_> {
     /// Begins the fill of `reader`, and answers. `known`: others may join.
     async fn lead(
         &self,
-        mut follow: Follow<'_>,
+        mut follow: Follower<'_>,
         marker: Option<VaryMarker>,
         reader: Reader,
         known: bool,
-        mut account: Account,
-    ) -> Turn {
+        mut account: Transaction,
+    ) -> Step {
         let (fill, key) = (reader.fill().clone(), follow.key.clone());
         let filler = self.filler(fill, key, marker, follow.outdated.as_ref(), known);
         account.asked(&filler.errand.to, filler.errand.trail.clone());
@@ -361,7 +361,7 @@ impl Round<'_> {
     /// Validates what expires soon while it still answers, so that those who ask next need not
     /// wait. One hit in a few does it: what is asked for often is met in time, what nobody asks for
     /// is left alone.
-    fn refresh_ahead(&self, answer: &Rc<Answer>, age: Seconds) {
+    fn refresh_ahead(&self, answer: &Rc<StoredResponse>, age: Seconds) {
         let (visit, packed) = (self.visit, answer.head.packed());
         if answer.sparse.is_none()
             && !answer.is_of_head()
@@ -374,14 +374,14 @@ impl Round<'_> {
     }
 
     /// Validates behind an answer that may be stale, unless that is under way.
-    fn refresh_behind(&self, answer: &Rc<Answer>) {
+    fn refresh_behind(&self, answer: &Rc<StoredResponse>) {
         let fills = &self.visit.services.shared.fills;
         let new = || self.new_fill();
         let (fill, began) = fills.join_or_begin(answer.key.as_bytes(), new);
         if !began {
             return;
         }
-        let outdated = Outdated {
+        let outdated = StaleHit {
             answer: answer.clone(),
             age: Seconds::ZERO,
             fallback: Fallback { on_error: true, on_unreachable: true },
@@ -401,9 +401,9 @@ impl Round<'_> {
         fill: Arc<Fill>,
         key: Key,
         marker: Option<VaryMarker>,
-        outdated: Option<&Outdated>,
+        outdated: Option<&StaleHit>,
         known: bool,
-    ) -> Filler {
+    ) -> FetchTask {
         let visit = self.visit;
         let mut errand = visit.errand();
         // What is stored answers both; a HEAD would bring no body.
@@ -411,7 +411,7 @@ impl Round<'_> {
         // What is stored whole is validated, and fetched anew, as a whole.
         let ranged =
             self.is_ranged() && outdated.is_none_or(|outdated| outdated.answer.sparse.is_some());
-        Filler {
+        FetchTask {
             services: visit.services.clone(),
             options: visit.options.clone(),
             store: self.store.clone(),
@@ -438,20 +438,20 @@ impl Round<'_> {
         &self,
         (key, marker): (Key, Option<VaryMarker>),
         status: CacheStatus,
-        account: Account,
+        account: Transaction,
         response: Response<UpstreamBody>,
         exchange: Exchange,
-    ) -> Turn {
+    ) -> Step {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
         let fill = Arc::new(self.new_fill());
         let Some(reader) = fill.join() else {
-            return Turn::Done(pass_through::hand_on(visit, account, response, status));
+            return Step::Respond(pass_through::relay_response(visit, account, response, status));
         };
         let filler = self.filler(fill, key.clone(), marker, None, false);
         let role = Role::Leader { interim: None, ranged: filler.ranged };
         spawn_local(filler.run_answered(response, exchange));
         let (outdated, is_first) = (None, self.is_first);
-        let follow = Follow { visit, store, primary, key, role, outdated, status, is_first };
+        let follow = Follower { visit, store, primary, key, role, outdated, status, is_first };
         Box::pin(follow.answer(reader, account)).await
     }
 
@@ -471,19 +471,19 @@ pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
 /// Stores the answer to a POST that names itself and says how long it is fresh, for later GETs of
 /// its URL (RFC 9110, 9.3.3), and hands it on.
 pub(crate) async fn keep_post(
-    visit: &Visit<'_>,
+    visit: &RequestContext<'_>,
     store: &Store,
     primary: &Key,
-    account: Account,
+    account: Transaction,
     response: Response<UpstreamBody>,
     exchange: Exchange,
-) -> Response<AnswerBody> {
-    let round = Round { visit, store, primary, is_first: true, alone: true };
+) -> Response<ResponseBody> {
+    let round = CacheRequest { visit, store, primary, is_first: true, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match round.keep((primary.clone(), None), status, account, response, exchange).await {
-        Turn::Done(response) => response,
+        Step::Respond(response) => response,
         // Its own fill has an answer for whoever began it.
-        Turn::Again(account) | Turn::Alone(account) | Turn::Past(account, _) => {
+        Step::Retry(account) | Step::FetchAlone(account) | Step::Bypass(account, _) => {
             let text = "The answer to a POST was lost inside the proxy.\n";
             let outcome = Outcome::Error(Error::Internal);
             error_response::plain(account, StatusCode::INTERNAL_SERVER_ERROR, outcome, text)
@@ -492,7 +492,7 @@ pub(crate) async fn keep_post(
 }
 
 /// The answer to `only-if-cached` when it is not (RFC 9111, 5.2.1.7).
-pub(crate) fn only_if_cached(account: Account) -> Response<AnswerBody> {
+pub(crate) fn only_if_cached(account: Transaction) -> Response<ResponseBody> {
     let outcome = Outcome::Error(Error::OnlyIfCached);
     let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";
     error_response::plain(account, StatusCode::GATEWAY_TIMEOUT, outcome, text)

@@ -12,97 +12,107 @@ use semantics::packed::Flag;
 use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge, storability};
 use store::{FetchToken, Hint, Key, Refusal};
 
-use crate::get::get::{Outdated, Round, Turn, miss_status};
+use crate::get::get::{CacheRequest, StaleHit, Step, miss_status};
 use crate::net::wall_clock::now;
 use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
-use crate::object::stored_response::{Answer, Found};
+use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::request::upstream_request;
-use crate::response::transaction::Account;
+use crate::response::transaction::Transaction;
 use crate::response::{failure, from_cache, pass_through};
 use crate::upstream::error::Failure;
 
 /// What the origin told with the answer to a HEAD.
-struct Told<'a> {
+struct HeadResponse<'a> {
     token: &'a FetchToken,
     status: StatusCode,
     headers: HeaderMap,
     exchange: Exchange,
 }
 
-impl Round<'_> {
+impl CacheRequest<'_> {
     /// A HEAD for what is not stored goes to the origin as it came.
     pub async fn fetch_head(
         &self,
         key: Key,
         marker: Option<VaryMarker>,
-        mut account: Account,
-    ) -> Turn {
+        mut account: Transaction,
+    ) -> Step {
         let visit = self.visit;
         let token = self.store.begin_fetch(self.primary);
         let requested = now();
         let response = match pass_through::ask(visit, &mut account, None).await {
             Ok(response) => response,
-            Err(failure) => return Turn::Done(failure::failed(account, failure)),
+            Err(failure) => return Step::Respond(failure::failed(account, failure)),
         };
         let exchange = Exchange { requested, received: now() };
         let mut headers = response.headers().clone();
-        upstream_request::clean_answer(visit.services, &mut headers, response.version(), false);
-        let told = Told { token: &token, status: response.status(), headers, exchange };
+        upstream_request::sanitize_response(
+            visit.services,
+            &mut headers,
+            response.version(),
+            false,
+        );
+        let told = HeadResponse { token: &token, status: response.status(), headers, exchange };
         let mut status = miss_status(&marker);
         if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
             status = status.stored(true).ttl(head.packed().ttl(visit.now()));
         }
-        Turn::Done(pass_through::hand_on(visit, account, response, status))
+        Step::Respond(pass_through::relay_response(visit, account, response, status))
     }
 
     /// A HEAD for what must be validated goes to the origin as it came: its answer tells whether
     /// what is stored is still good (RFC 9111, 4.3.5).
-    pub async fn head(&self, outdated: Outdated, mut account: Account) -> Turn {
+    pub async fn head(&self, outdated: StaleHit, mut account: Transaction) -> Step {
         let visit = self.visit;
         if visit.facts.directives.no_store {
-            return Turn::Past(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+            return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
         }
         let token = self.store.begin_fetch(self.primary);
         let requested = now();
         let stale = |account, why, status: Option<u16>| {
             let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
             told.fwd_status = status;
-            let Outdated { answer, age, .. } = &outdated;
-            Turn::Done(from_cache::from_entry(visit, account, told, *age, answer, None))
+            let StaleHit { answer, age, .. } = &outdated;
+            Step::Respond(from_cache::from_entry(visit, account, told, *age, answer, None))
         };
         match pass_through::ask(visit, &mut account, None).await {
             Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {
                 stale(account, Stale::Unreachable, None)
             }
-            Err(failure) => Turn::Done(failure::failed(account, failure)),
+            Err(failure) => Step::Respond(failure::failed(account, failure)),
             Ok(response) if outdated.fallback.covers(response.status()) => {
                 stale(account, Stale::IfError, Some(response.status().as_u16()))
             }
             Ok(response) => {
                 let exchange = Exchange { requested, received: now() };
                 let mut headers = response.headers().clone();
-                upstream_request::clean_answer(
+                upstream_request::sanitize_response(
                     visit.services,
                     &mut headers,
                     response.version(),
                     false,
                 );
-                let told = Told { token: &token, status: response.status(), headers, exchange };
+                let told =
+                    HeadResponse { token: &token, status: response.status(), headers, exchange };
                 let mut status = CacheStatus::new(Outcome::Refreshed).fwd(outdated.why);
                 if let Some(head) = self.note_head(&told, &outdated.answer).await {
                     status = status.stored(true).ttl(head.packed().ttl(visit.now()));
                 }
-                Turn::Done(pass_through::hand_on(visit, account, response, status))
+                Step::Respond(pass_through::relay_response(visit, account, response, status))
             }
         }
     }
 
     /// Brings what is stored up to date, or marks it outdated, by the answer to a HEAD. The head
     /// that is stored in place of an older answer to a HEAD.
-    async fn note_head(&self, told: &Told<'_>, answer: &Answer) -> Option<StoredHead> {
+    async fn note_head(
+        &self,
+        told: &HeadResponse<'_>,
+        answer: &StoredResponse,
+    ) -> Option<StoredHead> {
         let settings = self.visit.settings();
         if answer.is_of_head() {
             let kept = self.keep_head(told, &answer.key, answer.marker.as_ref()).await;
@@ -113,7 +123,7 @@ impl Round<'_> {
             return kept;
         }
         let (stored, length) = (answer.head.stored(), answer.length());
-        let Told { status, headers, exchange, .. } = told;
+        let HeadResponse { status, headers, exchange, .. } = told;
         let effect = merge::head_effect(stored, length, *status, headers, *exchange, settings);
         let head = match effect {
             HeadEffect::Refresh(head) if self.may_keep(&head, answer, *exchange) => head,
@@ -129,7 +139,7 @@ impl Round<'_> {
     }
 
     /// Whether a head may be stored where `answer` is.
-    fn may_keep(&self, head: &StoredHead, answer: &Answer, exchange: Exchange) -> bool {
+    fn may_keep(&self, head: &StoredHead, answer: &StoredResponse, exchange: Exchange) -> bool {
         let settings = self.visit.settings();
         let facts = self.facts_of_get();
         let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
@@ -141,12 +151,12 @@ impl Round<'_> {
     /// whether it is still good costs as much as asking for it.
     async fn keep_head(
         &self,
-        told: &Told<'_>,
+        told: &HeadResponse<'_>,
         key: &Key,
         marker: Option<&VaryMarker>,
     ) -> Option<StoredHead> {
         let (visit, settings) = (self.visit, self.visit.settings());
-        let Told { status, headers, exchange, .. } = told;
+        let HeadResponse { status, headers, exchange, .. } = told;
         storability::judge(&self.facts_of_get(), *status, headers, *exchange, settings).ok()?;
         let head = StoredHead::new(*status, headers, *exchange, settings).of_head();
         let facts = head.packed();
@@ -167,7 +177,7 @@ impl Round<'_> {
             return None;
         }
         match stored_response::find(self.store, self.primary, &Method::GET, fields).await? {
-            Found::Nothing { marker: found, .. } if found.as_ref() == marker => {}
+            LookupResult::Nothing { marker: found, .. } if found.as_ref() == marker => {}
             _ => return None,
         }
         let stored = self.insert_head(told.token, key, new_marker.as_ref(), &head).await;

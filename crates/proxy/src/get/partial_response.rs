@@ -14,19 +14,19 @@ use semantics::{Seconds, StoredHead, partial, range, validators};
 use store::{Key, Source as From};
 
 use crate::fill::state::Failed;
-use crate::get::get::{Round, Turn, only_if_cached};
-use crate::object::stored_response::{Answer, Store};
+use crate::get::get::{CacheRequest, Step, only_if_cached};
+use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Outcome};
-use crate::partial::gap_fill::Unfit;
+use crate::partial::gap_fill::OtherResponse;
 use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::partial::partial_body::PartsBody;
-use crate::partial::partial_object::{Lack, Parts, Provenance, Segment};
-use crate::request::context::Visit;
-use crate::response::from_cache::{Material, Wanted};
-use crate::response::response_body::{AnswerBody, Source};
-use crate::response::transaction::Account;
+use crate::partial::partial_object::{PartialObject, Segment, SegmentOrigin, Unavailable};
+use crate::request::context::RequestContext;
+use crate::response::from_cache::{BodyPart, ResponseParts};
+use crate::response::response_body::{BodySource, ResponseBody};
+use crate::response::transaction::Transaction;
 use crate::response::{error_response, from_cache};
 use crate::upstream::response_body::UpstreamBody;
 
@@ -35,11 +35,11 @@ use crate::upstream::response_body::UpstreamBody;
 const AHEAD: u64 = 16;
 
 /// One answer from what `answer` has.
-pub(crate) struct Serving<'a> {
-    pub visit: &'a Visit<'a>,
+pub(crate) struct PartialResponder<'a> {
+    pub visit: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
-    pub answer: &'a Rc<Answer>,
+    pub answer: &'a Rc<StoredResponse>,
     /// Takes the place of the object's own head after a validation.
     pub head: Option<&'a StoredHead>,
     pub age: Seconds,
@@ -51,9 +51,9 @@ pub(crate) struct Serving<'a> {
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Served {
     /// An answer, or what to do instead.
-    Turn(Turn),
+    Step(Step),
     /// Something is missing that cannot be combined with what is there, or must not be asked for.
-    Lacking(Account),
+    Lacking(Transaction),
 }
 
 /// What is missing of what is wanted.
@@ -63,14 +63,14 @@ struct Missing {
     range: ByteRange,
 }
 
-impl Serving<'_> {
+impl PartialResponder<'_> {
     /// Answers; what is missing is asked of the origin.
-    pub async fn answer(&self, account: Account) -> Served {
+    pub async fn answer(&self, account: Transaction) -> Served {
         Box::pin(self.run(account, true)).await
     }
 
     /// Answers from what is there.
-    pub async fn answer_alone(&self, account: Account) -> Served {
+    pub async fn answer_alone(&self, account: Transaction) -> Served {
         Box::pin(self.run(account, false)).await
     }
 
@@ -78,8 +78,8 @@ impl Serving<'_> {
         self.head.unwrap_or(self.answer.head.stored())
     }
 
-    async fn run(&self, mut account: Account, may_ask: bool) -> Served {
-        let parts = Parts::of(self.visit, self.store, self.primary, self.answer);
+    async fn run(&self, mut account: Transaction, may_ask: bool) -> Served {
+        let parts = PartialObject::of(self.visit, self.store, self.primary, self.answer);
         let wanted = self.wanted(parts.layout.length);
         let (missing, source) = look(&parts, &wanted).await;
         let mut ahead = None;
@@ -92,7 +92,7 @@ impl Serving<'_> {
                 return Served::Lacking(account);
             }
             if let Some(why) = self.forbidden() {
-                return Served::Turn(why(account));
+                return Served::Step(why(account));
             }
             match parts.open(from, range.end).await {
                 // A part that comes, and that nothing will be put behind.
@@ -103,28 +103,28 @@ impl Serving<'_> {
                     return Served::Lacking(account);
                 }
                 Ok(segment) => {
-                    if segment.from == Provenance::Fetched {
+                    if segment.from == SegmentOrigin::Fetched {
                         account.asked(&parts.errand.to, parts.errand.trail.clone());
                     }
                     status = match segment.from {
-                        Provenance::Fetched => CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial),
-                        Provenance::Joined => CacheStatus::new(Outcome::HitFill),
-                        Provenance::Stored(_) => status,
+                        SegmentOrigin::Fetched => CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial),
+                        SegmentOrigin::Joined => CacheStatus::new(Outcome::HitFill),
+                        SegmentOrigin::Stored(_) => status,
                     };
                     ahead = Some((from, segment));
                 }
                 // What is there is of use for what lies within it only.
                 Err(_) if !partial::combines(&parts.head) => return Served::Lacking(account),
-                Err(Lack::Unfit(unfit)) if self.is_an_answer(&unfit.response, &wanted) => {
+                Err(Unavailable::Other(unfit)) if self.is_an_answer(&unfit.response, &wanted) => {
                     account.asked(&parts.errand.to, parts.errand.trail.clone());
-                    return Served::Turn(self.hand_over(*unfit, account).await);
+                    return Served::Step(self.hand_over(*unfit, account).await);
                 }
-                Err(lack) => return Served::Turn(lacking(lack, account)),
+                Err(lack) => return Served::Step(lacking(lack, account)),
             }
         }
         self.count(status.outcome);
         let status = self.status.unwrap_or(status);
-        Served::Turn(self.reply(parts, status, ahead, account))
+        Served::Step(self.reply(parts, status, ahead, account))
     }
 
     /// Whether what the origin sent in place of a part is an answer to the request itself: anything
@@ -142,20 +142,20 @@ impl Serving<'_> {
 
     /// Answers with what the origin sent in place of a part, and stores it in the place of the
     /// parts if it may be stored: nobody asks twice (RFC 9110, 14.2; an origin may ignore `Range`).
-    async fn hand_over(&self, unfit: Unfit, account: Account) -> Turn {
+    async fn hand_over(&self, unfit: OtherResponse, account: Transaction) -> Step {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
         let place = (self.answer.key.clone(), self.answer.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
-        let Unfit { response, exchange, .. } = unfit;
-        let round = Round { visit, store, primary, is_first: true, alone: true };
+        let OtherResponse { response, exchange, .. } = unfit;
+        let round = CacheRequest { visit, store, primary, is_first: true, alone: true };
         Box::pin(round.keep(place, status, account, response, exchange)).await
     }
 
     /// Why the origin is not asked for what is missing, if it is not.
-    fn forbidden(&self) -> Option<fn(Account) -> Turn> {
+    fn forbidden(&self) -> Option<fn(Transaction) -> Step> {
         let directives = &self.visit.facts.directives;
         if directives.only_if_cached {
-            return Some(|account| Turn::Done(only_if_cached(account)));
+            return Some(|account| Step::Respond(only_if_cached(account)));
         }
         if directives.no_store {
             return Some(|account| past(account, Bypass::NoStore));
@@ -198,11 +198,11 @@ impl Serving<'_> {
 
     fn reply(
         &self,
-        parts: Rc<Parts>,
+        parts: Rc<PartialObject>,
         status: CacheStatus,
         mut ahead: Option<(u64, Segment)>,
-        account: Account,
-    ) -> Turn {
+        account: Transaction,
+    ) -> Step {
         let head = self.stored_head();
         let mut fields: HeaderMap = head.reply_headers(self.age);
         let status = status.ttl(head.packed().ttl(self.visit.now()));
@@ -211,16 +211,16 @@ impl Serving<'_> {
         let body = move |wanted| {
             let whole = ByteRange { start: 0, end: length };
             let range = match wanted {
-                Wanted::Whole => whole,
-                Wanted::Part(part) => part,
-                Wanted::Parts(frame) => {
+                BodyPart::Whole => whole,
+                BodyPart::Part(part) => part,
+                BodyPart::Parts(frame) => {
                     let body = MultipartBody::new(Whole::Sparse(parts), frame);
-                    return Source::Multipart(Box::new(body));
+                    return BodySource::Multipart(Box::new(body));
                 }
             };
-            Source::Parts(Box::new(PartsBody::new(parts, range, ahead.take())))
+            BodySource::Parts(Box::new(PartsBody::new(parts, range, ahead.take())))
         };
-        let material = Material {
+        let material = ResponseParts {
             status: StatusCode::OK,
             fields,
             received: head.packed().received(),
@@ -229,13 +229,13 @@ impl Serving<'_> {
             body: Box::new(body),
         };
         let (request, now) = (self.visit.parts, self.visit.now());
-        Turn::Done(from_cache::from_material(request, account, status.outcome, now, material))
+        Step::Respond(from_cache::from_material(request, account, status.outcome, now, material))
     }
 }
 
 /// Looks through what is wanted for the first byte that is missing; and where the first that is
 /// there came from.
-async fn look(parts: &Parts, wanted: &[ByteRange]) -> (Option<Missing>, From) {
+async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<Missing>, From) {
     let mut source = None;
     let mut left = AHEAD;
     for range in wanted {
@@ -246,7 +246,7 @@ async fn look(parts: &Parts, wanted: &[ByteRange]) -> (Option<Missing>, From) {
                 let missing = Missing { from: at, range: *range };
                 return (Some(missing), source.unwrap_or(From::Ram));
             };
-            if let Provenance::Stored(from) = segment.from {
+            if let SegmentOrigin::Stored(from) = segment.from {
                 // One read of the device makes it a hit from there.
                 source = source.filter(|source| *source == From::Disk).or(Some(from));
             }
@@ -256,17 +256,17 @@ async fn look(parts: &Parts, wanted: &[ByteRange]) -> (Option<Missing>, From) {
     (None, source.unwrap_or(From::Ram))
 }
 
-fn lacking(lack: Lack, account: Account) -> Turn {
+fn lacking(lack: Unavailable, account: Transaction) -> Step {
     match lack {
-        Lack::Unfit(unfit) if !unfit.changed => past(account, Bypass::Range),
-        Lack::Changed | Lack::Unfit(_) => Turn::Again(account),
-        Lack::Refused => past(account, Bypass::Range),
-        Lack::Failed(failed) => Turn::Done(failed_answer(&failed, account)),
+        Unavailable::Other(unfit) if !unfit.changed => past(account, Bypass::Range),
+        Unavailable::Changed | Unavailable::Other(_) => Step::Retry(account),
+        Unavailable::Refused => past(account, Bypass::Range),
+        Unavailable::Failed(failed) => Step::Respond(failed_answer(&failed, account)),
     }
 }
 
 /// The answer to a request whose fetch failed.
-pub(crate) fn failed_answer(failed: &Failed, account: Account) -> Response<AnswerBody> {
+pub(crate) fn failed_answer(failed: &Failed, account: Transaction) -> Response<ResponseBody> {
     let (outcome, text) = match failed.denied {
         Some(denied) => (Outcome::Denied(denied), failed.text.clone()),
         None => (Outcome::Error(failed.reason), account.told(failed.reason, &failed.text)),
@@ -274,6 +274,6 @@ pub(crate) fn failed_answer(failed: &Failed, account: Account) -> Response<Answe
     error_response::plain(account, failed.status, outcome, text)
 }
 
-fn past(account: Account, why: Bypass) -> Turn {
-    Turn::Past(account, CacheStatus::new(Outcome::Bypass(why)))
+fn past(account: Transaction, why: Bypass) -> Step {
+    Step::Bypass(account, CacheStatus::new(Outcome::Bypass(why)))
 }

@@ -15,10 +15,10 @@ use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
 use crate::fill::state::{Reader, Stage};
-use crate::get::follower::{Fit, Follow, Role};
-use crate::get::get::{Round, Turn};
+use crate::get::follower::{Fit, Follower, Role};
+use crate::get::get::{CacheRequest, Step};
 use crate::observe::event::Event;
-use crate::response::transaction::Account;
+use crate::response::transaction::Transaction;
 
 /// Fetches that one request waits for at a time, at most.
 const PLACES_MAX: usize = 4;
@@ -29,15 +29,15 @@ struct Place {
     role: Role,
 }
 
-impl Round<'_> {
+impl CacheRequest<'_> {
     /// Waits at `reader`, of a fill that another request began, and answers.
     pub(crate) async fn wait(
         &self,
-        mut follow: Follow<'_>,
+        mut follow: Follower<'_>,
         marker: Option<VaryMarker>,
         reader: Reader,
-        mut account: Account,
-    ) -> Turn {
+        mut account: Transaction,
+    ) -> Step {
         let wait = self.visit.options.fill.wait;
         let mut until = reader.fill().begun() + wait;
         let mut places = vec![Place { reader, role: Role::Follower }];
@@ -49,7 +49,7 @@ impl Round<'_> {
                     Ok(head) => head,
                     Err(_) => {
                         let Some(place) = self.ask_again(&follow, &marker, &mut account) else {
-                            return Turn::Again(account);
+                            return Step::Retry(account);
                         };
                         until = place.reader.fill().begun() + wait;
                         places.push(place);
@@ -65,8 +65,8 @@ impl Round<'_> {
             follow.role = role;
             let leads = places.iter().any(|place| matches!(place.role, Role::Leader { .. }));
             match follow.answer_at(stage, reader, account).await {
-                Turn::Again(returned) if !places.is_empty() => account = returned,
-                Turn::Alone(returned) if leads => account = returned,
+                Step::Retry(returned) if !places.is_empty() => account = returned,
+                Step::FetchAlone(returned) if leads => account = returned,
                 turn => return turn,
             }
         }
@@ -76,9 +76,9 @@ impl Round<'_> {
     /// has begun. `None` when it cannot be joined any more.
     fn ask_again(
         &self,
-        follow: &Follow<'_>,
+        follow: &Follower<'_>,
         marker: &Option<VaryMarker>,
-        account: &mut Account,
+        account: &mut Transaction,
     ) -> Option<Place> {
         self.visit.look_at_clock();
         if self.fit(&follow.key) == Some(Fit::Alone) {

@@ -4,12 +4,12 @@ use std::fmt;
 
 /// The transfer has to be cut: hyper closes the connection without a clean end.
 #[derive(Debug)]
-pub(crate) struct CutShort(pub &'static str);
+pub(crate) struct Truncated(pub &'static str);
 
-impl fmt::Display for CutShort {
+impl fmt::Display for Truncated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for CutShort {}
+impl std::error::Error for Truncated {}

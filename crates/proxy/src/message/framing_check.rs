@@ -19,7 +19,7 @@ const NAMES: [&[u8]; 2] = [b"transfer-encoding", b"content-length"];
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct FramingWatch {
+pub(crate) struct RequestFraming {
     state: State,
     head: Head,
     /// Heads that have ended so far: requests are known by their number, from 1 on.
@@ -104,7 +104,7 @@ struct Name {
     fits: [bool; 2],
 }
 
-impl FramingWatch {
+impl RequestFraming {
     /// Watches for heads of more than so many bytes as well.
     pub fn limit(&mut self, longest: usize) {
         self.longest = longest as u64;
@@ -261,14 +261,14 @@ mod tests {
 
     /// How many heads there are, and what may become of each request and of one behind them.
     fn seen(text: &str) -> (u64, Vec<Trust>) {
-        let look = |watch: &FramingWatch| {
+        let look = |watch: &RequestFraming| {
             let all = (1..=watch.heads + 1).map(|number| watch.trust(number));
             (watch.heads, all.collect::<Vec<_>>())
         };
-        let mut whole = FramingWatch::default();
+        let mut whole = RequestFraming::default();
         whole.see(text.as_bytes());
         for size in 1..text.len().min(40) {
-            let mut pieces = FramingWatch::default();
+            let mut pieces = RequestFraming::default();
             text.as_bytes().chunks(size).for_each(|piece| pieces.see(piece));
             assert_eq!(look(&pieces), look(&whole), "in pieces of {size}: {text:?}");
         }
@@ -298,7 +298,7 @@ mod tests {
         let post = "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab";
         let chunked = format!("{CHUNKED}1\r\na\r\n0\r\nX: y\r\n\r\n");
         let whole = [GET, post, &chunked, GET];
-        let (mut watch, mut requests) = (FramingWatch::default(), 0);
+        let (mut watch, mut requests) = (RequestFraming::default(), 0);
         assert!(watch.is_between(0));
         for text in whole {
             for (at, byte) in text.bytes().enumerate() {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_head_has_so_many_bytes() {
         let seen = |before: &str, head: &str, longest: usize| {
-            let mut watch = FramingWatch::default();
+            let mut watch = RequestFraming::default();
             watch.limit(longest);
             watch.see(before.as_bytes());
             watch.see(head.as_bytes());

@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 64 << 10;
 
 /// The interim answers to one request.
 #[derive(Default)]
-pub(crate) struct Interim {
+pub(crate) struct Informational {
     state: Mutex<State>,
 }
 
@@ -33,7 +33,7 @@ struct State {
     body: Option<Waker>,
 }
 
-impl Interim {
+impl Informational {
     /// Listens to the 1xx answers that `request` will cause.
     pub fn attach<B>(self: &Arc<Self>, request: &mut http::Request<B>) {
         let interim = self.clone();
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn heads_come_out_serialised_and_bounded() {
-        let interim = Interim::default();
+        let interim = Informational::default();
         let mut headers = http::HeaderMap::new();
         headers.insert("link", "</a.css>; rel=preload".parse().unwrap());
         headers.insert("connection", "x-hop".parse().unwrap());
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(serialise(&head), expected);
         }
         assert!(interim.poll_head(&mut cx).is_pending());
-        let interim = Interim::default();
+        let interim = Informational::default();
         headers.insert("x", "y".repeat(BYTES_MAX / 2).parse().unwrap());
         for _ in 0..3 {
             interim.receive(StatusCode::EARLY_HINTS, &headers);

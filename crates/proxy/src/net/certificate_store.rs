@@ -43,26 +43,29 @@ impl Default for TlsOptions {
 }
 
 /// See the module.
-pub struct Keyring {
+pub struct CertificateStore {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) handshake_timeout: Duration,
-    chooser: Arc<Chooser>,
+    chooser: Arc<CertResolver>,
 }
 
-impl fmt::Debug for Keyring {
+impl fmt::Debug for CertificateStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.chooser.certificates).finish()
     }
 }
 
-impl Keyring {
+impl CertificateStore {
     /// A keyring of these certificates; the first is for clients that name no host, and for those
     /// that name one that no certificate is for.
     ///
     /// # Errors
     ///
     /// A sentence, when there is no certificate or the system has no randomness.
-    pub fn new(certificates: Vec<Certificate>, options: &TlsOptions) -> Result<Keyring, String> {
+    pub fn new(
+        certificates: Vec<Certificate>,
+        options: &TlsOptions,
+    ) -> Result<CertificateStore, String> {
         if certificates.is_empty() {
             return Err("TLS needs at least one certificate".to_owned());
         }
@@ -70,7 +73,7 @@ impl Keyring {
             true => &[&rustls::version::TLS13, &rustls::version::TLS12],
             false => &[&rustls::version::TLS13],
         };
-        let chooser = Arc::new(Chooser::new(certificates, options.strict_sni));
+        let chooser = Arc::new(CertResolver::new(certificates, options.strict_sni));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(versions)
             .map_err(|error| error.to_string())?
@@ -82,7 +85,7 @@ impl Keyring {
         }
         config.alpn_protocols.push(b"http/1.1".to_vec());
         let handshake_timeout = options.handshake_timeout;
-        Ok(Keyring { config: Arc::new(config), handshake_timeout, chooser })
+        Ok(CertificateStore { config: Arc::new(config), handshake_timeout, chooser })
     }
 
     /// The certificates.
@@ -118,22 +121,22 @@ fn ticketer() -> Result<Arc<dyn ProducesTickets>, String> {
 }
 
 /// Finds the certificate for a host.
-struct Chooser {
+struct CertResolver {
     certificates: Vec<Certificate>,
     /// By name, `*.` for all names one level below.
     by_name: HashMap<String, Vec<usize>>,
     strict: bool,
 }
 
-impl Chooser {
-    fn new(certificates: Vec<Certificate>, strict: bool) -> Chooser {
+impl CertResolver {
+    fn new(certificates: Vec<Certificate>, strict: bool) -> CertResolver {
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (number, certificate) in certificates.iter().enumerate() {
             for name in certificate.names() {
                 by_name.entry(name.clone()).or_default().push(number);
             }
         }
-        Chooser { certificates, by_name, strict }
+        CertResolver { certificates, by_name, strict }
     }
 
     /// The certificates for a host in lower case: those that name it, else those of its wildcard.
@@ -144,13 +147,13 @@ impl Chooser {
     }
 }
 
-impl fmt::Debug for Chooser {
+impl fmt::Debug for CertResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.certificates.fmt(f)
     }
 }
 
-impl ResolvesServerCert for Chooser {
+impl ResolvesServerCert for CertResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let first = || Some(self.certificates.first()?.key.clone());
         // rustls has put it into lower case.
@@ -195,13 +198,13 @@ mod tests {
         Certificate::load(&path, &path, &[]).unwrap()
     }
 
-    fn keyring() -> Keyring {
+    fn keyring() -> CertificateStore {
         let all = vec![
             certificate(&["default.example"]),
             certificate(&["*.a.example", "a.example"]),
             certificate(&["special.a.example"]),
         ];
-        Keyring::new(all, &TlsOptions::default()).unwrap()
+        CertificateStore::new(all, &TlsOptions::default()).unwrap()
     }
 
     #[test]
@@ -238,6 +241,6 @@ mod tests {
 
     #[test]
     fn no_certificate_no_tls() {
-        assert!(Keyring::new(Vec::new(), &TlsOptions::default()).is_err());
+        assert!(CertificateStore::new(Vec::new(), &TlsOptions::default()).is_err());
     }
 }

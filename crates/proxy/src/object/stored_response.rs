@@ -96,15 +96,15 @@ impl Head {
 }
 
 /// What was found for a request.
-pub(crate) enum Found {
+pub(crate) enum LookupResult {
     /// A stored answer. Its key is the variant's, if there are variants.
-    Answer(Rc<Answer>),
+    Stored(Rc<StoredResponse>),
     /// Nothing. With a marker there are variants, but not this one.
     Nothing { key: Key, marker: Option<VaryMarker> },
 }
 
 /// A stored answer.
-pub(crate) struct Answer {
+pub(crate) struct StoredResponse {
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub entry: Entry,
@@ -120,15 +120,20 @@ pub(crate) struct Opened {
     pub rest: Body,
 }
 
-impl Answer {
-    fn new(key: Key, marker: Option<VaryMarker>, entry: Entry, read: ReadHead) -> Rc<Answer> {
+impl StoredResponse {
+    fn new(
+        key: Key,
+        marker: Option<VaryMarker>,
+        entry: Entry,
+        read: ReadHead,
+    ) -> Rc<StoredResponse> {
         let ReadHead { head, sparse } = read;
-        Rc::new(Answer { key, marker, entry, head, sparse, opened: RefCell::new(None) })
+        Rc::new(StoredResponse { key, marker, entry, head, sparse, opened: RefCell::new(None) })
     }
 
     /// Whether the origin made it after `other`, by its `Date`; else whether it came after it.
-    fn is_later_than(&self, other: &Answer) -> bool {
-        let when = |answer: &Answer| {
+    fn is_later_than(&self, other: &StoredResponse) -> bool {
+        let when = |answer: &StoredResponse| {
             let received = answer.head.packed().received();
             let made = date::of_field(answer.head.stored().headers(), &header::DATE, received);
             (made, received)
@@ -167,7 +172,7 @@ impl Answer {
         true
     }
 
-    /// What [`Answer::open`] has read.
+    /// What [`StoredResponse::open`] has read.
     pub fn take_opened(&self) -> Option<Opened> {
         self.opened.borrow_mut().take()
     }
@@ -180,19 +185,19 @@ pub(crate) async fn find(
     primary: &Key,
     method: &Method,
     request: &HeaderMap,
-) -> Option<Found> {
+) -> Option<LookupResult> {
     let is_for = |read: &ReadHead| *method == Method::HEAD || !read.head.packed().is(HeadOnly);
     let Lookup::Hit(entry) = store.lookup(primary).await else {
-        return Some(Found::Nothing { key: primary.clone(), marker: None });
+        return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
     };
     let marker = match read(&entry) {
         Some(Read::Head(read)) if is_for(&read) => {
             let key = primary.clone();
-            return Some(Found::Answer(Answer::new(key, None, entry, read)));
+            return Some(LookupResult::Stored(StoredResponse::new(key, None, entry, read)));
         }
         Some(Read::Marker(marker)) => marker,
         Some(Read::Head(_)) | None => {
-            return Some(Found::Nothing { key: primary.clone(), marker: None });
+            return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
         }
     };
     find_selected(store, primary, marker, request, is_for).await
@@ -206,8 +211,8 @@ async fn find_selected(
     mut marker: VaryMarker,
     request: &HeaderMap,
     is_for: impl Fn(&ReadHead) -> bool,
-) -> Option<Found> {
-    let mut latest: Option<Rc<Answer>> = None;
+) -> Option<LookupResult> {
+    let mut latest: Option<Rc<StoredResponse>> = None;
     for number in 0..marker.count() {
         marker.choose(number);
         let Some(key) = variant_key(primary, &marker, request) else { continue };
@@ -215,18 +220,18 @@ async fn find_selected(
             && let Some(Read::Head(read)) = read(&entry)
             && is_for(&read)
         {
-            let found = Answer::new(key, Some(marker.clone()), entry, read);
+            let found = StoredResponse::new(key, Some(marker.clone()), entry, read);
             if latest.as_ref().is_none_or(|latest| found.is_later_than(latest)) {
                 latest = Some(found);
             }
         }
     }
     if let Some(answer) = latest {
-        return Some(Found::Answer(answer));
+        return Some(LookupResult::Stored(answer));
     }
     marker.choose(0);
     let key = variant_key(primary, &marker, request)?;
-    Some(Found::Nothing { key, marker: Some(marker) })
+    Some(LookupResult::Nothing { key, marker: Some(marker) })
 }
 
 /// The answer that lies whole under a variant's key.
@@ -234,28 +239,36 @@ pub(crate) async fn find_variant(
     store: &Store,
     key: &Key,
     marker: &VaryMarker,
-) -> Option<Rc<Answer>> {
+) -> Option<Rc<StoredResponse>> {
     let Lookup::Hit(entry) = store.lookup(key).await else { return None };
     let Read::Head(read) = read(&entry)? else { return None };
     let is_whole = read.sparse.is_none() && !read.head.packed().is(HeadOnly);
-    is_whole.then(|| Answer::new(key.clone(), Some(marker.clone()), entry, read))
+    is_whole.then(|| StoredResponse::new(key.clone(), Some(marker.clone()), entry, read))
 }
 
 /// The sparse object with this epoch, if it is still what lies under `key`.
-pub(crate) async fn find_sparse(store: &Store, key: &Key, epoch: u128) -> Option<Rc<Answer>> {
+pub(crate) async fn find_sparse(
+    store: &Store,
+    key: &Key,
+    epoch: u128,
+) -> Option<Rc<StoredResponse>> {
     let Lookup::Hit(entry) = store.lookup(key).await else { return None };
     let Ok(Meta::Sparse(sparse)) = Meta::decode(entry.meta()) else { return None };
     let read = ReadHead { head: Head::Own(sparse.head), sparse: Some(sparse.layout) };
-    (sparse.layout.epoch == epoch).then(|| Answer::new(key.clone(), None, entry, read))
+    (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), None, entry, read))
 }
 
 /// What is in memory under `key`, its marker known; whole answers only. It does not count as asked
 /// for, and no device is asked.
-pub(crate) fn resident(store: &Store, key: &Key, marker: Option<VaryMarker>) -> Option<Rc<Answer>> {
+pub(crate) fn resident(
+    store: &Store,
+    key: &Key,
+    marker: Option<VaryMarker>,
+) -> Option<Rc<StoredResponse>> {
     let entry = store.resident(key)?;
     match read(&entry)? {
         Read::Head(read) if read.sparse.is_none() => {
-            Some(Answer::new(key.clone(), marker, entry, read))
+            Some(StoredResponse::new(key.clone(), marker, entry, read))
         }
         _ => None,
     }

@@ -13,13 +13,14 @@ use crate::observe::tls_facts::TlsFacts;
 
 /// Whoever wants to know of every request: metrics, the access log.
 pub trait Observer: Send + Sync + 'static {
-    /// True when [`Finished::texts`] is wanted. Asked once for each request, as it costs copies.
+    /// True when [`RequestRecord::texts`] is wanted. Asked once for each request, as it costs
+    /// copies.
     fn wants_texts(&self) -> bool {
         false
     }
 
     /// An answer is done with.
-    fn finished(&self, _finished: &Finished<'_>) {}
+    fn finished(&self, _finished: &RequestRecord<'_>) {}
 
     /// A client connection was accepted (`true`) or ended (`false`).
     fn connection(&self, _opened: bool) {}
@@ -38,7 +39,7 @@ pub struct Unobserved;
 impl Observer for Unobserved {}
 
 /// One request, when all is over.
-pub struct Finished<'a> {
+pub struct RequestRecord<'a> {
     /// The client.
     pub client: SocketAddr,
     /// The method.
@@ -63,12 +64,12 @@ pub struct Finished<'a> {
     /// The addresses and ports of all servers that were asked for it, with commas between.
     pub upstream_addresses: Option<&'a str>,
     /// What only a log wants; `None` unless [`Observer::wants_texts`].
-    pub texts: Option<&'a Texts>,
+    pub texts: Option<&'a LogFields>,
 }
 
 /// Texts of a request for the log. The URL is without user information.
 #[derive(Clone, Debug, Default)]
-pub struct Texts {
+pub struct LogFields {
     /// The whole URL; of a CONNECT host and port.
     pub url: String,
     /// `Referer`.

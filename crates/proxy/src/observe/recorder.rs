@@ -11,20 +11,20 @@ use crate::observe::access_log::{AccessLog, Hierarchy, Record};
 use crate::observe::event::Event;
 use crate::observe::front_kind::FrontKind;
 use crate::observe::metrics::Metrics;
-use crate::observe::observer::{Finished, Observer};
+use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
 
 /// Metrics and, where one is wanted, the access log.
-pub struct Ledger {
+pub struct Recorder {
     front: FrontKind,
     metrics: Arc<Metrics>,
     log: Option<Arc<AccessLog>>,
 }
 
-impl Ledger {
+impl Recorder {
     /// A ledger for a front end of this kind. One for the process: the log's own figures join
     /// the metrics here.
-    pub fn new(front: FrontKind, metrics: Arc<Metrics>, log: Option<Arc<AccessLog>>) -> Ledger {
+    pub fn new(front: FrontKind, metrics: Arc<Metrics>, log: Option<Arc<AccessLog>>) -> Recorder {
         if let Some(log) = &log {
             let log = Arc::downgrade(log);
             metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
@@ -35,16 +35,16 @@ impl Ledger {
                 out.counter("larder_access_log_errors", help, &[], log.errors());
             }));
         }
-        Ledger { front, metrics, log }
+        Recorder { front, metrics, log }
     }
 }
 
-impl Observer for Ledger {
+impl Observer for Recorder {
     fn wants_texts(&self) -> bool {
         self.log.is_some()
     }
 
-    fn finished(&self, done: &Finished<'_>) {
+    fn finished(&self, done: &RequestRecord<'_>) {
         let status = done.status.as_u16();
         self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
         let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::observe::access_log::Format;
-    use crate::observe::observer::Texts;
+    use crate::observe::observer::LogFields;
     use crate::observe::outcome::{Denied, Error};
 
     #[test]
@@ -136,12 +136,12 @@ mod tests {
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
         for front in [FrontKind::Forward, FrontKind::Reverse] {
             let metrics = Arc::new(Metrics::new(1));
-            let ledger = Ledger::new(front, metrics.clone(), Some(log.clone()));
+            let ledger = Recorder::new(front, metrics.clone(), Some(log.clone()));
             assert!(ledger.wants_texts());
-            let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
-            let texts =
-                Texts { url: "http://a.example/x?y".into(), content_type, ..Texts::default() };
-            let mut done = Finished {
+            let (url, html) = ("http://a.example/x?y", "text/html; charset=utf-8");
+            let content_type = Some(HeaderValue::from_static(html));
+            let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
+            let mut done = RequestRecord {
                 client,
                 method: &Method::GET,
                 version: Version::HTTP_11,

@@ -23,22 +23,22 @@ use crate::fill::writer::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
 use crate::net::wall_clock::now;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
-use crate::partial::partial_object::{Part, Parts};
+use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
 use crate::upstream::error::Failure;
 use crate::upstream::response_body::UpstreamBody;
 
 /// See the module.
-pub(crate) struct GapFiller {
-    parts: Rc<Parts>,
+pub(crate) struct RangeFetch {
+    parts: Rc<PartialObject>,
     gap: ByteRange,
     interest: Weak<()>,
-    now: Known,
-    unfit: Rc<Cell<Option<Unfit>>>,
+    now: RegisteredFill,
+    unfit: Rc<Cell<Option<OtherResponse>>>,
 }
 
 /// An answer that does not fill the gap, whole as it came: it may be one to the client's request.
-pub(crate) struct Unfit {
+pub(crate) struct OtherResponse {
     pub response: Response<UpstreamBody>,
     pub exchange: Exchange,
     /// The origin has another representation by now.
@@ -46,20 +46,20 @@ pub(crate) struct Unfit {
 }
 
 /// A fill in the table: taken out and ended, however the task ends.
-struct Known {
-    parts: Rc<Parts>,
+struct RegisteredFill {
+    parts: Rc<PartialObject>,
     fill: Arc<Fill>,
     key: Key,
 }
 
-impl Known {
+impl RegisteredFill {
     /// New requests no longer find the fill: they find what it stored.
     fn leave_table(&self) {
         self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
 }
 
-impl Drop for Known {
+impl Drop for RegisteredFill {
     fn drop(&mut self) {
         self.leave_table();
         // Both do nothing unless the task was dropped on the way.
@@ -76,7 +76,7 @@ enum Window {
 }
 
 /// The part of one window while it is made.
-struct Making {
+struct PartWriter {
     sink: Sink,
     /// Bytes of the old part that lie before ours.
     before: u64,
@@ -84,22 +84,22 @@ struct Making {
     after: Option<Part>,
 }
 
-impl GapFiller {
+impl RangeFetch {
     /// A filler for `gap`, whose first window is `fill`, known under `key`.
     pub fn new(
-        parts: Rc<Parts>,
+        parts: Rc<PartialObject>,
         gap: ByteRange,
         interest: &Arc<()>,
         fill: Arc<Fill>,
         key: Key,
-    ) -> GapFiller {
-        let now = Known { parts: parts.clone(), fill, key };
-        GapFiller { parts, gap, interest: Arc::downgrade(interest), now, unfit: Rc::default() }
+    ) -> RangeFetch {
+        let now = RegisteredFill { parts: parts.clone(), fill, key };
+        RangeFetch { parts, gap, interest: Arc::downgrade(interest), now, unfit: Rc::default() }
     }
 
     /// Where an answer is put that does not fill the gap, before the fill ends as
     /// [`Stage::Absent`].
-    pub fn unfit(&self) -> Rc<Cell<Option<Unfit>>> {
+    pub fn unfit(&self) -> Rc<Cell<Option<OtherResponse>>> {
         self.unfit.clone()
     }
 
@@ -116,7 +116,12 @@ impl GapFiller {
         };
         let exchange = Exchange { requested, received: now() };
         let (version, as_it_came) = (response.version(), response.headers().clone());
-        upstream_request::clean_answer(&parts.services, response.headers_mut(), version, false);
+        upstream_request::sanitize_response(
+            &parts.services,
+            response.headers_mut(),
+            version,
+            false,
+        );
         match self.judge(&response, exchange) {
             Verdict::Fits(end) => {
                 self.gap.end = end;
@@ -130,7 +135,7 @@ impl GapFiller {
                     parts.forget().await;
                 }
                 *response.headers_mut() = as_it_came;
-                self.unfit.set(Some(Unfit { response, exchange, changed }));
+                self.unfit.set(Some(OtherResponse { response, exchange, changed }));
                 self.now.leave_table();
                 self.now.fill.publish(Stage::Absent(changed), None);
                 parts.count(Event::FillAborted);
@@ -191,7 +196,7 @@ impl GapFiller {
             fill.end(ended);
             making.sink.let_go(&fill).await;
             match next {
-                Some((key, fill)) => self.now = Known { parts: parts.clone(), fill, key },
+                Some((key, fill)) => self.now = RegisteredFill { parts: parts.clone(), fill, key },
                 None => break,
             }
         }
@@ -199,7 +204,7 @@ impl GapFiller {
     }
 
     /// Opens the part for `range` of a window, with what the window has before it.
-    async fn begin_part(&self, range: ByteRange) -> Making {
+    async fn begin_part(&self, range: ByteRange) -> PartWriter {
         let part = self.parts.part(self.parts.layout.number(range.start)).await;
         let mut after = None;
         if let Some(part) = part {
@@ -207,14 +212,14 @@ impl GapFiller {
             if old.start < range.start && old.end >= range.start {
                 let before = range.start - old.start;
                 if let Some(writer) = self.begin_behind(&part, before).await {
-                    return Making { sink: Sink::Open(writer), before, after: None };
+                    return PartWriter { sink: Sink::Open(writer), before, after: None };
                 }
             } else if old.start <= range.end && old.end > range.end {
                 after = Some(part);
             }
         }
         let sink = self.begin_writing(range.start).await.map_or(Sink::Nowhere, Sink::Open);
-        Making { sink, before: 0, after }
+        PartWriter { sink, before: 0, after }
     }
 
     /// A writer that has the first `count` bytes of an old part already.
@@ -245,7 +250,7 @@ impl GapFiller {
         rest: &mut Bytes,
         at: &mut u64,
         end: u64,
-        making: &mut Making,
+        making: &mut PartWriter,
     ) -> (Window, Bytes) {
         let limits = &self.parts.options.fill;
         let (fill, begin) = (&self.now.fill, *at);
@@ -289,7 +294,7 @@ impl GapFiller {
 
     /// Joins what the window had behind, and makes the part visible. Of a window that broke off
     /// what has come is kept.
-    async fn finish_part(&self, making: &mut Making, at: u64, full: bool) {
+    async fn finish_part(&self, making: &mut PartWriter, at: u64, full: bool) {
         if let Some(after) = making.after.take().filter(|_| full) {
             let skip = at.saturating_sub(after.range.start);
             let mut old = after.entry.body(skip..after.entry.len());

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use semantics::multipart::Multipart;
 
 use crate::body::stored_body::EntryBody;
-use crate::message::cut_short::CutShort;
-use crate::object::stored_response::{Answer, Store};
+use crate::message::cut_short::Truncated;
+use crate::object::stored_response::{Store, StoredResponse};
 use crate::partial::partial_body::PartsBody;
-use crate::partial::partial_object::Parts;
+use crate::partial::partial_object::PartialObject;
 
 /// Several ranges of a stored object (RFC 9110, 14.6).
 pub(crate) struct MultipartBody {
@@ -26,9 +26,9 @@ pub(crate) struct MultipartBody {
 /// What the parts are cut from.
 pub(crate) enum Whole {
     /// An object that is stored whole.
-    Stored(Option<Store>, Rc<Answer>),
+    Stored(Option<Store>, Rc<StoredResponse>),
     /// One that is there in parts.
-    Sparse(Rc<Parts>),
+    Sparse(Rc<PartialObject>),
 }
 
 /// One part on its way.
@@ -38,12 +38,12 @@ pub(crate) enum PartBody {
 }
 
 impl PartBody {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         match self {
             PartBody::Stored(body) => body.poll(cx),
             PartBody::Sparse(body) => body
                 .poll(cx)
-                .map(|next| next.map(|bytes| bytes.map_err(|_| CutShort("a part is gone")))),
+                .map(|next| next.map(|bytes| bytes.map_err(|_| Truncated("a part is gone")))),
         }
     }
 }
@@ -66,7 +66,7 @@ impl MultipartBody {
     }
 
     /// The next bytes.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         let next = ready!(self.poll_next(cx));
         if let Some(Ok(bytes)) = &next {
             self.left = self.left.saturating_sub(bytes.len() as u64);
@@ -74,7 +74,7 @@ impl MultipartBody {
         Poll::Ready(next)
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         if let Some(part) = &mut self.part {
             if let Some(next) = ready!(part.poll(cx)) {
                 return Poll::Ready(Some(next));

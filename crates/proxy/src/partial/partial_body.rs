@@ -11,7 +11,7 @@ use bytes::Bytes;
 use semantics::range::ByteRange;
 
 use crate::observe::outcome::Error;
-use crate::partial::partial_object::{Lack, Parts, Segment, SegmentBody};
+use crate::partial::partial_object::{PartialObject, Segment, SegmentBody, Unavailable};
 
 /// How often a broken fetch is taken up again …
 const RETRIES: u32 = 2;
@@ -20,7 +20,7 @@ const PROGRESS: u64 = 64 * 1024;
 
 /// See the module.
 pub(crate) struct PartsBody {
-    parts: Rc<Parts>,
+    parts: Rc<PartialObject>,
     /// Position of the next byte, and of the one behind the last.
     range: ByteRange,
     state: State,
@@ -55,7 +55,7 @@ impl Breaks {
     }
 }
 
-type Opening = Pin<Box<dyn Future<Output = Result<Segment, Lack>>>>;
+type Opening = Pin<Box<dyn Future<Output = Result<Segment, Unavailable>>>>;
 
 enum State {
     Between,
@@ -66,7 +66,11 @@ enum State {
 
 impl PartsBody {
     /// The bytes `range`. `ahead` is a segment of it that is open already, and where it begins.
-    pub fn new(parts: Rc<Parts>, range: ByteRange, mut ahead: Option<(u64, Segment)>) -> PartsBody {
+    pub fn new(
+        parts: Rc<PartialObject>,
+        range: ByteRange,
+        mut ahead: Option<(u64, Segment)>,
+    ) -> PartsBody {
         let interest = ahead.as_mut().and_then(|(_, segment)| segment.interest.take());
         let (state, breaks) = (State::Between, Breaks::default());
         PartsBody { parts, range, state, ahead, interest, breaks }
@@ -160,12 +164,12 @@ fn poll_segment(
     }
 }
 
-impl Lack {
+impl Unavailable {
     /// What cuts a transfer that is under way.
     fn reason(&self) -> Error {
         match self {
-            Lack::Changed | Lack::Refused | Lack::Unfit(_) => Error::Upstream,
-            Lack::Failed(failed) => failed.reason,
+            Unavailable::Changed | Unavailable::Refused | Unavailable::Other(_) => Error::Upstream,
+            Unavailable::Failed(failed) => failed.reason,
         }
     }
 }

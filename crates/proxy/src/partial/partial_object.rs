@@ -22,12 +22,12 @@ use crate::body::fill_body::FillBody;
 use crate::body::stored_body::EntryBody;
 use crate::fill::services::Services;
 use crate::fill::state::{Failed, Fill, Stage};
-use crate::object::stored_response::{Answer, Entry, Store, find_sparse};
+use crate::object::stored_response::{Entry, Store, StoredResponse, find_sparse};
 use crate::observe::event::Event;
 use crate::options::Options;
-use crate::partial::gap_fill::{GapFiller, Unfit};
-use crate::request::context::Visit;
-use crate::request::upstream_request::Errand;
+use crate::partial::gap_fill::{OtherResponse, RangeFetch};
+use crate::request::context::RequestContext;
+use crate::request::upstream_request::UpstreamRequest;
 
 /// Windows that one fetch goes through at most: what it may bring although its client has gone is
 /// bounded by one of them, and how long one connection is held by all.
@@ -36,12 +36,12 @@ const GAP_WINDOWS: u64 = 16;
 const ATTEMPTS: u32 = 4;
 
 /// See the module.
-pub(crate) struct Parts {
+pub(crate) struct PartialObject {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
     /// The request for the origin, without conditions.
-    pub errand: Errand,
+    pub errand: UpstreamRequest,
     /// Of a GET of the whole.
     pub facts: RequestFacts,
     pub key: Key,
@@ -51,7 +51,7 @@ pub(crate) struct Parts {
     pub layout: Layout,
     pub head: StoredHead,
     /// The object, when it has a trunk.
-    pub trunk: Option<Rc<Answer>>,
+    pub trunk: Option<Rc<StoredResponse>>,
     /// The trunk turned out to be gone.
     pub trunk_is_lost: Cell<bool>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Segment {
     pub until: u64,
     /// Held while what follows is wanted, too.
     pub interest: Option<Arc<()>>,
-    pub from: Provenance,
+    pub from: SegmentOrigin,
 }
 
 pub(crate) enum SegmentBody {
@@ -80,7 +80,7 @@ pub(crate) enum SegmentBody {
 
 /// Who brought a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provenance {
+pub(crate) enum SegmentOrigin {
     Stored(Source),
     /// A fetch that another request began.
     Joined,
@@ -89,27 +89,32 @@ pub(crate) enum Provenance {
 }
 
 /// Why bytes cannot be had.
-pub(crate) enum Lack {
+pub(crate) enum Unavailable {
     /// The origin has another representation by now.
     Changed,
     /// The origin does not give this part.
     Refused,
     /// The origin answered a fetch of our own with something else.
-    Unfit(Box<Unfit>),
+    Other(Box<OtherResponse>),
     /// There is no answer.
     Failed(Arc<Failed>),
 }
 
-impl Parts {
+impl PartialObject {
     /// The parts of what was found for a request.
-    pub fn of(visit: &Visit<'_>, store: &Store, primary: &Key, answer: &Rc<Answer>) -> Rc<Parts> {
+    pub fn of(
+        visit: &RequestContext<'_>,
+        store: &Store,
+        primary: &Key,
+        answer: &Rc<StoredResponse>,
+    ) -> Rc<PartialObject> {
         let layout = answer.sparse.expect("only what is there in parts has parts");
         let mut errand = visit.errand();
         errand.method = Method::GET;
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
         let facts = RequestFacts { is_head: false, has_range: false, ..visit.facts.clone() };
-        Rc::new(Parts {
+        Rc::new(PartialObject {
             services: visit.services.clone(),
             options: visit.options.clone(),
             store: store.clone(),
@@ -167,7 +172,7 @@ impl Parts {
             _held = part.entry;
             (key, entry) = (part.key, &_held);
         }
-        let from = Provenance::Stored(entry.source());
+        let from = SegmentOrigin::Stored(entry.source());
         let body = EntryBody::of_entry(self.store.clone(), key, entry, at - start..until - start);
         let body = SegmentBody::Stored(Box::new(body));
         Some(Segment { body, until, interest: None, from })
@@ -200,7 +205,7 @@ impl Parts {
 
     /// The bytes from `at` on, from the store, from a fetch that runs, or from one of our own:
     /// then its answer is known to fit before this returns.
-    pub async fn open(self: &Rc<Self>, at: u64, end: u64) -> Result<Segment, Lack> {
+    pub async fn open(self: &Rc<Self>, at: u64, end: u64) -> Result<Segment, Unavailable> {
         let mut alone = false;
         for _ in 0..ATTEMPTS {
             if let Some(segment) = self.stored(at, end).await {
@@ -230,8 +235,8 @@ impl Parts {
             match reader.head().await {
                 Stage::Part(stage) if (stage.range.start..stage.range.end).contains(&at) => {
                     let from = match interest {
-                        Some(_) => Provenance::Fetched,
-                        None => Provenance::Joined,
+                        Some(_) => SegmentOrigin::Fetched,
+                        None => SegmentOrigin::Joined,
                     };
                     let until = stage.range.end.min(end);
                     let start = stage.range.start;
@@ -244,17 +249,19 @@ impl Parts {
                 }
                 Stage::Absent(changed) => {
                     return Err(match unfit.and_then(|unfit| unfit.take()) {
-                        Some(unfit) => Lack::Unfit(Box::new(unfit)),
-                        None if changed => Lack::Changed,
-                        None => Lack::Refused,
+                        Some(unfit) => Unavailable::Other(Box::new(unfit)),
+                        None if changed => Unavailable::Changed,
+                        None => Unavailable::Refused,
                     });
                 }
-                Stage::Failed(failed) if interest.is_some() => return Err(Lack::Failed(failed)),
+                Stage::Failed(failed) if interest.is_some() => {
+                    return Err(Unavailable::Failed(failed));
+                }
                 // Of another part of the window, or another client's failure.
                 _ => alone = true,
             }
         }
-        Err(Lack::Refused)
+        Err(Unavailable::Refused)
     }
 
     /// A fill for `gap`, known under `key` unless it is `alone` or another was faster.
@@ -263,7 +270,7 @@ impl Parts {
         key: Key,
         gap: ByteRange,
         alone: bool,
-    ) -> (Arc<Fill>, Option<(GapFiller, Arc<()>)>) {
+    ) -> (Arc<Fill>, Option<(RangeFetch, Arc<()>)>) {
         let (fill, began) = match alone {
             true => (Arc::new(self.new_fill()), true),
             false => self.services.shared.fills.join_or_begin(key.as_bytes(), || self.new_fill()),
@@ -272,7 +279,7 @@ impl Parts {
             return (fill, None);
         }
         let interest = Arc::new(());
-        let filler = GapFiller::new(self.clone(), gap, &interest, fill.clone(), key);
+        let filler = RangeFetch::new(self.clone(), gap, &interest, fill.clone(), key);
         (fill, Some((filler, interest)))
     }
 
@@ -314,7 +321,7 @@ impl Parts {
         }
     }
 
-    async fn current(&self) -> Option<Rc<Answer>> {
+    async fn current(&self) -> Option<Rc<StoredResponse>> {
         find_sparse(&self.store, &self.key, self.layout.epoch).await
     }
 

@@ -18,14 +18,14 @@ use crate::object::stored_response;
 use crate::object::stored_response::Store;
 use crate::options::Options;
 use crate::request::target::Target;
-use crate::request::upstream_request::Errand;
+use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::{Denial, Query};
 use crate::rules::request_rules::Rule;
 use crate::upstream::site::Front;
 use crate::upstream::target::Destination;
 
 /// See the module.
-pub(crate) struct Visit<'a> {
+pub(crate) struct RequestContext<'a> {
     pub services: &'a Rc<Services>,
     pub client: &'a Rc<Client>,
     pub options: &'a Arc<Options>,
@@ -43,7 +43,7 @@ pub(crate) struct Visit<'a> {
     pub place: Cell<Option<Place>>,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> RequestContext<'a> {
     /// A request that has just come.
     pub fn new(
         services: &'a Rc<Services>,
@@ -53,14 +53,26 @@ impl<'a> Visit<'a> {
         target: Target<'a>,
         rule: Option<Arc<Rule>>,
         upgrade: Option<Rc<Upgrade>>,
-    ) -> Visit<'a> {
+    ) -> RequestContext<'a> {
         let (came, facts) = (wall_clock::now(), RequestFacts::of(&parts.method, &parts.headers));
         let now = Cell::new(came);
         let place = Cell::default();
-        Visit { services, client, options, parts, target, facts, came, now, rule, upgrade, place }
+        RequestContext {
+            services,
+            client,
+            options,
+            parts,
+            target,
+            facts,
+            came,
+            now,
+            rule,
+            upgrade,
+            place,
+        }
     }
 
-    /// The time as of which it is decided: that of the last [`Visit::look_at_clock`].
+    /// The time as of which it is decided: that of the last [`RequestContext::look_at_clock`].
     pub fn now(&self) -> Time {
         self.now.get()
     }
@@ -121,15 +133,15 @@ impl<'a> Visit<'a> {
 
     /// Where this request leads to.
     pub fn destination(&self) -> Destination {
-        Errand::destination(self.options, &self.target)
+        UpstreamRequest::destination(self.options, &self.target)
     }
 
     /// The request for the origin.
-    pub fn errand(&self) -> Errand {
+    pub fn errand(&self) -> UpstreamRequest {
         // Who is asked for another protocol may compare `Host` with `Origin`; nothing of it is
         // shared.
         let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
-        let mut errand = Errand::new(
+        let mut errand = UpstreamRequest::new(
             self.services,
             self.client.address,
             self.options,
@@ -171,7 +183,7 @@ pub(crate) fn site<'a>(options: &'a Options, target: &Target<'_>) -> Option<&'a 
 pub(crate) fn url(options: &Options, target: &Target<'_>) -> Option<Url> {
     let Target { scheme, host, path, .. } = target;
     if host.is_empty() {
-        let to = Errand::destination(options, target);
+        let to = UpstreamRequest::destination(options, target);
         return Url::new(scheme.name(), &to.first().to_string(), path).ok();
     }
     Url::new(scheme.name(), &target.authority(), path).ok()

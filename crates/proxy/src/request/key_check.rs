@@ -2,12 +2,12 @@
 
 use http::HeaderName;
 
-use crate::object::stored_response::Answer;
+use crate::object::stored_response::StoredResponse;
 use crate::rules::request_rules::Rule;
 
 /// Whether what is stored is under a key that has all that the operator's rule wants in it: what
 /// was stored before there was such a rule may be for any kind of client.
-pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &Answer) -> bool {
+pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &StoredResponse) -> bool {
     let Some(rule) = rule else { return true };
     let marked = |name: &HeaderName| {
         answer.marker.as_ref().is_some_and(|marker| marker.names().contains(name))

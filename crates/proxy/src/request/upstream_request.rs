@@ -15,7 +15,7 @@ use semantics::{MethodClass, Settings, forwarded, hop_by_hop};
 
 use crate::client::request_body::RequestBody;
 use crate::fill::services::Services;
-use crate::message::informational::Interim;
+use crate::message::informational::Informational;
 use crate::message::scheme::Scheme;
 use crate::message::upgrade::Upgrade;
 use crate::message::{framing, via};
@@ -26,7 +26,7 @@ use crate::request::target;
 use crate::request::target::Target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::attempts::Trail;
+use crate::upstream::attempts::Attempts;
 use crate::upstream::client::Outgoing;
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::Phase;
@@ -39,31 +39,31 @@ use crate::upstream::target::Destination;
 
 /// A request for an upstream.
 #[derive(Clone)]
-pub(crate) struct Errand {
+pub(crate) struct UpstreamRequest {
     pub to: Destination,
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
     client: SocketAddr,
     /// The `Host` is the server's own name.
-    own_host: bool,
+    rewrite_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
     /// The host that it is for, for whoever balances by that.
     place: String,
     /// Where the 1xx answers go.
-    pub interim: Option<Arc<Interim>>,
+    pub interim: Option<Arc<Informational>>,
     /// The servers that it went to, where a log wants to know.
-    pub trail: Option<Arc<Trail>>,
+    pub trail: Option<Arc<Attempts>>,
     /// The operator's rule for the request: it settles what the answer is taken for.
     pub rule: Option<Arc<Rule>>,
     /// It asks for another protocol.
     upgrade: Option<Rc<Upgrade>>,
     /// Worth a connection that is open and idle, but no new one.
-    pub in_passing: bool,
+    pub reuse_only: bool,
 }
 
-impl Errand {
+impl UpstreamRequest {
     /// The errand of a client's request, with the fields that a proxy adds and removes.
     pub fn new(
         services: &Services,
@@ -71,19 +71,19 @@ impl Errand {
         options: &Options,
         parts: &Parts,
         target: &Target<'_>,
-    ) -> Errand {
+    ) -> UpstreamRequest {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
-        let to = Errand::destination(options, target);
+        let to = UpstreamRequest::destination(options, target);
         let place = target.place().0.to_ascii_lowercase();
         let target = &as_told(&parts.method, target);
-        let own_host = match &options.front {
+        let rewrite_host = match &options.front {
             Front::Forward => true,
             Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
         };
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
         // it adds the default port: what we ask for is what the answer will be stored under.
-        let host = if own_host { to.first().authority() } else { target.authority() };
+        let host = if rewrite_host { to.first().authority() } else { target.authority() };
         if let Ok(host) = HeaderValue::try_from(host) {
             fields.insert(header::HOST, host);
         }
@@ -95,15 +95,15 @@ impl Errand {
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
         fields.append(header::VIA, services.shared.via.entry(parts.version));
-        tell_way(&mut fields, client.ip(), options, target);
+        add_forwarding_headers(&mut fields, client.ip(), options, target);
         if matches!(parts.method, Method::GET | Method::HEAD) {
             forwarded::remove_other_methods(&mut fields);
         }
         // An HTTP/1.0 client knows no 1xx.
         let interim = (parts.version >= Version::HTTP_11).then(Arc::default);
-        Errand {
+        UpstreamRequest {
             to,
-            own_host,
+            rewrite_host,
             method: parts.method.clone(),
             headers: fields,
             uri: origin_form(target.path),
@@ -114,7 +114,7 @@ impl Errand {
             trail: services.observer.wants_texts().then(Arc::default),
             rule: None,
             upgrade: None,
-            in_passing: false,
+            reuse_only: false,
         }
     }
 
@@ -255,9 +255,9 @@ impl Errand {
             again: None,
             idempotent: via::is_idempotent(&self.method),
             // With one server it is there already.
-            own_host: self.own_host && several.is_some(),
+            rewrite_host: self.rewrite_host && several.is_some(),
             trail: self.trail.as_deref(),
-            in_passing: self.in_passing,
+            reuse_only: self.reuse_only,
             upgrade: self.upgrade.as_deref(),
             hash: several.map_or(0, |group| group.hash(&self.place, &self.uri)),
         }
@@ -283,7 +283,12 @@ fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
 }
 
 /// Sets the fields that tell of the request's way to us.
-fn tell_way(fields: &mut HeaderMap, client: IpAddr, options: &Options, target: &Target<'_>) {
+fn add_forwarding_headers(
+    fields: &mut HeaderMap,
+    client: IpAddr,
+    options: &Options,
+    target: &Target<'_>,
+) {
     let add = &options.forwarded.add;
     if !add.is_empty() {
         let client = address::canonical(client);
@@ -306,7 +311,7 @@ fn origin_form(path: &str) -> Uri {
 
 /// Prepares an upstream's head for a client: hop-by-hop fields out, `Via` and a missing `Date` in.
 /// `Trailer` stays when the client takes trailers; hyper sends those only that it announces.
-pub(crate) fn clean_answer(
+pub(crate) fn sanitize_response(
     services: &Services,
     headers: &mut HeaderMap,
     version: Version,

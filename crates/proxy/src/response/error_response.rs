@@ -7,27 +7,27 @@ use semantics::proxy_status::{self, ErrorType};
 
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Denied, Error, Outcome};
-use crate::response::response_body::{AnswerBody, Source};
-use crate::response::transaction::Account;
+use crate::response::response_body::{BodySource, ResponseBody};
+use crate::response::transaction::Transaction;
 
 /// An answer with a text. It is never stored by anyone.
 pub(crate) fn plain(
-    account: Account,
+    account: Transaction,
     status: StatusCode,
     outcome: Outcome,
     text: impl Into<Bytes>,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     with_type(account, status, outcome, "text/plain; charset=utf-8", text.into())
 }
 
 /// An answer with a body of ours of any type.
 pub(crate) fn with_type(
-    mut account: Account,
+    mut account: Transaction,
     status: StatusCode,
     outcome: Outcome,
     content_type: &'static str,
     body: Bytes,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let mut response = Response::new(());
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -42,7 +42,7 @@ pub(crate) fn with_type(
         headers.insert(header::ALLOW, allow);
     }
     account.answered(status, outcome, headers);
-    response.map(|()| AnswerBody::new(Source::Whole(body), account))
+    response.map(|()| ResponseBody::new(BodySource::Whole(body), account))
 }
 
 /// What `Proxy-Status` says of an answer of ours (RFC 9209, 2.3).

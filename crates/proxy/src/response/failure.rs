@@ -4,12 +4,12 @@ use http::Response;
 
 use crate::observe::outcome::{Invalid, Outcome};
 use crate::response::error_response;
-use crate::response::response_body::AnswerBody;
-use crate::response::transaction::Account;
+use crate::response::response_body::ResponseBody;
+use crate::response::transaction::Transaction;
 use crate::upstream::error::Failure;
 
 /// The answer to a request that got no answer from its upstream.
-pub(crate) fn failed(account: Account, failure: Failure) -> Response<AnswerBody> {
+pub(crate) fn failed(account: Transaction, failure: Failure) -> Response<ResponseBody> {
     let status = failure.status();
     match failure {
         Failure::Denied(denial) => {

@@ -13,19 +13,19 @@ use semantics::range::{ByteRange, Limits, Selection};
 use semantics::validators::{Selected, Verdict};
 use semantics::{Seconds, StoredHead, Time, hop_by_hop, range, validators};
 
-use crate::body::resume::Rescue;
+use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
 use crate::message::via::random;
-use crate::object::stored_response::{Answer, Head};
+use crate::object::stored_response::{Head, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
 use crate::partial::multipart_body::{MultipartBody, Whole};
-use crate::request::context::Visit;
-use crate::response::response_body::{AnswerBody, Source};
-use crate::response::transaction::Account;
+use crate::request::context::RequestContext;
+use crate::response::response_body::{BodySource, ResponseBody};
+use crate::response::transaction::Transaction;
 
 /// What an answer is made from.
-pub(crate) struct Material<'a> {
+pub(crate) struct ResponseParts<'a> {
     pub status: StatusCode,
     /// The fields to send, complete but for `Content-Length`.
     pub fields: HeaderMap,
@@ -35,11 +35,11 @@ pub(crate) struct Material<'a> {
     pub strong_last_modified: bool,
     /// Body length in bytes, when known.
     pub length: Option<u64>,
-    pub body: Box<dyn FnOnce(Wanted) -> Source + 'a>,
+    pub body: Box<dyn FnOnce(BodyPart) -> BodySource + 'a>,
 }
 
 /// The part of a body that is wanted.
-pub(crate) enum Wanted {
+pub(crate) enum BodyPart {
     Whole,
     Part(ByteRange),
     Parts(Multipart),
@@ -48,12 +48,12 @@ pub(crate) enum Wanted {
 /// Answers a GET or HEAD from `material`, conditions and ranges heeded.
 pub(crate) fn from_material(
     parts: &Parts,
-    mut account: Account,
+    mut account: Transaction,
     outcome: Outcome,
     now: Time,
-    material: Material<'_>,
-) -> Response<AnswerBody> {
-    let Material { status, fields, received, strong_last_modified, length, body } = material;
+    material: ResponseParts<'_>,
+) -> Response<ResponseBody> {
+    let ResponseParts { status, fields, received, strong_last_modified, length, body } = material;
     let mut response = Response::new(());
     let selected = Selected { status, headers: &fields, received, strong_last_modified };
     let verdict = validators::as_cache(&parts.method, &parts.headers, &selected, now);
@@ -61,7 +61,7 @@ pub(crate) fn from_material(
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         *response.headers_mut() = validators::not_modified_headers(&fields);
         account.answered(StatusCode::NOT_MODIFIED, outcome, response.headers());
-        return response.map(|()| AnswerBody::new(Source::Empty, account));
+        return response.map(|()| ResponseBody::new(BodySource::Empty, account));
     }
     let selection = match length {
         Some(length) if parts.headers.contains_key(header::RANGE) => {
@@ -77,7 +77,7 @@ pub(crate) fn from_material(
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_RANGE, part.content_range(length));
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count()));
-            body(Wanted::Part(part))
+            body(BodyPart::Part(part))
         }
         (Selection::Multiple(ranges), Some(length)) => {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -87,7 +87,7 @@ pub(crate) fn from_material(
             let frame = Multipart::new(&ranges, length, content_type, boundary);
             headers.insert(header::CONTENT_TYPE, frame.content_type());
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(frame.total_length()));
-            body(Wanted::Parts(frame))
+            body(BodyPart::Parts(frame))
         }
         (Selection::Unsatisfiable, Some(length)) => {
             *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
@@ -96,30 +96,30 @@ pub(crate) fn from_material(
             for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING] {
                 headers.remove(name);
             }
-            Source::Empty
+            BodySource::Empty
         }
         _ if parts.method == Method::HEAD => {
             // A 204 has none (RFC 9110, 8.6).
             if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
                 response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
             }
-            Source::Empty
+            BodySource::Empty
         }
-        _ => body(Wanted::Whole),
+        _ => body(BodyPart::Whole),
     };
     account.answered(response.status(), outcome, response.headers());
-    response.map(|()| AnswerBody::new(source, account))
+    response.map(|()| ResponseBody::new(source, account))
 }
 
 /// Answers from a stored object. `head` takes the place of the object's own after a validation.
 pub(crate) fn from_entry(
-    visit: &Visit<'_>,
-    account: Account,
+    visit: &RequestContext<'_>,
+    account: Transaction,
     status: CacheStatus,
     age: Seconds,
-    answer: &Rc<Answer>,
+    answer: &Rc<StoredResponse>,
     head: Option<&StoredHead>,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let (parts, now) = (visit.parts, visit.now());
     let stored = head.unwrap_or(answer.head.stored());
     let mut fields = match (&answer.head, head) {
@@ -153,17 +153,17 @@ pub(crate) fn from_entry(
         *response.status_mut() = stored.status();
         *response.headers_mut() = fields;
         account.answered(stored.status(), outcome, response.headers());
-        return response.map(|()| AnswerBody::new(source, account));
+        return response.map(|()| ResponseBody::new(source, account));
     }
     let body = |wanted| match wanted {
-        Wanted::Whole => source(visit, answer, stored, 0..length),
-        Wanted::Part(part) => source(visit, answer, stored, part.as_range()),
-        Wanted::Parts(frame) => {
+        BodyPart::Whole => source(visit, answer, stored, 0..length),
+        BodyPart::Part(part) => source(visit, answer, stored, part.as_range()),
+        BodyPart::Parts(frame) => {
             let whole = Whole::Stored(visit.store(), answer.clone());
-            Source::Multipart(Box::new(MultipartBody::new(whole, frame)))
+            BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
-    let material = Material {
+    let material = ResponseParts {
         status: stored.status(),
         fields,
         received: stored.packed().received(),
@@ -176,22 +176,27 @@ pub(crate) fn from_entry(
 }
 
 /// The bytes `range` of a stored object.
-fn source(visit: &Visit<'_>, answer: &Answer, head: &StoredHead, range: Range<u64>) -> Source {
+fn source(
+    visit: &RequestContext<'_>,
+    answer: &StoredResponse,
+    head: &StoredHead,
+    range: Range<u64>,
+) -> BodySource {
     match answer.entry.whole() {
-        Some(bytes) => Source::Whole(bytes.slice(range.start as usize..range.end as usize)),
+        Some(bytes) => BodySource::Whole(bytes.slice(range.start as usize..range.end as usize)),
         None => {
-            let rescue = Rescue::new(visit, head, answer.entry.len());
-            Source::Entry(Box::new(EntryBody::new(visit.store(), answer, range, rescue)))
+            let rescue = Resume::new(visit, head, answer.entry.len());
+            BodySource::Entry(Box::new(EntryBody::new(visit.store(), answer, range, rescue)))
         }
     }
 }
 
 /// A stored body with its trailers, announced: without a length, for they go behind chunks. Whoever
 /// asks with conditions or for a range, or takes no trailers, gets none (RFC 9110, 6.5.1).
-fn trailed(source: Source, trailers: &HeaderMap, fields: &mut HeaderMap) -> Source {
+fn trailed(source: BodySource, trailers: &HeaderMap, fields: &mut HeaderMap) -> BodySource {
     let body = match source {
-        Source::Whole(bytes) => Stored::Whole(bytes),
-        Source::Entry(body) => Stored::Entry(body),
+        BodySource::Whole(bytes) => Stored::Whole(bytes),
+        BodySource::Entry(body) => Stored::Entry(body),
         other => return other,
     };
     let names: Vec<&str> = trailers.keys().map(|name| name.as_str()).collect();
@@ -199,5 +204,5 @@ fn trailed(source: Source, trailers: &HeaderMap, fields: &mut HeaderMap) -> Sour
         fields.insert(header::TRAILER, names);
     }
     fields.remove(header::CONTENT_LENGTH);
-    Source::Trailed(Box::new(TrailedBody::new(body, trailers.clone())))
+    BodySource::Trailed(Box::new(TrailedBody::new(body, trailers.clone())))
 }

@@ -12,17 +12,17 @@ use semantics::hop_by_hop;
 
 use crate::client::client::Client;
 use crate::client::request_body::RequestBody;
-use crate::message::informational::Interim;
+use crate::message::informational::Informational;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
-use crate::request::context::Visit;
+use crate::request::context::RequestContext;
 use crate::request::upstream_request;
 use crate::response::failure;
-use crate::response::response_body::{AnswerBody, Source};
-use crate::response::transaction::Account;
+use crate::response::response_body::{BodySource, ResponseBody};
+use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::Phase;
@@ -31,22 +31,22 @@ use crate::upstream::tunnel::UpstreamTunnel;
 
 /// Asks the upstream and hands its answer on.
 pub(crate) async fn pass(
-    visit: &Visit<'_>,
-    mut account: Account,
+    visit: &RequestContext<'_>,
+    mut account: Transaction,
     body: RequestBody,
     status: CacheStatus,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let body = (!body.is_end_stream()).then_some(body);
     match ask(visit, &mut account, body).await {
-        Ok(response) => hand_on(visit, account, response, status),
+        Ok(response) => relay_response(visit, account, response, status),
         Err(failure) => failure::failed(account, failure),
     }
 }
 
 /// Sends the request as it came and waits for the head of the answer, 1xx answers relayed.
 pub(crate) async fn ask(
-    visit: &Visit<'_>,
-    account: &mut Account,
+    visit: &RequestContext<'_>,
+    account: &mut Transaction,
     body: Option<RequestBody>,
 ) -> Result<Response<UpstreamBody>, Failure> {
     let errand = visit.errand();
@@ -58,38 +58,38 @@ pub(crate) async fn ask(
 }
 
 /// Hands an upstream's answer on.
-pub(crate) fn hand_on(
-    visit: &Visit<'_>,
-    mut account: Account,
+pub(crate) fn relay_response(
+    visit: &RequestContext<'_>,
+    mut account: Transaction,
     mut response: Response<UpstreamBody>,
     status: CacheStatus,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     if let Some(upstream) = response.body_mut().take_tunnel() {
         return switch(visit, account, response.map(drop), upstream);
     }
     visit.place.take();
     let version = response.version();
     let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
-    upstream_request::clean_answer(visit.services, response.headers_mut(), version, trailers);
+    upstream_request::sanitize_response(visit.services, response.headers_mut(), version, trailers);
     status.append_to(account.pseudonym(), response.headers_mut());
     account.answered(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
     // What we speak to the client is ours to say.
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    Response::from_parts(head, AnswerBody::new(Source::Upstream(body), account))
+    Response::from_parts(head, ResponseBody::new(BodySource::Upstream(body), account))
 }
 
 /// Hands on an answer that changed the protocol: the bytes flow once it has been written.
 fn switch(
-    visit: &Visit<'_>,
-    mut account: Account,
+    visit: &RequestContext<'_>,
+    mut account: Transaction,
     mut answer: Response<()>,
     upstream: UpstreamTunnel,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let chosen = answer.headers().get(header::UPGRADE).cloned();
     let version = answer.version();
-    upstream_request::clean_answer(visit.services, answer.headers_mut(), version, false);
+    upstream_request::sanitize_response(visit.services, answer.headers_mut(), version, false);
     let of_stream = visit.upgrade.as_deref().is_some_and(Upgrade::of_stream);
     if of_stream {
         let asked = &visit.parts.headers;
@@ -114,13 +114,13 @@ fn switch(
     head.extensions.clear();
     let (lifetime, place) = (visit.options.tunnels.lifetime(), visit.place.take());
     let tunnel = Tunnel { upstream, account, lifetime, place };
-    Response::from_parts(head, AnswerBody::of_tunnel(tunnel))
+    Response::from_parts(head, ResponseBody::of_tunnel(tunnel))
 }
 
 /// Waits for `work` while 1xx answers go to the client, and until they have gone.
 pub(crate) async fn relay<T>(
     client: &Client,
-    interim: Option<&Interim>,
+    interim: Option<&Informational>,
     work: impl Future<Output = T>,
 ) -> T {
     let mut work = pin!(work);

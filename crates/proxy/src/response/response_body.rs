@@ -11,17 +11,17 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::{EntryBody, TrailedBody};
-use crate::fill::store_lease::{Need, Needs};
-use crate::message::cut_short::CutShort;
+use crate::fill::store_lease::{Lease, Leases};
+use crate::message::cut_short::Truncated;
 use crate::observe::outcome::Error;
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
-use crate::response::transaction::Account;
+use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::upstream::response_body::UpstreamBody;
 
 /// Where an answer's bytes come from.
-pub(crate) enum Source {
+pub(crate) enum BodySource {
     /// Nowhere: no body, or one that the head alone describes (HEAD, 304).
     Empty,
     /// One piece in memory; taken when it is sent.
@@ -40,37 +40,39 @@ pub(crate) enum Source {
     Parts(Box<PartsBody>),
 }
 
-impl Source {
+impl BodySource {
     /// How the store is needed for it.
-    fn need(&self, needs: &Rc<Needs>) -> Option<Need> {
+    fn need(&self, needs: &Rc<Leases>) -> Option<Lease> {
         match self {
-            Source::Entry(body) if body.has_rescue() => Some(needs.briefly()),
-            Source::Entry(_) | Source::Multipart(_) | Source::Parts(_) => Some(needs.firmly()),
-            Source::Trailed(body) => body.is_read().then(|| needs.firmly()),
-            Source::Fill(body) => body.stored_fill().map(|fill| needs.following(fill)),
-            Source::Empty | Source::Whole(_) | Source::Upstream(_) => None,
+            BodySource::Entry(body) if body.has_rescue() => Some(needs.briefly()),
+            BodySource::Entry(_) | BodySource::Multipart(_) | BodySource::Parts(_) => {
+                Some(needs.firmly())
+            }
+            BodySource::Trailed(body) => body.is_read().then(|| needs.firmly()),
+            BodySource::Fill(body) => body.stored_fill().map(|fill| needs.following(fill)),
+            BodySource::Empty | BodySource::Whole(_) | BodySource::Upstream(_) => None,
         }
     }
 }
 
 /// The body of an answer.
-pub(crate) struct AnswerBody {
-    source: Source,
+pub(crate) struct ResponseBody {
+    source: BodySource,
     /// `None` for a tunnel, whose account goes on.
-    account: Option<Account>,
+    account: Option<Transaction>,
     /// Why the body broke off, until hyper is told.
-    broken: Option<CutShort>,
+    broken: Option<Truncated>,
     /// Keeps the store, where it is read from.
-    _need: Option<Need>,
+    _need: Option<Lease>,
     /// What opens behind this answer.
     tunnel: Option<Box<Tunnel>>,
 }
 
-impl AnswerBody {
-    pub fn new(source: Source, account: Account) -> AnswerBody {
+impl ResponseBody {
+    pub fn new(source: BodySource, account: Transaction) -> ResponseBody {
         let _need = source.need(account.needs());
         let mut body =
-            AnswerBody { source, account: Some(account), broken: None, _need, tunnel: None };
+            ResponseBody { source, account: Some(account), broken: None, _need, tunnel: None };
         if body.is_end_stream() {
             body.ended();
         } else if let (Some(account), None) = (&body.account, body.size_hint().exact()) {
@@ -80,9 +82,9 @@ impl AnswerBody {
     }
 
     /// What is sent before a tunnel opens: nothing.
-    pub fn of_tunnel(tunnel: Tunnel) -> AnswerBody {
+    pub fn of_tunnel(tunnel: Tunnel) -> ResponseBody {
         let tunnel = Some(Box::new(tunnel));
-        AnswerBody { source: Source::Empty, account: None, broken: None, _need: None, tunnel }
+        ResponseBody { source: BodySource::Empty, account: None, broken: None, _need: None, tunnel }
     }
 
     /// The tunnel that opens behind this answer.
@@ -99,66 +101,66 @@ impl AnswerBody {
     fn poll_source(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
-        let AnswerBody { source, account, .. } = self;
+    ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        let ResponseBody { source, account, .. } = self;
         let mut broke = |why| {
             if let Some(account) = account {
                 account.broke(why);
             }
         };
-        let stored = |next: Option<Result<Bytes, CutShort>>| next.map(|b| b.map(Frame::data));
+        let stored = |next: Option<Result<Bytes, Truncated>>| next.map(|b| b.map(Frame::data));
         Poll::Ready(match source {
-            Source::Empty => None,
-            Source::Whole(bytes) => {
+            BodySource::Empty => None,
+            BodySource::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
-                *source = Source::Empty;
+                *source = BodySource::Empty;
                 Some(Ok(Frame::data(bytes)))
             }
-            Source::Entry(body) => stored(ready!(body.poll(cx))).inspect(|next| {
+            BodySource::Entry(body) => stored(ready!(body.poll(cx))).inspect(|next| {
                 if next.is_err() {
                     broke(Error::Store);
                 }
             }),
-            Source::Trailed(body) => ready!(body.poll(cx)).inspect(|next| {
+            BodySource::Trailed(body) => ready!(body.poll(cx)).inspect(|next| {
                 if next.is_err() {
                     broke(Error::Store);
                 }
             }),
-            Source::Multipart(body) => stored(ready!(body.poll(cx))).inspect(|next| {
+            BodySource::Multipart(body) => stored(ready!(body.poll(cx))).inspect(|next| {
                 if next.is_err() {
                     broke(Error::Store);
                 }
             }),
-            Source::Fill(body) => ready!(body.poll(cx)).map(|frame| {
+            BodySource::Fill(body) => ready!(body.poll(cx)).map(|frame| {
                 frame.map_err(|why| {
                     broke(why);
-                    CutShort("the fill broke off")
+                    Truncated("the fill broke off")
                 })
             }),
-            Source::Parts(body) => ready!(body.poll(cx)).map(|bytes| {
+            BodySource::Parts(body) => ready!(body.poll(cx)).map(|bytes| {
                 bytes.map(Frame::data).map_err(|why| {
                     broke(why);
-                    CutShort("a part could not be had")
+                    Truncated("a part could not be had")
                 })
             }),
-            Source::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
+            BodySource::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
                 frame.map_err(|error| {
                     broke(error.reason());
-                    CutShort("the upstream's body ended early")
+                    Truncated("the upstream's body ended early")
                 })
             }),
         })
     }
 }
 
-impl Body for AnswerBody {
+impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = CutShort;
+    type Error = Truncated;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let this = self.get_mut();
         if let Some(broken) = this.broken.take() {
             return Poll::Ready(Some(Err(broken)));
@@ -193,28 +195,30 @@ impl Body for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Empty => true,
-            Source::Whole(bytes) => bytes.is_empty(),
-            Source::Upstream(body) => body.is_end_stream(),
-            Source::Entry(body) => body.left() == 0,
-            Source::Trailed(body) => body.is_done(),
-            Source::Multipart(body) => body.left() == 0,
-            Source::Fill(body) => body.left() == Some(0),
-            Source::Parts(body) => body.left() == 0,
+            BodySource::Empty => true,
+            BodySource::Whole(bytes) => bytes.is_empty(),
+            BodySource::Upstream(body) => body.is_end_stream(),
+            BodySource::Entry(body) => body.left() == 0,
+            BodySource::Trailed(body) => body.is_done(),
+            BodySource::Multipart(body) => body.left() == 0,
+            BodySource::Fill(body) => body.left() == Some(0),
+            BodySource::Parts(body) => body.left() == 0,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Empty => SizeHint::with_exact(0),
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Upstream(body) => body.size_hint(),
-            Source::Entry(body) => SizeHint::with_exact(body.left()),
-            Source::Multipart(body) => SizeHint::with_exact(body.left()),
-            Source::Parts(body) => SizeHint::with_exact(body.left()),
-            Source::Fill(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            BodySource::Empty => SizeHint::with_exact(0),
+            BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodySource::Upstream(body) => body.size_hint(),
+            BodySource::Entry(body) => SizeHint::with_exact(body.left()),
+            BodySource::Multipart(body) => SizeHint::with_exact(body.left()),
+            BodySource::Parts(body) => SizeHint::with_exact(body.left()),
+            BodySource::Fill(body) => {
+                body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
             // With a length hyper would send no trailers.
-            Source::Trailed(_) => SizeHint::default(),
+            BodySource::Trailed(_) => SizeHint::default(),
         }
     }
 }

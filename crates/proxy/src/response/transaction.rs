@@ -11,15 +11,15 @@ use http::{HeaderMap, Method, StatusCode, Version, header};
 
 use crate::client::client::Client;
 use crate::fill::services::Services;
-use crate::fill::store_lease::Needs;
+use crate::fill::store_lease::Leases;
 use crate::message::scheme::Scheme;
-use crate::observe::observer::{Finished, Texts};
+use crate::observe::observer::{LogFields, RequestRecord};
 use crate::observe::outcome::{Error, Outcome};
 use crate::response::failure_text;
-use crate::upstream::attempts::Trail;
+use crate::upstream::attempts::Attempts;
 
 /// The open account.
-pub(crate) struct Account {
+pub(crate) struct Transaction {
     services: Rc<Services>,
     client: Rc<Client>,
     method: Method,
@@ -31,11 +31,11 @@ pub(crate) struct Account {
     waits_for_client: bool,
     began: Instant,
     upstream: Option<String>,
-    trail: Option<Arc<Trail>>,
-    texts: Option<Box<Texts>>,
+    trail: Option<Arc<Attempts>>,
+    texts: Option<Box<LogFields>>,
 }
 
-impl Account {
+impl Transaction {
     /// Opens the account of a request that the connection of `client` is busy with from now on.
     /// `scheme` is that of its URL when it does not say so itself.
     pub fn open(
@@ -43,10 +43,10 @@ impl Account {
         client: &Rc<Client>,
         parts: &Parts,
         scheme: Scheme,
-    ) -> Account {
+    ) -> Transaction {
         client.state.request_began();
         let texts = services.observer.wants_texts().then(|| {
-            Box::new(Texts {
+            Box::new(LogFields {
                 url: url_without_user_info(parts, scheme),
                 referer: parts.headers.get(header::REFERER).cloned(),
                 user_agent: parts.headers.get(header::USER_AGENT).cloned(),
@@ -54,7 +54,7 @@ impl Account {
                 head_bytes: 0,
             })
         });
-        Account {
+        Transaction {
             services: services.clone(),
             client: client.clone(),
             method: parts.method.clone(),
@@ -90,7 +90,7 @@ impl Account {
     }
 
     /// Who needs the store on this worker.
-    pub fn needs(&self) -> &Rc<Needs> {
+    pub fn needs(&self) -> &Rc<Leases> {
         &self.services.needs
     }
 
@@ -105,7 +105,7 @@ impl Account {
     }
 
     /// The upstream that is asked, and where its servers will be noted.
-    pub fn asked(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Trail>>) {
+    pub fn asked(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Attempts>>) {
         if self.texts.is_some() {
             self.upstream = Some(upstream.to_string());
             self.trail = trail;
@@ -143,13 +143,13 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for Transaction {
     fn drop(&mut self) {
         self.waits_for_client(false);
         self.client.state.request_ended();
         self.client.state.report_moved(&*self.services.observer);
         let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
-        self.services.observer.finished(&Finished {
+        self.services.observer.finished(&RequestRecord {
             client: self.client.address,
             method: &self.method,
             version: self.version,

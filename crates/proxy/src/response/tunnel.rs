@@ -2,13 +2,13 @@
 
 use crate::client::limits::Lifetime;
 use crate::client::tunnel_places::Place;
-use crate::response::transaction::Account;
+use crate::response::transaction::Transaction;
 use crate::upstream::tunnel::UpstreamTunnel;
 
 /// See the module.
 pub(crate) struct Tunnel {
     pub upstream: UpstreamTunnel,
-    pub account: Account,
+    pub account: Transaction,
     pub lifetime: Lifetime,
     /// Its place among all that may be open.
     pub place: Option<Place>,

@@ -27,11 +27,11 @@ pub enum CacheSource {
     /// It can be opened.
     Now(Box<CacheSetup>),
     /// Another process holds it still.
-    Later(Later),
+    Pending(PendingCache),
 }
 
 /// A cache that another process is about to release.
-pub struct Later {
+pub struct PendingCache {
     /// Brings the cache, or nothing when it turns out that it cannot be used.
     pub setup: oneshot::Receiver<Option<CacheSetup>>,
     /// Bytes of memory that it will have ([`store::Options::memory`]).
@@ -53,7 +53,7 @@ impl CacheSource {
         match self {
             CacheSource::None => 0,
             CacheSource::Now(setup) => setup.options.memory,
-            CacheSource::Later(later) => later.memory,
+            CacheSource::Pending(later) => later.memory,
         }
     }
 
@@ -68,14 +68,14 @@ impl CacheSource {
         match self {
             CacheSource::None => (filled(None), None),
             CacheSource::Now(setup) => (filled(Some(*setup)), None),
-            CacheSource::Later(later) => (later.setup, Some(later.patience)),
+            CacheSource::Pending(later) => (later.setup, Some(later.patience)),
         }
     }
 }
 
 /// How far the opening has come, for the other workers.
 #[derive(Clone)]
-pub(crate) enum Sharing {
+pub(crate) enum OpenState {
     Opening,
     /// `None`: there is no store.
     Done(Option<(StoreShare, Arc<Devices>)>),
@@ -85,7 +85,7 @@ pub(crate) enum Sharing {
 pub(crate) async fn open_first(
     setup: oneshot::Receiver<Option<CacheSetup>>,
     shared: &Shared,
-    share: &watch::Sender<Sharing>,
+    share: &watch::Sender<OpenState>,
 ) -> Option<Store> {
     // A sender that went away has nothing to bring.
     let opened = match setup.await.unwrap_or(None) {
@@ -93,7 +93,7 @@ pub(crate) async fn open_first(
         None => None,
     };
     let (store, shared) = opened.unzip();
-    share.send_replace(Sharing::Done(shared));
+    share.send_replace(OpenState::Done(shared));
     store
 }
 
@@ -131,9 +131,9 @@ async fn open_store(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Opt
 }
 
 /// Every other worker's: waits for the store and makes a handle on it.
-pub(crate) async fn attach(index: usize, mut share: watch::Receiver<Sharing>) -> Option<Store> {
-    let done = share.wait_for(|share| matches!(share, Sharing::Done(_))).await.ok()?.clone();
-    let Sharing::Done(Some((share, devices))) = done else { return None };
+pub(crate) async fn attach(index: usize, mut share: watch::Receiver<OpenState>) -> Option<Store> {
+    let done = share.wait_for(|share| matches!(share, OpenState::Done(_))).await.ok()?.clone();
+    let OpenState::Done(Some((share, devices))) = done else { return None };
     let attached = devices(index)
         .and_then(|devices| Store::attach(&share, devices, TokioClock).map_err(io::Error::other));
     attached

@@ -37,8 +37,8 @@ pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Stor
         let in_grace = begun.elapsed() < GRACE;
         if !in_grace && !needs.is_ending() {
             needs.stage.set(Stage::Ending);
-            worker.services.shared.fills.nudge();
-            needs.followed.borrow().iter().flatten().for_each(|fill| fill.nudge());
+            worker.services.shared.fills.wake();
+            needs.followed.borrow().iter().flatten().for_each(|fill| fill.wake());
         }
         let waits = needs.are_firm()
             || in_grace && (needs.brief.get() > 0 || worker.connections.has_fresh());

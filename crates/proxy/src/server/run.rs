@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
-use crate::admin::backend::{AdminSetup, Operator};
+use crate::admin::backend::{AdminSetup, ProxyBackend};
 use crate::admin::server_status::ServerFigures;
 use crate::client::crowd::{Ask, Crowd};
 use crate::fill::memory_budget::WindowFigures;
@@ -24,7 +24,7 @@ use crate::front::listener::{Accepted, Listener};
 use crate::net::wall_clock::WallClock;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
-use crate::server::cache_opening::{CacheSource, Sharing};
+use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, crowd, handover, health_checks};
 
@@ -106,7 +106,7 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     }
     let (setup, patience) = cache.split();
     let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
-    let share = watch::Sender::new(Sharing::Opening);
+    let share = watch::Sender::new(OpenState::Opening);
     let mut threads = Vec::with_capacity(workers);
     for (index, (inbox, asked)) in inboxes.into_iter().zip(asked).enumerate() {
         let listeners = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?;
@@ -152,7 +152,7 @@ struct Start {
     /// The first worker's.
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
     patience: Option<Duration>,
-    share: watch::Sender<Sharing>,
+    share: watch::Sender<OpenState>,
     /// The first worker's.
     admin: Option<AdminSetup>,
     accepting: Option<Box<dyn FnOnce() + Send>>,
@@ -204,7 +204,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let inbox = spawn_local(listener::take_over(worker.connections.clone(), inbox));
     if let Some(admin) = admin {
         let crowd = process.admission.crowd.clone();
-        Operator::start(admin, worker.services.clone(), crowd, control.clone())?;
+        ProxyBackend::start(admin, worker.services.clone(), crowd, control.clone())?;
     }
     if index == 0 {
         spawn_local(health_checks::run(control.subscribe(), process.requests.observer.clone()));
@@ -245,7 +245,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
 /// worker, which tells that: how the store ended. `None` when it has not even come yet.
 async fn drain_for_next(
     worker: &Worker,
-    share: &watch::Sender<Sharing>,
+    share: &watch::Sender<OpenState>,
     tell: Option<Box<dyn FnOnce() + Send>>,
 ) -> Option<Ended> {
     let process = &worker.process;
@@ -268,7 +268,7 @@ async fn drain_for_next(
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let saved = store.shutdown().await;
-        share.send_replace(Sharing::Done(None));
+        share.send_replace(OpenState::Done(None));
         tell();
         Some(if saved { Ended::Saved } else { Ended::Unsaved })
     };
@@ -280,7 +280,7 @@ async fn drain_for_next(
 async fn store_arrives(
     worker: Rc<Worker>,
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
-    share: watch::Sender<Sharing>,
+    share: watch::Sender<OpenState>,
 ) {
     let store = match setup {
         Some(setup) => cache_opening::open_first(setup, &worker.process.requests, &share).await,

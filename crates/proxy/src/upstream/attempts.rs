@@ -13,7 +13,7 @@ const STEPS_MAX: usize = 16;
 /// The servers that one errand went to. It fills while the errand runs, and is read when all is
 /// over.
 #[derive(Debug, Default)]
-pub(crate) struct Trail(Mutex<Vec<Step>>);
+pub(crate) struct Attempts(Mutex<Vec<Step>>);
 
 /// A server that was asked.
 #[derive(Debug, PartialEq)]
@@ -23,7 +23,7 @@ struct Step {
     address: Option<IpAddr>,
 }
 
-impl Trail {
+impl Attempts {
     /// Notes that a server is asked, or was to be asked and could not be connected to. The same one
     /// again is noted once.
     pub fn note(&self, origin: &Arc<Origin>, address: Option<IpAddr>) {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_last_server_and_all_addresses() {
-        let trail = Trail::default();
+        let trail = Attempts::default();
         assert_eq!(trail.told(), None);
         trail.note(&Arc::new(Origin::plain("a.example", 81)), None);
         trail.note(&Arc::new(Origin::plain("b.example", 82)), Some("192.0.2.1".parse().unwrap()));

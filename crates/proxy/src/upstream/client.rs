@@ -20,13 +20,13 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
 use crate::client::crowd::Crowd;
-use crate::message::informational::Interim;
+use crate::message::informational::Informational;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 use crate::observe::outcome::Error as Reason;
-use crate::upstream::attempts::Trail;
+use crate::upstream::attempts::Attempts;
 use crate::upstream::error::Failure;
 use crate::upstream::failure_log::{FailureLog, Phase};
 use crate::upstream::group::Serving;
@@ -58,21 +58,21 @@ pub(crate) struct Outgoing<'a> {
     /// Of a request with a body.
     pub progress: Option<Rc<Progress>>,
     /// Where its 1xx answers go.
-    pub interim: Option<&'a Arc<Interim>>,
+    pub interim: Option<&'a Arc<Informational>>,
     /// Makes an equal request, unless it has a body.
     pub again: Option<&'a dyn Fn() -> Request<OutBody>>,
     /// Sent twice it does what it does once (RFC 9110 section 9.2.2).
     pub idempotent: bool,
     /// Its `Host` is the name of whichever server gets it.
-    pub own_host: bool,
+    pub rewrite_host: bool,
     /// No connection is opened for it.
-    pub in_passing: bool,
+    pub reuse_only: bool,
     /// Of its URL, for whoever balances by that.
     pub hash: u64,
     /// It asks for another protocol.
     pub upgrade: Option<&'a Upgrade>,
     /// Where the servers are noted that it goes to.
-    pub trail: Option<&'a Trail>,
+    pub trail: Option<&'a Attempts>,
 }
 
 impl Outgoing<'_> {
@@ -94,7 +94,7 @@ impl Outgoing<'_> {
 }
 
 /// Why a server gave no answer.
-pub(crate) struct Unanswered {
+pub(crate) struct ServerError {
     pub(crate) failure: Failure,
     /// The request had no effect there: another server may get it, whatever it does.
     pub(super) untouched: bool,
@@ -103,7 +103,7 @@ pub(crate) struct Unanswered {
 }
 
 /// Why a connection gave no answer.
-struct Broke {
+struct ConnectionError {
     /// The request, when it never left.
     unsent: Option<Request<OutBody>>,
     /// The origin says that it did nothing with it.
@@ -167,11 +167,11 @@ impl Upstream {
         check: Check<'_>,
         outgoing: &mut Outgoing<'_>,
         serving: Option<&Serving>,
-    ) -> Result<Response<UpstreamBody>, Unanswered> {
+    ) -> Result<Response<UpstreamBody>, ServerError> {
         let mut may_pool = true;
         for attempt in 1.. {
             let had = match outgoing.upgrade {
-                _ if outgoing.in_passing => self.idle(origin, limits, check, may_pool),
+                _ if outgoing.reuse_only => self.idle(origin, limits, check, may_pool),
                 None => self.connection(origin, limits, check, may_pool, serving).await,
                 Some(upgrade) => {
                     let with = (upgrade, may_pool, serving);
@@ -182,10 +182,10 @@ impl Upstream {
                 outgoing.note(origin, None);
                 // It has not left, or left for a connection that proved dead.
                 let untouched = outgoing.request.is_some();
-                Unanswered { failure, untouched, counts: !outgoing.in_passing }
+                ServerError { failure, untouched, counts: !outgoing.reuse_only }
             })?;
             let Some(mut request) = outgoing.next() else { break };
-            if outgoing.own_host
+            if outgoing.rewrite_host
                 && let Ok(host) = HeaderValue::try_from(origin.authority())
             {
                 request.headers_mut().insert(header::HOST, host);
@@ -205,7 +205,7 @@ impl Upstream {
                 Err(broke) => broke,
             };
             if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
-                return Err(Unanswered { failure, untouched: false, counts: false });
+                return Err(ServerError { failure, untouched: false, counts: false });
             }
             let unsent = broke.unsent.is_some();
             let again = attempt < ATTEMPTS
@@ -222,13 +222,13 @@ impl Upstream {
             if !again {
                 let untouched = unsent || (broke.untouched && outgoing.again.is_some());
                 let counts = fresh || !broke.dead;
-                return Err(Unanswered { failure: broke.failure, untouched, counts });
+                return Err(ServerError { failure: broke.failure, untouched, counts });
             }
             self.observer.count(Event::UpstreamRetried, 1);
         }
         let cause = "the request cannot be sent once more".to_owned();
         let failure = Failure::Failed(Reason::Internal, cause);
-        Err(Unanswered { failure, untouched: false, counts: false })
+        Err(ServerError { failure, untouched: false, counts: false })
     }
 
     /// A connection that is open and free, for what is not worth a new one.
@@ -368,12 +368,12 @@ impl Upstream {
         limits: &UpstreamLimits,
         request: Request<OutBody>,
         outgoing: &Outgoing<'_>,
-    ) -> Result<Response<UpstreamBody>, Broke> {
+    ) -> Result<Response<UpstreamBody>, ConnectionError> {
         let sending = connection.sender.try_send_request(request);
         let progress = &outgoing.progress;
         let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
         let mut error = match sent {
-            None => return Err(Broke::late(limits)),
+            None => return Err(ConnectionError::late(limits)),
             Some(Err(error)) => error,
             Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let switching = switch(connection, limits, response, outgoing.upgrade);
@@ -392,7 +392,7 @@ impl Upstream {
                 }));
             }
         };
-        Err(Broke {
+        Err(ConnectionError {
             unsent: error.take_message(),
             untouched: false,
             dead: is_dead(error.error()),
@@ -420,7 +420,7 @@ async fn ask_http2(
     limits: &UpstreamLimits,
     request: Request<OutBody>,
     outgoing: &Outgoing<'_>,
-) -> Result<Response<UpstreamBody>, Broke> {
+) -> Result<Response<UpstreamBody>, ConnectionError> {
     if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
         return ask_for_tunnel(origin, connection, limits, request, protocol).await;
     }
@@ -440,11 +440,11 @@ async fn switch(
     limits: &UpstreamLimits,
     mut response: Response<hyper::body::Incoming>,
     upgrade: Option<&Upgrade>,
-) -> Result<Response<UpstreamBody>, Broke> {
+) -> Result<Response<UpstreamBody>, ConnectionError> {
     let wrong = |why: &str| {
         let cause = format!("it changed the protocol, {why}");
         let failure = Failure::Failed(Reason::BadAnswer, cause);
-        Broke { unsent: None, untouched: false, dead: false, failure }
+        ConnectionError { unsent: None, untouched: false, dead: false, failure }
     };
     let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
     let Some(chosen) = upgrade.chosen(response.headers()) else {
@@ -465,7 +465,7 @@ async fn ask_for_tunnel(
     limits: &UpstreamLimits,
     request: Request<OutBody>,
     protocol: &str,
-) -> Result<Response<UpstreamBody>, Broke> {
+) -> Result<Response<UpstreamBody>, ConnectionError> {
     let fields = request.headers().clone();
     let sending = connection.ask_for_tunnel(request, origin.scheme(), protocol);
     let response = answer_in_time(&connection, limits, None, sending).await?;
@@ -493,12 +493,12 @@ async fn answer_in_time<T>(
     limits: &UpstreamLimits,
     progress: Option<&Progress>,
     sending: impl Future<Output = Result<T, crate::upstream::http2::Broke>>,
-) -> Result<T, Broke> {
+) -> Result<T, ConnectionError> {
     match wait_for_head(limits.head_timeout, progress, sending).await {
         None => {
             // Whether it is this answer that hangs or the connection, nobody knows.
             connection.retire();
-            Err(Broke::late(limits))
+            Err(ConnectionError::late(limits))
         }
         Some(Ok(response)) => Ok(response),
         Some(Err(crate::upstream::http2::Broke { unsent, untouched, dead, error })) => {
@@ -506,18 +506,18 @@ async fn answer_in_time<T>(
                 connection.retire();
             }
             let failure = no_answer(&error, error.is_library());
-            Err(Broke { unsent, untouched, dead, failure })
+            Err(ConnectionError { unsent, untouched, dead, failure })
         }
     }
 }
 
-impl Broke {
+impl ConnectionError {
     /// The answer did not come in time.
-    fn late(limits: &UpstreamLimits) -> Broke {
+    fn late(limits: &UpstreamLimits) -> ConnectionError {
         let seconds = limits.head_timeout.as_secs_f32();
         let cause = format!("no answer within {seconds} s");
         let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
-        Broke { unsent: None, untouched: false, dead: false, failure }
+        ConnectionError { unsent: None, untouched: false, dead: false, failure }
     }
 
     /// How far it had come.

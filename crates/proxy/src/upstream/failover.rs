@@ -29,7 +29,7 @@ impl Upstream {
         let (mut tried, mut tries, mut last) = (0u64, 0, None);
         loop {
             let chosen = match tries {
-                0 if !outgoing.in_passing => group.admit(outgoing.hash).await,
+                0 if !outgoing.reuse_only => group.admit(outgoing.hash).await,
                 // It has waited enough, or does not wait: it takes whichever has room.
                 _ => group.choose(tried, outgoing.hash),
             };

@@ -32,7 +32,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{interval, timeout};
 
-use crate::message::informational::Interim;
+use crate::message::informational::Informational;
 use crate::message::upgrade;
 use crate::net::http2_stream::StreamIo;
 use crate::upstream::failure_log::FailureLog;
@@ -233,7 +233,7 @@ impl Http2 {
         self: &Rc<Self>,
         request: Request<OutBody>,
         scheme: &'static str,
-        interim: Option<&Arc<Interim>>,
+        interim: Option<&Arc<Informational>>,
     ) -> Result<Response<(RecvStream, Stream)>, Broke> {
         let (mut stream, mut sender, head, body) = self.begin(request, scheme).await?;
         let ends = body.is_end_stream();
@@ -288,7 +288,7 @@ impl Broke {
 
 fn poll_answer(
     answer: &mut ResponseFuture,
-    interim: Option<&Arc<Interim>>,
+    interim: Option<&Arc<Informational>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<RecvStream>, h2::Error>> {
     while let Poll::Ready(Some(Ok(head))) = answer.poll_informational(cx) {

@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 use crate::client::request_body::{BrokenOff, RequestBody};
-use crate::message::informational::Interim;
+use crate::message::informational::Informational;
 use crate::upstream::error::Failure;
 
 /// An upstream that does not answer an expectation gets the body after this time all the same
@@ -32,7 +32,7 @@ pub(crate) enum OutBody {
 pub(crate) struct ClientBody {
     incoming: RequestBody,
     progress: Rc<Progress>,
-    hold: Option<(Arc<Interim>, Pin<Box<Sleep>>)>,
+    hold: Option<(Arc<Informational>, Pin<Box<Sleep>>)>,
 }
 
 /// How far a client's body has come.
@@ -78,7 +78,7 @@ impl Progress {
 impl ClientBody {
     /// `expects`: the interim answers of a request with `Expect: 100-continue`, whose body is not
     /// asked for before the upstream wants it.
-    pub fn new(incoming: RequestBody, expects: Option<Arc<Interim>>) -> ClientBody {
+    pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
         let hold = expects.map(|interim| (interim, Box::pin(sleep(CONTINUE_WAIT))));

@@ -126,9 +126,9 @@ fn build(options: &TlsOptions, http2: Http2) -> Result<ClientConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let verified = match options.unverified {
-        true => {
-            versions.dangerous().with_custom_certificate_verifier(Arc::new(BelievesAll(provider)))
-        }
+        true => versions
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(NoVerification(provider))),
         false => versions.with_root_certificates(authorities(options.authorities.as_deref())?),
     };
     let mut config = match &options.identity {
@@ -210,9 +210,9 @@ pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reaso
 /// For origins that the configuration exempts from verification. What is signed in the handshake
 /// is still checked: a server must at least have the key of the certificate that it shows.
 #[derive(Debug)]
-struct BelievesAll(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for BelievesAll {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use device::{AnyDevice, MemoryDevice};
 
-use proxy::front::handshake::Manners;
+use proxy::front::handshake::ListenerProtocol;
 use proxy::net::address::Locals;
 use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
@@ -20,7 +20,7 @@ use proxy::upstream::group::Group;
 use proxy::upstream::origin::Origin;
 use proxy::upstream::site::{Front, Site};
 use proxy::{
-    CacheSetup, CacheSource, Control, Ended, Finished, ListenSocket, Listener, Observer, Setup,
+    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord, Setup,
 };
 
 use crate::client::Client;
@@ -64,7 +64,7 @@ impl Observer for Seen {
         true
     }
 
-    fn finished(&self, finished: &Finished<'_>) {
+    fn finished(&self, finished: &RequestRecord<'_>) {
         let entry = (finished.outcome, finished.body_bytes, finished.complete);
         self.urls.lock().unwrap().push(finished.texts.unwrap().url.clone());
         self.outcomes.lock().unwrap().push(entry);
@@ -169,19 +169,19 @@ impl Rig {
 
     pub fn h2c_with(upstream: SocketAddr, change: impl FnOnce(&mut Options)) -> Rig {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let manners = Manners { h2c: true, ..Manners::default() };
+        let manners = ListenerProtocol { h2c: true, ..ListenerProtocol::default() };
         let mut options = reverse_options(upstream, true);
         change(&mut options);
         Rig::start_with(listener, manners, options, empty_cache(), MEMORY)
     }
 
     fn start_on(listener: TcpListener, options: Options, device: MemoryDevice, memory: u64) -> Rig {
-        Rig::start_with(listener, Manners::default(), options, device, memory)
+        Rig::start_with(listener, ListenerProtocol::default(), options, device, memory)
     }
 
     fn start_with(
         listener: TcpListener,
-        manners: Manners,
+        manners: ListenerProtocol,
         mut options: Options,
         device: MemoryDevice,
         memory: u64,

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::client::http2_options::Http2Options;
 
 /// See the module.
-pub(super) struct Pings {
+pub(super) struct Keepalive {
     sender: PingPong,
     interval: Duration,
     patience: Duration,
@@ -24,9 +24,9 @@ pub(super) struct Pings {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Pings {
-    pub fn new(sender: PingPong, options: &Http2Options) -> Pings {
-        Pings {
+impl Keepalive {
+    pub fn new(sender: PingPong, options: &Http2Options) -> Keepalive {
+        Keepalive {
             sender,
             interval: options.ping_interval,
             patience: options.ping_timeout,

@@ -13,9 +13,9 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, header};
 use http_body::{Body, Frame};
 
-use crate::message::cut_short::CutShort;
+use crate::message::cut_short::Truncated;
 use crate::net::http2_stream::poll_room;
-use crate::response::response_body::AnswerBody;
+use crate::response::response_body::ResponseBody;
 
 /// Room that a stream asks for at a time: many that send at once share the connection's.
 const CLAIM: usize = 32 << 10;
@@ -31,7 +31,7 @@ static OF_HTTP_1: [HeaderName; 6] = [
 ];
 
 /// Makes a head of ours one of HTTP/2. `body`: what goes behind it.
-pub(super) fn settle(headers: &mut HeaderMap, body: &AnswerBody) {
+pub(super) fn settle(headers: &mut HeaderMap, body: &ResponseBody) {
     for name in &OF_HTTP_1 {
         headers.remove(name);
     }
@@ -63,7 +63,7 @@ fn date() -> HeaderValue {
 }
 
 /// Sends a body to its end, or until the client wants no more of it.
-pub(super) async fn send_body(mut body: AnswerBody, mut sink: SendStream<Bytes>) {
+pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes>) {
     loop {
         let next = poll_fn(|cx| poll_next(&mut body, &mut sink, cx)).await;
         match next {
@@ -95,13 +95,13 @@ pub(super) async fn send_body(mut body: AnswerBody, mut sink: SendStream<Bytes>)
 
 /// What comes next of a body.
 enum Next {
-    Frame(Option<Result<Frame<Bytes>, CutShort>>),
+    Frame(Option<Result<Frame<Bytes>, Truncated>>),
     /// The client wants no more.
     Gone,
 }
 
 fn poll_next(
-    body: &mut AnswerBody,
+    body: &mut ResponseBody,
     sink: &mut SendStream<Bytes>,
     cx: &mut Context<'_>,
 ) -> Poll<Next> {

@@ -17,10 +17,10 @@ use http::{Method, Request, Response};
 use http_body::Body as _;
 use tokio::task::spawn_local;
 
-use super::pings::Pings;
+use super::pings::Keepalive;
 use super::send::{send_body, settle};
 use crate::client::client::Client;
-use crate::client::connection_state::{Cut, Phase};
+use crate::client::connection_state::{CloseReason, Phase};
 use crate::client::http2_body::StreamBody;
 use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;
@@ -32,13 +32,13 @@ use crate::front::stream::Stream;
 use crate::message::framing_check::Trust;
 use crate::message::upgrade;
 use crate::net::http2_stream::StreamIo;
-use crate::response::response_body::AnswerBody;
+use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 
 /// How far a connection has come.
 enum Stage {
     Handshake(Handshake<ClientIo, Bytes>),
-    Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Pings> },
+    Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Keepalive> },
 }
 
 /// A connection, and whether its client has been told that it ends.
@@ -67,13 +67,13 @@ impl Server<'_> {
         state.note_task(cx);
         match state.cut() {
             // Told first: a request may be on its way. Whoever does not listen is cut next time.
-            Some(Cut::Idle) if !self.told_to_end => {
+            Some(CloseReason::Idle) if !self.told_to_end => {
                 state.undo_cut();
                 self.tell_to_end();
             }
             // A request came in time.
-            Some(Cut::Crowd) if state.phase() == Phase::Busy => state.undo_cut(),
-            Some(Cut::Crowd) => {
+            Some(CloseReason::Crowd) if state.phase() == Phase::Busy => state.undo_cut(),
+            Some(CloseReason::Crowd) => {
                 self.make_way(cx);
                 return Poll::Ready(Ok(()));
             }
@@ -84,7 +84,7 @@ impl Server<'_> {
         if let Stage::Handshake(handshake) = &mut self.stage {
             let mut http = ready!(Pin::new(handshake).poll(cx))?;
             let options = self.services.options();
-            let pings = http.ping_pong().map(|sender| Pings::new(sender, &options.http2));
+            let pings = http.ping_pong().map(|sender| Keepalive::new(sender, &options.http2));
             if self.told_to_end {
                 http.graceful_shutdown();
             }
@@ -172,7 +172,7 @@ async fn unless_reset(
     services: &Rc<Services>,
     client: &Rc<Client>,
     request: Request<RequestBody>,
-) -> Option<Response<AnswerBody>> {
+) -> Option<Response<ResponseBody>> {
     let mut answer = pin!(dispatch::answer(services, client, request, Trust::Good));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
