@@ -4,4 +4,5 @@ pub(crate) mod follower;
 pub(crate) mod get;
 pub(crate) mod head;
 pub(crate) mod partial_response;
+pub(crate) mod plan;
 pub(crate) mod waiting;

@@ -3,6 +3,7 @@
 pub(crate) mod context;
 pub(crate) mod key_check;
 pub mod purge_order;
+pub(crate) mod route;
 pub(crate) mod rule;
 pub(crate) mod target;
 pub(crate) mod upstream_request;

@@ -4,7 +4,8 @@
 //! the client must get; every test in it cites the section of the RFC that it holds us to. One
 //! program serves all of them at the same time, each below a path of its own, so that those that
 //! wait for something to become stale cost no more than the slowest. `docs/http.md` goes through
-//! the RFCs clause by clause and names the script of each.
+//! the RFCs clause by clause and names the script of each. Before each request its explanation is
+//! asked for (see [`explanation`]) and compared with what then happens.
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
 //! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints where it
@@ -13,6 +14,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod explanation;
 #[path = "../e2e/message.rs"]
 mod message;
 mod origin;
@@ -69,6 +71,10 @@ fn larder_does_what_the_scripts_say() {
         reverse: reverse.address(),
         forward: Some(forward.address()),
         rules: Some(rules.address()),
+        explaining: [&reverse, &forward, &rules]
+            .into_iter()
+            .map(|larder| (larder.address(), larder.admin()))
+            .collect(),
     };
     let failures = play_all(&tests, &origin, &proxies);
     let report: Vec<String> = failures.iter().map(ToString::to_string).collect();

@@ -7,6 +7,7 @@ use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
 use crate::play::{Proxies, play_all};
 use crate::reasons::{self, Reasons};
 use crate::script::Front;
+use std::collections::HashMap;
 
 /// Plays all scripts that need no configuration of ours, and prints the differences.
 fn compare(peer: &Peer, reasons: Reasons) {
@@ -15,7 +16,12 @@ fn compare(peer: &Peer, reasons: Reasons) {
     tests.retain(|test| test.front == Front::Reverse && !test.place.file.starts_with("purge"));
     let origin = Origin::start();
     let running = peer.start(origin.address());
-    let proxies = Proxies { reverse: running.address(), forward: None, rules: None };
+    let proxies = Proxies {
+        reverse: running.address(),
+        forward: None,
+        rules: None,
+        explaining: HashMap::new(),
+    };
     let failures = play_all(&tests, &origin, &proxies);
     drop(running);
     let (name, count) = (peer.name, failures.len());

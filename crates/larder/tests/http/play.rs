@@ -1,5 +1,6 @@
 //! Plays tests to a proxy and judges what comes of it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::explanation::Explanation;
 use crate::message::{self, Head};
 use crate::origin::{Origin, Seen};
 use crate::script::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
@@ -28,6 +30,8 @@ pub struct Proxies {
     pub forward: Option<SocketAddr>,
     /// Without one the tests of rules are left out.
     pub rules: Option<SocketAddr>,
+    /// Of those that explain what they would do: where they do.
+    pub explaining: HashMap<SocketAddr, SocketAddr>,
 }
 
 /// A demand that was not met.
@@ -62,7 +66,8 @@ pub fn play_all(tests: &[Test], origin: &Origin, proxies: &Proxies) -> Vec<Failu
                         Front::Rules => proxies.rules,
                     };
                     let Some(proxy) = proxy else { continue };
-                    let player = Player { test, origin, proxy, id: format!("t{at}") };
+                    let admin = proxies.explaining.get(&proxy).copied();
+                    let player = Player { test, origin, proxy, admin, id: format!("t{at}") };
                     if let Err((place, why)) = player.play() {
                         let (test, cites) = (test.name.clone(), test.cites.clone());
                         let failure = Failure { place, test, cites, why };
@@ -81,6 +86,7 @@ struct Player<'a> {
     test: &'a Test,
     origin: &'a Origin,
     proxy: SocketAddr,
+    admin: Option<SocketAddr>,
     id: String,
 }
 
@@ -113,6 +119,7 @@ impl Player<'_> {
             stage.plans = plans.into();
             (stage.seen.len(), stage.sent.len())
         });
+        let foretold = self.explanation(exchange).map_err(|error| here(error.to_string()))?;
         let reply = self.ask(exchange).map_err(|error| here(format!("no answer: {error}")))?;
         if exchange.behind {
             self.await_plans(exchange)?;
@@ -130,6 +137,10 @@ impl Player<'_> {
         };
         if reply.status != exchange.status {
             return Err(told(format!("expected {}, got {}", exchange.status, reply.status)));
+        }
+        if let Some(foretold) = foretold {
+            let status = reply.head.get("cache-status");
+            foretold.judge(status.unwrap_or_default()).map_err(told)?;
         }
         judge_way(exchange, &seen, left).map_err(told)?;
         judge_body(exchange, &reply, &sent, sent_before).map_err(told)?;
@@ -159,6 +170,15 @@ impl Player<'_> {
         // The answer has left the origin; the cache takes a moment to store it.
         thread::sleep(Duration::from_millis(200));
         Ok(())
+    }
+
+    /// What the proxy says that it would do with a request; `None` when it explains none of its
+    /// kind.
+    fn explanation(&self, exchange: &Exchange) -> io::Result<Option<Explanation>> {
+        let Some(admin) = self.admin else { return Ok(None) };
+        let url = format!("{}{}", self.filled("{url}"), exchange.suffix);
+        let fields = exchange.fields.iter().map(|(name, value)| (&**name, self.filled(value)));
+        Explanation::ask(admin, &exchange.method, &url, &fields.collect::<Vec<_>>())
     }
 
     fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {

@@ -16,6 +16,7 @@ use crate::origin::Origin;
 pub struct Larder {
     child: Child,
     address: SocketAddr,
+    admin: SocketAddr,
     _directory: TempDir,
 }
 
@@ -58,12 +59,17 @@ impl Larder {
         // Nobody reads what it says from here on; it must not wait for a reader.
         let mut stderr = child.stderr.take().expect("piped");
         thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        Larder { child, address, _directory: directory }
+        Larder { child, address, admin, _directory: directory }
     }
 
     /// Where it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its admin interface is.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
     }
 }
 

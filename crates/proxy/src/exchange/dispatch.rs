@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
-use semantics::{Exchange, MethodClass, Url, hop_by_hop, invalidation, storability, validators};
+use semantics::{Exchange, Url, hop_by_hop, invalidation, storability};
 
 use crate::client::client::Client;
 use crate::client::request_body::RequestBody;
@@ -26,9 +26,10 @@ use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::request::context::RequestContext;
+use crate::request::route::Route;
 use crate::request::rule::rule_for;
-use crate::request::target;
 use crate::request::target::{Refused, Target};
+use crate::request::{route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -216,48 +217,39 @@ async fn dispatch(
         }
         visit.place.set(place);
     }
-    let uncached = if visit.upgrade.is_some() { Bypass::Upgrade } else { Bypass::Method };
-    let past = |why| CacheStatus::new(Outcome::Bypass(why));
     let store = visit.store();
-    let why = match visit.facts.class {
-        MethodClass::Unsafe => {
-            let status = past(uncached);
+    let asked = route::Asked {
+        facts: &visit.facts,
+        headers: &visit.parts.headers,
+        rule: visit.rule.as_deref(),
+        upgrades: visit.upgrade.is_some(),
+        has_body: !body.is_end_stream(),
+        has_store: store.is_some(),
+    };
+    let past = |why| CacheStatus::new(Outcome::Bypass(why));
+    match (asked.route(|| visit.url().map(|url| visit.key(&url))), store) {
+        (Route::Cache(key), Some(store)) => get::answer(visit, &store, &key, account, body).await,
+        (Route::Cache(_), None) => {
+            pass_through::pass(visit, account, body, past(Bypass::Offline)).await
+        }
+        (Route::Pass(why), _) => pass_through::pass(visit, account, body, past(why)).await,
+        (Route::Write(why), store) => {
             let services = visit.services;
             if store.is_none() && !services.awaits_store() && !services.needs.is_released() {
-                return pass_through::pass(visit, account, body, status).await;
+                return pass_through::pass(visit, account, body, past(why)).await;
             }
-            return Box::pin(write_through(visit, account, body, status)).await;
+            Box::pin(write_through(visit, account, body, past(why))).await
         }
-        MethodClass::Safe => uncached,
-        MethodClass::Cacheable if visit.upgrade.is_some() => Bypass::Upgrade,
-        MethodClass::Cacheable if visit.rule.as_ref().is_some_and(|rule| rule.bypass) => {
-            Bypass::Rule
-        }
-        MethodClass::Cacheable if !body.is_end_stream() => Bypass::Method,
-        MethodClass::Cacheable if validators::is_for_origin(&visit.parts.headers) => {
-            Bypass::Precondition
-        }
-        MethodClass::Cacheable => match (store, visit.url()) {
-            (None, _) => Bypass::Offline,
-            (_, None) => {
-                let refused = Refused {
-                    status: StatusCode::BAD_REQUEST,
-                    why: Invalid::Target,
-                    text: "The URL's path or host is not valid.",
-                };
-                return refuse(account, &refused);
-            }
-            (Some(store), Some(url)) => match visit.key(&url) {
-                Some(key) => return get::answer(visit, &store, &key, account, body).await,
-                None => Bypass::LongUrl,
-            },
-        },
-    };
-    if visit.facts.class == MethodClass::Cacheable && visit.facts.directives.only_if_cached {
-        return get::only_if_cached(account);
+        (Route::Refuse, _) => get::only_if_cached(account),
+        (Route::BadUrl, _) => refuse(account, &BAD_URL),
     }
-    pass_through::pass(visit, account, body, past(why)).await
 }
+
+const BAD_URL: Refused = Refused {
+    status: StatusCode::BAD_REQUEST,
+    why: Invalid::Target,
+    text: "The URL's path or host is not valid.",
+};
 
 /// Passes an unsafe request on; what its answer makes invalid is gone before the client has the
 /// answer (RFC 9111, 4.4).

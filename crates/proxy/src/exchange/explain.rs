@@ -1,6 +1,6 @@
 //! Why a request is treated as it is: the decisions of the real way, one by one, in words.
 //!
-//! It promises to ask the same functions in the same order as a request does, so that it cannot
+//! It prints what decides about a real request, the [`Route`] and the [`Plan`], so that it cannot
 //! tell another story: which rule is in force, what the object is called, what is stored under that
 //! name and whether it would do, and whether an answer would be stored and for how long. The answer
 //! is one that is given along, or, if wished, the origin's own. Nothing is stored or removed; what
@@ -14,24 +14,27 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
 use semantics::freshness::Basis;
-use semantics::reuse::Reuse;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, MethodClass, RequestFacts, ResponseDirectives, Settings, Url, freshness, reuse,
-    storability, validators, vary,
+    Exchange, RequestFacts, ResponseDirectives, Settings, Url, freshness, storability, vary,
 };
 use serde_json::{Value, json};
+use store::Key;
 
 use crate::fill::services::Services;
+use crate::get::plan;
+use crate::get::plan::{Missing, Plan};
 use crate::message::scheme::Scheme;
 use crate::message::upgrade;
 use crate::net::wall_clock::now;
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::observe::outcome::Bypass;
 use crate::options::Options;
+use crate::request::route::Route;
 use crate::request::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::request::{context, key_check, rule, target};
+use crate::request::{context, route, rule, target};
 use crate::rules::request_rules::Rule;
 use crate::upstream::error::Failure;
 use crate::upstream::site::Front;
@@ -162,11 +165,22 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = context::site(options, &case.target);
     let key = stored_response::primary_key(site, &name);
-    let past = case.past_the_cache(key.is_some(), services.store().is_some());
-    let found = match (&key, services.store()) {
+    let store = services.store();
+    let route = case.route(store.is_some(), key.clone());
+    let found = match (&key, store) {
         (Some(key), Some(store)) => {
             stored_response::find(&store, key, &parts.method, &parts.headers).await
         }
+        _ => None,
+    };
+    let plan = match &route {
+        Route::Cache(_) => found.as_ref().map_or(Plan::Pass(Bypass::LongUrl), |f| case.plan(f)),
+        Route::Pass(why) | Route::Write(why) => Plan::Pass(*why),
+        Route::Refuse => Plan::Refuse(None),
+        Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
+    };
+    let past = match plan {
+        Plan::Pass(why) => Some(why.name()),
         _ => None,
     };
     let mut told = json!({
@@ -179,11 +193,11 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         },
         "past_the_cache": past,
         "stored": Value::Null,
-        "would": past.map_or("ask the origin".to_owned(), |why| format!("pass it on ({why})")),
+        "would": in_words(&plan),
         "answer": Value::Null,
     });
     if let Some(found) = &found {
-        case.tell_found(found, past.is_none(), &mut told);
+        case.tell_found(found, &mut told);
     }
     told["answer"] = case.answer(services, question).await?;
     Ok(told)
@@ -206,27 +220,25 @@ impl Case<'_> {
         }
     }
 
-    /// Why the cache takes no part; `None` when it does.
-    fn past_the_cache(&self, has_key: bool, has_store: bool) -> Option<&'static str> {
-        if self.facts.class != MethodClass::Cacheable {
-            Some("method")
-        } else if upgrade::asked(self.parts, false).is_some() {
-            Some("upgrade")
-        } else if self.rule.as_ref().is_some_and(|rule| rule.bypass) {
-            Some("rule")
-        } else if validators::is_for_origin(&self.parts.headers) {
-            Some("precondition")
-        } else if !has_store {
-            Some("offline")
-        } else if !has_key {
-            Some("long-url")
-        } else {
-            None
-        }
+    fn route(&self, has_store: bool, key: Option<Key>) -> Route {
+        let asked = route::Asked {
+            facts: &self.facts,
+            headers: &self.parts.headers,
+            rule: self.rule.as_deref(),
+            upgrades: upgrade::asked(self.parts, false).is_some(),
+            has_body: false,
+            has_store,
+        };
+        asked.route(|| Some(key))
     }
 
-    /// What is stored, and what would be done with it.
-    fn tell_found(&self, found: &LookupResult, is_used: bool, told: &mut Value) {
+    fn plan(&self, found: &LookupResult) -> Plan {
+        let (rule, settings) = (self.rule.as_deref(), self.settings());
+        plan::Asked { facts: &self.facts, rule, settings, now: now() }.plan(found).0
+    }
+
+    /// What is stored.
+    fn tell_found(&self, found: &LookupResult, told: &mut Value) {
         let marker = match found {
             LookupResult::Stored(answer) => answer.marker.as_ref(),
             LookupResult::Nothing { marker, .. } => marker.as_ref(),
@@ -239,17 +251,9 @@ impl Case<'_> {
         if let Some(marker) = marker {
             told["key"]["fields"] = marker.names().iter().map(chosen).collect();
         }
-        let LookupResult::Stored(answer) = found else { return };
-        let reuse = reuse::decide(answer.head.packed(), &self.facts, now(), self.settings());
-        let is_told_apart = key_check::is_told_apart(self.rule.as_deref(), answer);
-        told["stored"] = stored(answer);
-        if !is_used {
-            return;
+        if let LookupResult::Stored(answer) = found {
+            told["stored"] = stored(answer);
         }
-        told["would"] = match is_told_apart {
-            true => Value::from(in_words(&reuse)),
-            false => Value::from("ask the origin: what is stored is older than the rule's key"),
-        };
     }
 
     /// What would become of an answer: the given one, or the origin's own.
@@ -334,19 +338,28 @@ fn stored(answer: &StoredResponse) -> Value {
     })
 }
 
-fn in_words(reuse: &Reuse) -> String {
-    match reuse {
-        Reuse::Fresh { age } => format!("answer from the cache: fresh, {} s old", age.get()),
-        Reuse::Stale { permit, .. } => {
+fn in_words(plan: &Plan) -> String {
+    match plan {
+        Plan::Serve { age, stale: None } => {
+            format!("answer from the cache: fresh, {} s old", age.get())
+        }
+        Plan::Serve { stale: Some(permit), .. } => {
             format!("answer from the cache: stale, which {permit:?} permits")
         }
-        Reuse::Validate { cause, conditional, .. } => {
+        Plan::Validate { cause, conditional, .. } => {
             let how = if *conditional { "with a condition" } else { "for a new answer" };
             format!("ask the origin {how}: {cause:?}")
         }
-        Reuse::GatewayTimeout { cause } => format!("answer 504: {cause:?}, and only-if-cached"),
-        Reuse::Unusable => "pass it on: what is stored is not for this request".to_owned(),
-        Reuse::Outlived => "ask the origin: what is stored is staler than it is kept".to_owned(),
+        Plan::Fetch(Missing::Nothing) => "ask the origin".to_owned(),
+        Plan::Fetch(Missing::OlderKey) => {
+            "ask the origin: what is stored is older than the rule's key".to_owned()
+        }
+        Plan::Fetch(Missing::Outlived) => {
+            "ask the origin: what is stored is staler than it is kept".to_owned()
+        }
+        Plan::Pass(why) => format!("pass it on ({})", why.name()),
+        Plan::Refuse(None) => "answer 504: nothing is stored, and only-if-cached".to_owned(),
+        Plan::Refuse(Some(cause)) => format!("answer 504: {cause:?}, and only-if-cached"),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use http::{Method, Response, StatusCode, header};
 use semantics::cache_control::Delta;
-use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
+use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial, reuse};
 use store::{Key, Source as From};
 use tokio::task::spawn_local;
@@ -21,13 +21,13 @@ use crate::fill::state::{Fill, Reader};
 use crate::get::follower;
 use crate::get::follower::{Fit, Follower, Role};
 use crate::get::partial_response::{PartialResponder, Served};
+use crate::get::plan::{Asked, Plan};
 use crate::message::via::random;
 use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
-use crate::request::key_check::is_told_apart;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{error_response, from_cache, pass_through};
@@ -80,34 +80,17 @@ pub(crate) async fn answer(
         visit.look_at_clock();
         let is_first = number == 0;
         let round = CacheRequest { visit, store, primary, is_first, alone };
+        let (plan, event) = Asked::by(visit).plan(&found);
         // A further round is for the same request.
         let count = |event| visit.services.observer.count(event, u64::from(is_first));
-        let turn = match found {
-            LookupResult::Stored(answer) if !is_told_apart(visit.rule.as_deref(), &answer) => {
-                count(Event::CacheMiss);
-                Box::pin(round.missing(answer.key.clone(), answer.marker.clone(), account)).await
-            }
-            LookupResult::Stored(answer) => {
-                let settings = visit.settings();
-                let reuse =
-                    reuse::decide(answer.head.packed(), &visit.facts, visit.now(), settings);
-                let fresh = matches!(reuse, Reuse::Fresh { .. });
-                if visit.services.shared.neighbours.asked_for(answer.key.as_bytes()) && fresh {
-                    count(Event::NeighbourUsed);
-                }
-                // What is there in parts is counted once it is known whether some are missing.
-                if reuse == Reuse::Outlived {
-                    count(Event::CacheMiss);
-                } else if answer.sparse.is_none() || matches!(reuse, Reuse::Validate { .. }) {
-                    count(hit_event(answer.entry.source(), &reuse));
-                }
-                round.stored(answer, reuse, account).await
-            }
-            LookupResult::Nothing { key, marker } => {
-                count(Event::CacheMiss);
-                Box::pin(round.missing(key, marker, account)).await
-            }
-        };
+        event.into_iter().for_each(count);
+        if let LookupResult::Stored(answer) = &found
+            && visit.services.shared.neighbours.asked_for(answer.key.as_bytes())
+            && matches!(plan, Plan::Serve { stale: None, .. })
+        {
+            count(Event::NeighbourUsed);
+        }
+        let turn = round.carry_out(plan, found, account).await;
         match turn {
             Step::Respond(response) => return counted(visit, response),
             Step::Retry(returned) => account = returned,
@@ -119,17 +102,6 @@ pub(crate) async fn answer(
         }
     }
     counted(visit, Box::pin(pass_through::pass(visit, account, body, past)).await)
-}
-
-/// What the cache had for a request (systems C12).
-fn hit_event(source: From, reuse: &Reuse) -> Event {
-    let stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
-    match (source, stale) {
-        (From::Ram, false) => Event::MemoryHit,
-        (From::Ram, true) => Event::MemoryStaleHit,
-        (From::Disk, false) => Event::DiskHit,
-        (From::Disk, true) => Event::DiskStaleHit,
-    }
 }
 
 /// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
@@ -156,45 +128,20 @@ pub(crate) struct CacheRequest<'a> {
 }
 
 impl CacheRequest<'_> {
-    /// Something is stored.
-    async fn stored(&self, answer: Rc<StoredResponse>, reuse: Reuse, account: Transaction) -> Step {
-        let visit = self.visit;
-        match reuse {
-            Reuse::Fresh { age } => {
-                let outcome = match answer.entry.source() {
-                    From::Ram => Outcome::HitRam,
-                    From::Disk => Outcome::HitDisk,
-                };
-                self.refresh_ahead(&answer, age);
-                self.hit(answer, age, outcome, account).await
-            }
-            // Nothing brings the next one behind it: a GET would bring a body.
-            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
-                let fallback = Fallback { on_error: true, on_unreachable: true };
-                let outdated = StaleHit { answer, age, fallback, why: Fwd::Stale };
-                Box::pin(self.head(outdated, account)).await
-            }
-            Reuse::Stale { age, permit } => {
-                let why = match permit {
-                    StalePermit::MaxStale => Stale::MaxStale,
-                    StalePermit::WhileRevalidate => {
-                        if !visit.facts.directives.no_store {
-                            self.refresh_behind(&answer);
-                        }
-                        Stale::WhileRevalidate
-                    }
-                };
-                self.hit(answer, age, Outcome::Stale(why), account).await
-            }
-            Reuse::GatewayTimeout { .. } => Step::Respond(only_if_cached(account)),
-            Reuse::Unusable => {
-                Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::Authorization)))
-            }
-            Reuse::Outlived => {
-                Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), account)).await
-            }
-            Reuse::Validate { age, fallback, cause, .. } => {
+    /// Does what was planned with what was found.
+    async fn carry_out(&self, plan: Plan, found: LookupResult, account: Transaction) -> Step {
+        let (answer, key, marker) = match found {
+            LookupResult::Nothing { key, marker } => (None, key, marker),
+            LookupResult::Stored(answer) => {
                 let (key, marker) = (answer.key.clone(), answer.marker.clone());
+                (Some(answer), key, marker)
+            }
+        };
+        match (plan, answer) {
+            (Plan::Serve { age, stale }, Some(answer)) => {
+                self.serve(answer, age, stale, account).await
+            }
+            (Plan::Validate { age, cause, fallback, .. }, Some(answer)) => {
                 let why = match cause {
                     Cause::NoCache | Cause::Expired => Fwd::Stale,
                     Cause::RequestNoCache | Cause::RequestMaxAge | Cause::RequestMinFresh => {
@@ -202,12 +149,42 @@ impl CacheRequest<'_> {
                     }
                 };
                 let outdated = StaleHit { answer, age, fallback, why };
-                if visit.parts.method == Method::HEAD && !self.may_follow(&key) {
+                if self.visit.parts.method == Method::HEAD && !self.may_follow(&key) {
                     return Box::pin(self.head(outdated, account)).await;
                 }
                 Box::pin(self.fetch(key, marker, Some(outdated), account)).await
             }
+            (Plan::Pass(why), _) => Step::Bypass(account, CacheStatus::new(Outcome::Bypass(why))),
+            (Plan::Refuse(_), _) => Step::Respond(only_if_cached(account)),
+            (Plan::Fetch(_) | Plan::Serve { .. } | Plan::Validate { .. }, _) => {
+                Box::pin(self.missing(key, marker, account)).await
+            }
         }
+    }
+
+    /// Serves what is stored, and has it validated behind the answer where that is due.
+    async fn serve(
+        &self,
+        answer: Rc<StoredResponse>,
+        age: Seconds,
+        stale: Option<StalePermit>,
+        account: Transaction,
+    ) -> Step {
+        let outcome = match (stale, answer.entry.source()) {
+            (Some(StalePermit::MaxStale), _) => Outcome::Stale(Stale::MaxStale),
+            (Some(StalePermit::WhileRevalidate), _) => {
+                if !self.visit.facts.directives.no_store {
+                    self.refresh_behind(&answer);
+                }
+                Outcome::Stale(Stale::WhileRevalidate)
+            }
+            (None, From::Ram) => Outcome::HitRam,
+            (None, From::Disk) => Outcome::HitDisk,
+        };
+        if stale.is_none() {
+            self.refresh_ahead(&answer, age);
+        }
+        self.hit(answer, age, outcome, account).await
     }
 
     /// Serves what is stored, if it is there still.
@@ -257,6 +234,7 @@ impl CacheRequest<'_> {
     async fn missing(&self, key: Key, marker: Option<VaryMarker>, account: Transaction) -> Step {
         let visit = self.visit;
         if visit.facts.directives.only_if_cached {
+            // What was found has gone meanwhile.
             return Step::Respond(only_if_cached(account));
         }
         if visit.parts.method == Method::HEAD && !self.may_follow(&key) {

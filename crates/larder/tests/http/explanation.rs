@@ -1,0 +1,91 @@
+//! What the program says that it would do with a request, held against what it then does.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// An answer of `/explain`.
+pub struct Explanation {
+    would: String,
+    /// What is stored is there in parts: some may have to be fetched.
+    in_parts: bool,
+}
+
+impl Explanation {
+    /// Asks for it; `None` when the program refuses to explain such a request.
+    pub fn ask(
+        admin: SocketAddr,
+        method: &str,
+        url: &str,
+        fields: &[(&str, String)],
+    ) -> io::Result<Option<Explanation>> {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("url", url).append_pair("method", method);
+        for (name, value) in fields {
+            query.append_pair("header", &format!("{name}: {value}"));
+        }
+        let mut stream = TcpStream::connect(admin)?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let query = query.finish();
+        write!(stream, "GET /explain?{query} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply)?;
+        let reply = String::from_utf8_lossy(&reply);
+        let Some((head, body)) = reply.split_once("\r\n\r\n") else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        if head.split(' ').nth(1) != Some("200") {
+            return Ok(None);
+        }
+        let told: Value = serde_json::from_str(body).map_err(io::Error::other)?;
+        let would = told["would"].as_str().unwrap_or_default().to_owned();
+        Ok(Some(Explanation { would, in_parts: told["stored"]["in_parts"] == true }))
+    }
+
+    /// Whether that is what `Cache-Status` tells of the answer.
+    pub fn judge(&self, status: &str) -> Result<(), String> {
+        let Some((_, detail)) = status.split_once("detail=\"") else { return Ok(()) };
+        let detail = detail.split('"').next().unwrap_or_default();
+        let is = |begins: &[&str]| begins.iter().any(|begin| detail.starts_with(begin));
+        // What is refused before it is looked at, or is no matter of the cache, is not explained.
+        if is(&["INVALID", "DENIED", "TUNNEL", "ERROR(loop)"]) {
+            return Ok(());
+        }
+        let would = &*self.would;
+        let happened = if let Some(why) = would.strip_prefix("pass it on ") {
+            is(&[&format!("BYPASS{why}"), "ERROR"])
+        } else if would.starts_with("answer 504") {
+            is(&["ERROR(only-if-cached)"])
+        } else if would.starts_with("answer from the cache: fresh") {
+            is(&["HIT"]) || self.in_parts
+        } else if would.starts_with("answer from the cache: stale") {
+            is(&["STALE"]) || self.in_parts
+        } else {
+            // The origin's answer decides what the cache makes of it.
+            !is(&["HIT_RAM", "HIT_DISK", "ERROR(only-if-cached)"])
+        };
+        match happened {
+            true => Ok(()),
+            false => Err(format!("explained as {would:?}, but it is {detail}")),
+        }
+    }
+}
+
+#[test]
+fn another_story_is_noticed() {
+    let told = |would: &str| Explanation { would: would.to_owned(), in_parts: false };
+    let happened = |detail: &str| format!("larder; detail=\"{detail}\"");
+    for (would, right, wrong) in [
+        ("pass it on (no-store)", "BYPASS(no-store)", "MISS"),
+        ("answer 504: nothing is stored, and only-if-cached", "ERROR(only-if-cached)", "MISS"),
+        ("answer from the cache: fresh, 3 s old", "HIT_RAM", "REFRESHED"),
+        ("answer from the cache: stale, which MaxStale permits", "STALE(max-stale)", "HIT_DISK"),
+        ("ask the origin", "MISS", "ERROR(only-if-cached)"),
+        ("ask the origin with a condition: Expired", "REVALIDATED", "HIT_RAM"),
+    ] {
+        assert_eq!(told(would).judge(&happened(right)), Ok(()));
+        assert!(told(would).judge(&happened(wrong)).is_err(), "{would}");
+    }
+}

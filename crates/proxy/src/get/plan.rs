@@ -1,0 +1,123 @@
+//! What is done with a request that the cache may answer, once it is known what is stored for it:
+//! a pure decision, and the only one. The request goes the way it says; `explain` prints it.
+
+use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
+use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
+use store::Source;
+
+use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::observe::event::Event;
+use crate::observe::outcome::Bypass;
+use crate::request::context::RequestContext;
+use crate::request::key_check::is_told_apart;
+use crate::rules::request_rules::Rule;
+
+/// What is done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// What is stored answers it: fresh, or stale by this permit.
+    Serve { age: Seconds, stale: Option<StalePermit> },
+    /// The origin is asked whether what is stored still answers it.
+    Validate { age: Seconds, cause: Cause, conditional: bool, fallback: Fallback },
+    /// The origin is asked for an answer.
+    Fetch(Missing),
+    /// It passes the cache.
+    Pass(Bypass),
+    /// Its answer is a 504: it wants what is stored and nothing else (RFC 9111, 5.2.1.7). With a
+    /// cause something is stored that must be validated.
+    Refuse(Option<Cause>),
+}
+
+/// Why nothing that is stored answers a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Nothing is stored for it.
+    Nothing,
+    /// What is stored was not keyed by all that the rule keys by now.
+    OlderKey,
+    /// What is stored is staler than the operator keeps answers.
+    Outlived,
+}
+
+/// What a plan is made from, but for what is stored.
+pub(crate) struct Asked<'a> {
+    pub facts: &'a RequestFacts,
+    pub rule: Option<&'a Rule>,
+    pub settings: &'a Settings,
+    pub now: Time,
+}
+
+impl<'a> Asked<'a> {
+    /// Of the request at hand, as of now.
+    pub fn by(visit: &'a RequestContext<'_>) -> Asked<'a> {
+        let (rule, settings) = (visit.rule.as_deref(), visit.settings());
+        Asked { facts: &visit.facts, rule, settings, now: visit.now() }
+    }
+
+    /// What is done, and what the cache had for it (systems C12). The latter is not known yet for
+    /// an object that is there in parts, which may lack those that are wanted.
+    pub fn plan(&self, found: &LookupResult) -> (Plan, Option<Event>) {
+        let answer = match found {
+            LookupResult::Nothing { .. } => return (self.fetch(Missing::Nothing), MISS),
+            LookupResult::Stored(answer) if !is_told_apart(self.rule, answer) => {
+                return (self.fetch(Missing::OlderKey), MISS);
+            }
+            LookupResult::Stored(answer) => answer,
+        };
+        let reuse = reuse::decide(answer.head.packed(), self.facts, self.now, self.settings);
+        let is_stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
+        let event = match reuse {
+            Reuse::Outlived => MISS,
+            Reuse::Validate { .. } => Some(hit_event(answer.entry.source(), is_stale)),
+            _ if answer.sparse.is_some() => None,
+            _ => Some(hit_event(answer.entry.source(), is_stale)),
+        };
+        (self.of_stored(answer, reuse), event)
+    }
+
+    fn of_stored(&self, answer: &StoredResponse, reuse: Reuse) -> Plan {
+        match reuse {
+            Reuse::Fresh { age } => Plan::Serve { age, stale: None },
+            // Nothing brings the next one behind it: a GET would bring a body.
+            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
+                let fallback = Fallback { on_error: true, on_unreachable: true };
+                self.validate(age, Cause::Expired, true, fallback)
+            }
+            Reuse::Stale { age, permit } => Plan::Serve { age, stale: Some(permit) },
+            Reuse::Validate { age, cause, conditional, fallback } => {
+                self.validate(age, cause, conditional, fallback)
+            }
+            Reuse::GatewayTimeout { cause } => Plan::Refuse(Some(cause)),
+            Reuse::Unusable => Plan::Pass(Bypass::Authorization),
+            Reuse::Outlived => self.fetch(Missing::Outlived),
+        }
+    }
+
+    /// What is stored may be used, but nothing of an exchange may be kept that says `no-store`.
+    fn validate(&self, age: Seconds, cause: Cause, conditional: bool, fallback: Fallback) -> Plan {
+        match self.facts.directives.no_store {
+            true => Plan::Pass(Bypass::NoStore),
+            false => Plan::Validate { age, cause, conditional, fallback },
+        }
+    }
+
+    fn fetch(&self, why: Missing) -> Plan {
+        let directives = &self.facts.directives;
+        match (directives.only_if_cached, directives.no_store) {
+            (true, _) => Plan::Refuse(None),
+            (false, true) => Plan::Pass(Bypass::NoStore),
+            (false, false) => Plan::Fetch(why),
+        }
+    }
+}
+
+const MISS: Option<Event> = Some(Event::CacheMiss);
+
+fn hit_event(source: Source, is_stale: bool) -> Event {
+    match (source, is_stale) {
+        (Source::Ram, false) => Event::MemoryHit,
+        (Source::Ram, true) => Event::MemoryStaleHit,
+        (Source::Disk, false) => Event::DiskHit,
+        (Source::Disk, true) => Event::DiskStaleHit,
+    }
+}

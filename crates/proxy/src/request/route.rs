@@ -1,0 +1,62 @@
+//! Which way a request goes before anything is looked up: through the cache, past it, or nowhere. A
+//! pure decision, and the only one: the request goes it, and `explain` prints it.
+
+use http::HeaderMap;
+use semantics::{MethodClass, RequestFacts, validators};
+use store::Key;
+
+use crate::observe::outcome::Bypass;
+use crate::rules::request_rules::Rule;
+
+/// The way of a request.
+pub(crate) enum Route {
+    /// The cache may answer it: what is stored under this key.
+    Cache(Key),
+    /// Past the cache.
+    Pass(Bypass),
+    /// Past the cache; what its answer makes invalid is removed (RFC 9111, 4.4).
+    Write(Bypass),
+    /// It would pass the cache and wants nothing but what is stored: a 504 (RFC 9111, 5.2.1.7).
+    Refuse,
+    /// Its URL has a host or path that no key can be made of.
+    BadUrl,
+}
+
+/// What a route is chosen by.
+pub(crate) struct Asked<'a> {
+    pub facts: &'a RequestFacts,
+    pub headers: &'a HeaderMap,
+    pub rule: Option<&'a Rule>,
+    /// It asks for another protocol.
+    pub upgrades: bool,
+    pub has_body: bool,
+    pub has_store: bool,
+}
+
+impl Asked<'_> {
+    /// The way. `key`: that of its URL; `None` within when it is too long, `None` when it has none.
+    pub fn route(&self, key: impl FnOnce() -> Option<Option<Key>>) -> Route {
+        let why = match self.facts.class {
+            MethodClass::Unsafe if self.upgrades => return Route::Write(Bypass::Upgrade),
+            MethodClass::Unsafe => return Route::Write(Bypass::Method),
+            _ if self.upgrades => Bypass::Upgrade,
+            MethodClass::Safe => Bypass::Method,
+            MethodClass::Cacheable if self.rule.is_some_and(|rule| rule.bypass) => Bypass::Rule,
+            MethodClass::Cacheable if self.has_body => Bypass::Method,
+            MethodClass::Cacheable if validators::is_for_origin(self.headers) => {
+                Bypass::Precondition
+            }
+            MethodClass::Cacheable if !self.has_store => Bypass::Offline,
+            MethodClass::Cacheable => match key() {
+                None => return Route::BadUrl,
+                Some(Some(key)) => return Route::Cache(key),
+                Some(None) => Bypass::LongUrl,
+            },
+        };
+        let only_cached = self.facts.directives.only_if_cached;
+        match self.facts.class == MethodClass::Cacheable && only_cached {
+            true => Route::Refuse,
+            false => Route::Pass(why),
+        }
+    }
+}
