@@ -100,7 +100,8 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
             Ok(Some((told, header.header.len())))
         }
         HeaderResult::V2(Ok(header)) => Ok(Some((told_v2(&header), header.len()))),
-        result if result.is_incomplete() => Ok(None),
+        // A line of version 1 is whole here: what it lacks does not come.
+        result @ HeaderResult::V2(_) if result.is_incomplete() => Ok(None),
         _ => Err(Refusal::Malformed),
     }
 }
@@ -135,6 +136,14 @@ mod tests {
     }
 
     /// Every way to cut the bytes in two must give the same answer.
+    #[test]
+    fn a_line_that_lacks_something_is_refused_when_it_ends() {
+        assert!(matches!(parse(b"PROXY TCP4 nonsense"), Ok(None)));
+        for line in ["PROXY TCP4 nonsense\r\n", "PROXY TCP4 192.0.2.7\r\n", "PROXY \r\n"] {
+            assert!(matches!(parse(line.as_bytes()), Err(Refusal::Malformed)), "{line}");
+        }
+    }
+
     fn said(bytes: &[u8]) -> Result<(Told, Bytes), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let whole = runtime.block_on(read(&mut &bytes[..])).map_err(|why| why.to_string());
