@@ -9,9 +9,9 @@
 //! restart either.
 
 mod bearing;
+pub(crate) mod fetches;
 mod gathering;
 mod held;
-mod in_transit;
 mod insertion;
 mod lookup;
 mod maintenance;
@@ -19,7 +19,6 @@ mod memory;
 mod neighbours;
 mod prefetch;
 mod purging;
-mod reading;
 mod removal;
 mod slots;
 mod virtual_cluster;
@@ -29,42 +28,42 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::appender::Appender;
-use crate::areas::{Areas, DEAD_PER_CLUSTER};
-use crate::bearers::Bearers;
-use crate::cluster_table::{ClusterId, ClusterTable, Policy};
-use crate::counters::Counters;
-use crate::digest::{Digest, Digester};
-use crate::doorkeeper::Doorkeeper;
-use crate::fetches::Fetches;
+use crate::base::counters::Counters;
+use crate::base::digest::{Digest, Digester};
+use crate::base::keyed_checksum::Secret;
+use crate::base::record::Place;
+use crate::base::size_class::SizeClass;
+use crate::config::options::{Options, ReadUnit, TierAdmission};
+use crate::core::fetches::Fetches;
+use crate::format::device_layout::{Areas, DEAD_PER_CLUSTER};
+use crate::format::journal::Journal;
+use crate::format::superblock::{Condition, Superblock};
 use crate::index::{Index, IndexOptions};
-use crate::journal::Journal;
-use crate::object::Object;
-use crate::options::{Options, ReadUnit, TierAdmission};
+use crate::memory::doorkeeper::Doorkeeper;
+use crate::memory::memory_tier::Tier;
+use crate::memory::object::Object;
 use crate::policy::Admission;
-use crate::purges::Purges;
-use crate::record::Place;
-use crate::secret::Secret;
-use crate::size_class::SizeClass;
+use crate::purge::bearers::Bearers;
+use crate::purge::purges::Purges;
+use crate::shell::volume::PIECE_MAX;
 use crate::space::Space;
-use crate::superblock::{Condition, Superblock};
-use crate::tier::Tier;
-use crate::volume::PIECE_MAX;
+use crate::space::appender::Appender;
+use crate::space::cluster_table::{ClusterId, ClusterTable, Policy};
 use waiting::Waiters;
 pub(crate) use waiting::{WaiterId, Wanted};
 
+use crate::memory::in_transit::InTransit;
+pub use crate::read::reads::ReadCounters;
+pub(crate) use crate::read::reads::{Reading, Took, WindowId};
 pub(crate) use bearing::LabelsPlan;
 use gathering::Gathering;
 use held::Held;
 pub use held::HeldStats;
 pub(crate) use held::{HELD_STEP, HeldPiece, LetDown, ReaderId};
-use in_transit::InTransit;
 pub(crate) use insertion::{Fetched, NewObject, Now, TryInsert};
 pub(crate) use lookup::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use maintenance::{EvictPlan, SUMMARY_READ, Task};
 pub(crate) use prefetch::{Beside, Neighbour, ahead_verified, neighbours, verified};
-pub use reading::ReadCounters;
-pub(crate) use reading::{Reading, Took, WindowId};
 
 /// Whether the device is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

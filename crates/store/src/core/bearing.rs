@@ -1,18 +1,18 @@
 //! Which labels are borne, kept up as records and objects in memory come and go: see
-//! [`crate::bearers`].
+//! [`crate::purge::bearers`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Core;
 use super::maintenance::{EvictPlan, Task};
-use crate::bearers::{Bearers, ERAS};
-use crate::cluster_table::{ClusterId, State};
-use crate::digest::Digest;
-use crate::object::Object;
-use crate::record::RecordKind;
+use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
+use crate::memory::memory_tier::Resident;
+use crate::memory::object::Object;
+use crate::purge::bearers::{Bearers, ERAS};
 use crate::space::Space;
-use crate::tier::Resident;
+use crate::space::cluster_table::{ClusterId, State};
 
 /// A cluster to be read for the labels of what lives in it.
 pub(crate) struct LabelsPlan {

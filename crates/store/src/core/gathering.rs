@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use device::Nanos;
 
 use super::{Core, Now};
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::record::{Header, RecordKind};
+use crate::config::options::Options;
 use crate::layout::batch::Batch;
 use crate::layout::locality::LocalityBuffers;
-use crate::options::Options;
-use crate::record::{Header, RecordKind};
 use crate::space::Space;
 
 /// Where names of objects wait. The objects are dirty in the memory tier.

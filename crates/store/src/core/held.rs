@@ -22,14 +22,14 @@ use device::Nanos;
 
 use super::lookup::ReadPlan;
 use super::{Core, Now};
-use crate::areas::Areas;
-use crate::cluster_table::ClusterId;
+use crate::base::record::Place;
+use crate::config::options::Options;
+use crate::format::device_layout::Areas;
 use crate::index::Slot;
-use crate::object::Object;
-use crate::options::Options;
-use crate::record::Place;
+use crate::memory::memory_tier::Weighed;
+use crate::memory::object::Object;
 use crate::space::Location;
-use crate::tier::Weighed;
+use crate::space::cluster_table::ClusterId;
 
 /// Pieces that are looked up under one lock.
 pub(crate) const HELD_STEP: u32 = 512;

@@ -8,21 +8,23 @@ use device::Nanos;
 
 use super::Core;
 use super::gathering::Gathering;
-use crate::api::Refusal;
-use crate::cluster_table::State;
-use crate::digest::Digest;
-use crate::fetches::Overtaken;
-use crate::grouping::{self, Group};
+use crate::base::api::Refusal;
+use crate::base::digest::Digest;
+use crate::base::record::{Header, Record, RecordKind};
+use crate::base::size_class::SizeClass;
+use crate::base::summary;
+use crate::base::summary::Entry;
+use crate::config::options::WritePolicy;
+use crate::core::fetches::Overtaken;
+use crate::format::journal::{Fact, Moment};
 use crate::index::{Inserted, Slot};
-use crate::journal::{Fact, Moment};
-use crate::object::Object;
-use crate::options::WritePolicy;
-use crate::purges::Fate;
-use crate::record::{Header, Record, RecordKind};
-use crate::size_class::SizeClass;
+use crate::memory::grouping;
+use crate::memory::grouping::Group;
+use crate::memory::memory_tier::Eviction;
+use crate::memory::object::Object;
+use crate::purge::purges::Fate;
 use crate::space::Space;
-use crate::summary::{self, Entry};
-use crate::tier::Eviction;
+use crate::space::cluster_table::State;
 
 /// So many objects that wait for a place are passed over in search of others that may leave
 /// memory. There may be none, where memory is smaller than what waits.

@@ -6,20 +6,20 @@ use bytes::Bytes;
 use device::Extent;
 
 use super::prefetch::{Scope, Surroundings};
-use super::reading::{Took, WindowId};
 use super::{Core, Health, Now};
-use crate::api::Source;
-use crate::digest::Digest;
-use crate::doorkeeper;
+use crate::base::api::Source;
+use crate::base::digest::Digest;
+use crate::base::record::{Place, RecordKind};
+use crate::config::options::ReadUnit;
 use crate::index::Slot;
-use crate::object::Object;
-use crate::options::ReadUnit;
-use crate::read_ahead::Ahead;
-use crate::read_window::{Memory, Ring};
-use crate::record::{Place, RecordKind};
+use crate::memory::doorkeeper;
+use crate::memory::memory_tier::Resident;
+use crate::memory::object::Object;
+use crate::read::ahead::Ahead;
+use crate::read::reads::{Took, WindowId};
+use crate::read::window::{Memory, Ring};
 use crate::space::slots::SlotSpace;
 use crate::space::{Location, Split};
-use crate::tier::Resident;
 
 /// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
 #[derive(Clone, Copy)]
@@ -462,7 +462,7 @@ impl Core {
     /// Whether memory is the place for it: it fits, and is not a part of something so large that
     /// it would sweep everything else out.
     pub(crate) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
-        use crate::tier::Weighed;
+        use crate::memory::memory_tier::Weighed;
         let scan = object.header.kind == RecordKind::Piece
             && object.header.object_len > self.tier_share_max();
         !scan && self.tier.fits(object.weight())

@@ -6,16 +6,16 @@ use super::Core;
 use super::bearing::LabelsPlan;
 use super::gathering::Gathering;
 use super::held::LetDown;
-use crate::appender::{Appender, Lost, Requests, WriteJob};
-use crate::checkpoint::Checkpoint;
-use crate::cluster_table::{ClusterId, State as ClusterState};
+use crate::base::digest::Digest;
+use crate::base::summary::Entry;
+use crate::config::options::WritePolicy;
 use crate::core::insertion::Now;
-use crate::digest::Digest;
-use crate::journal::{Fact, Moment};
-use crate::options::WritePolicy;
+use crate::format::checkpoint::Checkpoint;
+use crate::format::journal::{Fact, Moment};
 use crate::space::Space;
+use crate::space::appender::{Appender, Lost, Requests, WriteJob};
+use crate::space::cluster_table::{ClusterId, State as ClusterState};
 use crate::space::slots::page_write::PageJob;
-use crate::summary::Entry;
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;

@@ -16,16 +16,17 @@ use bytes::Bytes;
 use device::BufPool;
 
 use super::{Core, Now, ReadPlan};
-use crate::areas::Areas;
-use crate::cluster_table::ClusterId;
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::keyed_checksum::Secret;
+use crate::base::record::{Found, Place, RecordKind};
+use crate::base::summary;
+use crate::base::summary::Decoded;
+use crate::format::device_layout::Areas;
 use crate::index::Slot;
-use crate::object::{Buffer, Object};
-use crate::read_ahead::Ahead;
-use crate::read_window::Ring;
-use crate::record::{Found, Place, RecordKind};
-use crate::secret::Secret;
-use crate::summary::{self, Decoded};
+use crate::memory::object::{Buffer, Object};
+use crate::read::ahead::Ahead;
+use crate::read::window::Ring;
+use crate::space::cluster_table::ClusterId;
 
 /// So many starts of records that are none end a search: somebody's body imitates them.
 const FALSE_STARTS: u32 = 16;

@@ -4,15 +4,15 @@
 use bytes::Bytes;
 
 use super::{Core, Now};
-use crate::cluster_table::State;
-use crate::digest::Digest;
-use crate::journal::{Fact, Moment};
-use crate::labels::{Label, Labels, Mode, Target};
-use crate::object::Object;
-use crate::purges::{Fate, Labelled, Purge, Purges, Scope};
-use crate::record::RecordKind;
+use crate::base::digest::Digest;
+use crate::base::labels::{Label, Labels, Mode, Target};
+use crate::base::record::RecordKind;
+use crate::base::wire::Encoder;
+use crate::format::journal::{Fact, Moment};
+use crate::memory::object::Object;
+use crate::purge::purges::{Fate, Labelled, Purge, Purges, Scope};
 use crate::space::Space;
-use crate::wire::Encoder;
+use crate::space::cluster_table::State;
 
 /// Purges of what nothing bears that are remembered for fetches that had begun before. What began
 /// before the oldest quarter of more of them is not kept.

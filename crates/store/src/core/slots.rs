@@ -2,11 +2,11 @@
 
 use super::Core;
 use super::insertion::Room;
-use crate::api::Refusal;
-use crate::digest::Digest;
+use crate::base::api::Refusal;
+use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
+use crate::format::journal::{Fact, Moment};
 use crate::index::Slot;
-use crate::journal::{Fact, Moment};
-use crate::record::RecordKind;
 use crate::space::Space;
 use crate::space::slots::SlotSpace;
 use crate::space::slots::page_write::{PageDone, PageJob};

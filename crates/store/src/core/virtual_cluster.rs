@@ -16,11 +16,11 @@
 //! take, are no virtual clusters.
 
 use super::{Core, Now};
-use crate::cluster_table::{ClusterId, State};
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::config::options::WritePolicy;
 use crate::index::Slot;
-use crate::options::WritePolicy;
-use crate::tier::Level;
+use crate::memory::memory_tier::Level;
+use crate::space::cluster_table::{ClusterId, State};
 
 impl Core {
     /// All of `members`, which are what lives in the cluster, are in memory now. Without

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 
 use super::Core;
-use crate::cluster_table::State;
-use crate::journal::Moment;
-use crate::options::WritePolicy;
+use crate::config::options::WritePolicy;
+use crate::format::journal::Moment;
 use crate::space::Space;
+use crate::space::cluster_table::State;
 
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //! other of [`crate::policy`]).
 
 pub(crate) mod batches;
-mod frontier;
+pub(crate) mod durable_sequence;
 pub(crate) mod image;
 pub(crate) mod page_write;
 mod quarantine;
@@ -22,17 +22,17 @@ use std::sync::Arc;
 use device::{Extent, Nanos};
 
 use super::{Location, Split};
-use crate::account::Account;
-use crate::areas::Areas;
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::record::{Place, Record, RecordKind};
+use crate::format::device_layout::Areas;
+use crate::format::journal::Moment;
 use crate::index::Index;
-use crate::journal::Moment;
+use crate::interface::stats::SlotStats;
 use crate::layout::{AnyLayout, Layout, LayoutKind, Run};
 use crate::policy::{AnyPolicy, Parameters, Policy, PolicyName};
-use crate::record::{Place, Record, RecordKind};
-use crate::stats::SlotStats;
+use crate::space::space_audit::Account;
 use batches::{Batches, Unwritten};
-use frontier::Frontier;
+use durable_sequence::Frontier;
 use image::SlotImage;
 use page_write::{Edge, PageDone, PageJob, PageWrite};
 use quarantine::Quarantine;
