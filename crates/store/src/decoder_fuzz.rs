@@ -21,15 +21,15 @@ use crate::base::summary::{Decoded, Entry};
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::BLOCK;
-use crate::format::index_dump;
-use crate::format::journal;
 use crate::format::journal::{Fact, Journal, Replay};
 use crate::format::superblock::Superblock;
 use crate::format::superblock::tests::sample;
+use crate::format::{index_dump, journal};
 use crate::index::{Index, IndexKind};
 use crate::purge::purges::{Purge, Purges, Scope};
-use crate::shell::recovery::{SpaceTables, restore_tables, walk};
+use crate::shell::cluster_contents::walk;
 use crate::space::cluster_table::{ClusterTable, Policy};
+use crate::space::restored_tables::{SpaceTables, restore_tables};
 
 const PLACE: Place = Place { position: 40, incarnation: 6 };
 const CLUSTER: u32 = 5;

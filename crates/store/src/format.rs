@@ -7,3 +7,4 @@ pub(crate) mod index_dump;
 pub(crate) mod journal;
 pub(crate) mod pending_deletions;
 pub(crate) mod superblock;
+pub(crate) mod table_size;

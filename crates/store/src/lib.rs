@@ -7,6 +7,18 @@
 //!
 //! It promises: what it returns for a key is what was last committed under exactly that key, every
 //! byte checked; or nothing. What was removed or superseded never comes back, whatever crashes.
+//!
+//! The folders, from the top to the bottom; each imports those below it alone
+//! (`package.metadata.folders` in `Cargo.toml`, kept by `cargo xtask tidy`):
+//!
+//! - `tools` looks at a cache from outside; `interface` is what callers use;
+//! - `shell` is one device with its core: opening, recovery, lookups, the background;
+//! - `core` decides: pure, under one lock;
+//! - `memory` is what is in memory; `space` is where records lie; `read` is how a device is read;
+//! - `format` is the structures on the device; `purge` is purges in force and labels borne;
+//! - `config` is what the store is told; `index` is which record has which key;
+//! - `policy` is eviction and admission; `layout` is the allocators;
+//! - `base` is what all share: digests, records, labels, limits, events, counters.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -30,34 +42,37 @@ mod decoder_fuzz;
 #[cfg(test)]
 mod test_seed;
 
-pub use base::api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};
 pub use base::content::Content;
 pub use base::counters::Counters;
 pub use base::event::Event;
 pub use base::key::{Key, Locality};
 pub use base::labels::{Label, Labels, Mode, Target};
+pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};
+pub use base::refusal::Refusal;
+pub use base::source::Source;
 pub use config::layout_name::LayoutName;
 pub use config::options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
     TierShares, WritePolicy,
 };
 pub use config::preset::{PRESETS, Preset, preset};
-pub use core::{HeldStats, ReadCounters};
-pub use format::device_layout::{CACHE_SIZE_MIN, CLUSTER_SIZES};
+pub use core::HeldStats;
 pub use format::superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use index::{IndexKind, IndexOptions};
-pub use interface::entry::{Body, Entry, Reading};
+pub use interface::entry::{Body, Entry, ReadError, Reading};
+pub use interface::fetch_token::FetchToken;
 pub use interface::neighbours::Neighbour;
-pub use interface::stats::{SlotStats, Stats};
-pub use interface::store::{FetchToken, Lookup, Store, StoreShare};
-pub use interface::writer::{Partial, Writer};
+pub use interface::stats::Stats;
+pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
+pub use interface::writer::{Hint, Kind, Partial, PartialRead, Writer};
 pub use read::device_cost::ReadCost;
+pub use read::reads::ReadCounters;
 pub use shell::open::{
     Entropy, FormatError, METADATA_EXTENT, OpenError, format, is_metadata_of_ours,
     judge_superblocks, superblock_extents,
 };
 pub use shell::placements::{PlacedKind, Placement, Placements};
-pub use shell::volume::PIECE_MAX;
+pub use space::slot_stats::SlotStats;
 pub use space::space_audit::Account;
 #[doc(hidden)]
 pub use tools::computed;

@@ -3,5 +3,6 @@
 pub(crate) mod doorkeeper;
 pub(crate) mod grouping;
 pub(crate) mod in_transit;
+pub(crate) mod locality_staging;
 pub(crate) mod memory_tier;
 pub(crate) mod object;

@@ -2,6 +2,7 @@
 //! reports back. Opening and recovery, lookups, the background.
 
 pub(crate) mod background;
+pub(crate) mod cluster_contents;
 pub(crate) mod lookup;
 pub(crate) mod open;
 pub(crate) mod placements;

@@ -12,7 +12,9 @@
 pub(crate) mod appender;
 pub(crate) mod cluster_table;
 pub(crate) mod clusters;
+pub(crate) mod restored_tables;
 pub(crate) mod run_map;
+pub(crate) mod slot_stats;
 pub(crate) mod slots;
 pub(crate) mod space_audit;
 
@@ -22,13 +24,14 @@ use std::sync::Arc;
 use device::{Extent, Nanos};
 
 use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
 use crate::base::record::{Place, Record};
 use crate::base::summary::Entry;
 use crate::format::device_layout::Areas;
 use crate::index::{Index, Slot};
 use crate::layout::Run;
 use crate::space::appender::Appender;
-use crate::space::cluster_table::{ClusterId, ClusterTable};
+use crate::space::cluster_table::ClusterTable;
 use crate::space::space_audit::Account;
 use clusters::ClusterSpace;
 use slots::SlotSpace;

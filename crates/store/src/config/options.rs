@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use crate::base::event::Event;
 use crate::base::labels::Labels;
+use crate::base::limits::cluster_size_for;
 use crate::config::layout_name::LayoutName;
-use crate::format::device_layout::cluster_size_for;
 use crate::index::IndexOptions;
 use crate::layout::LayoutKind;
 use crate::policy::{AdmissionName, PolicyName};
-use crate::space::slots::SlotOptions;
 
 /// When an object is written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -416,4 +415,19 @@ mod tests {
         let index = IndexOptions { kind: IndexKind::Exact, entries: Some(1000) };
         assert_eq!(FormatOptions { index, ..plain }.mean_object_for(G), MEAN_OBJECT);
     }
+}
+
+/// How a slot space works.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotOptions {
+    pub(crate) layout: LayoutKind,
+    pub(crate) policy: PolicyName,
+    /// Percent of the slots that may be taken before something is evicted.
+    pub(crate) fill_percent: u8,
+    /// Bytes of a packet; 0: none.
+    pub(crate) packet: u32,
+    /// Bytes of a page: what is written alone.
+    pub(crate) page: u32,
+    /// Records that one insertion may cost others for want of a fitting place.
+    pub(crate) evict_max: u32,
 }

@@ -1,25 +1,18 @@
 //! Which labels are borne, kept up as records and objects in memory come and go: see
 //! [`crate::purge::bearers`].
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Core;
-use super::maintenance::{EvictPlan, Task};
 use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
 use crate::base::record::RecordKind;
+use crate::core::state::Core;
+use crate::core::task::{EvictPlan, LabelsPlan, Task};
 use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
 use crate::purge::bearers::{Bearers, ERAS};
 use crate::space::Space;
-use crate::space::cluster_table::{ClusterId, State};
-
-/// A cluster to be read for the labels of what lives in it.
-pub(crate) struct LabelsPlan {
-    pub(crate) evict: EvictPlan,
-    /// Granules of its dead records.
-    pub(crate) dead: BTreeSet<u32>,
-}
+use crate::space::cluster_table::State;
 
 impl Core {
     /// Whether what is to be kept in memory under `digest`, or is, has no record that will be found

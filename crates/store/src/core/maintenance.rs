@@ -1,21 +1,21 @@
 //! What the background does next: writes, evictions, flushes, checkpoints. Decisions only.
 
-use device::{Extent, Nanos};
+use device::Nanos;
 
-use super::Core;
-use super::bearing::LabelsPlan;
-use super::gathering::Gathering;
-use super::held::LetDown;
 use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::now::Now;
 use crate::base::summary::Entry;
 use crate::config::options::WritePolicy;
-use crate::core::insertion::Now;
+use crate::core::maintenance_state::Sweep;
+use crate::core::state::Core;
+use crate::core::task::{EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
-use crate::format::journal::{Fact, Moment};
+use crate::format::journal::Fact;
+use crate::memory::locality_staging::LocalityStaging;
 use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
-use crate::space::cluster_table::{ClusterId, State as ClusterState};
-use crate::space::slots::page_write::PageJob;
+use crate::space::cluster_table::State as ClusterState;
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;
@@ -33,88 +33,6 @@ const LEARNT_AT_ONCE: usize = 16;
 const SWEEP_STEP: usize = 4096;
 /// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
 const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
-/// Bytes at the end of a cluster that are read first for its summary.
-pub(crate) const SUMMARY_READ: u32 = 4096;
-
-/// What maintenance remembers between its steps.
-#[derive(Default)]
-pub(crate) struct State {
-    /// The free reserve fell below its low mark and has not reached its high one yet.
-    refilling: bool,
-    /// Something was written since the last flush began.
-    pub(crate) unflushed: bool,
-    /// When the last flush ended.
-    pub(crate) last_flush: Nanos,
-    /// When facts were first seen waiting.
-    facts_since: Option<Nanos>,
-    /// Everything is to be written now: an orderly stop.
-    pub(crate) draining: bool,
-    /// The last step was for those who wait for the journal.
-    synced: bool,
-    /// An insertion found no place.
-    pub(crate) starved: bool,
-    /// Clusters that are being given up together.
-    sweep: Option<Sweep>,
-    /// A checkpoint is to be written now.
-    pub(crate) checkpoint_wanted: bool,
-    /// Clusters in which something was asked for, and of which it is not known what lies together.
-    unlearned: Vec<ClusterId>,
-    /// Clusters to be given up by what their summaries say, pinned.
-    summarized: Vec<(ClusterId, u64)>,
-    /// Somebody waits for the journal to be written up to here.
-    pub(crate) write_wanted: Moment,
-    /// Somebody waits for the journal to be durable up to here.
-    pub(crate) flush_wanted: Moment,
-    /// Somebody waits for the superblock to name this run of the store.
-    pub(crate) run_wanted: u64,
-}
-
-/// Clusters that are given up together. The journal says so already; a sweep of the index forgets
-/// what leads there, so that nothing has to be read for it.
-struct Sweep {
-    /// Pinned until the sweep has ended: nothing is written there meanwhile.
-    victims: Vec<ClusterId>,
-    /// A bit per cluster: set for those.
-    bits: Vec<u64>,
-}
-
-/// The next step of the background.
-pub(crate) enum Task {
-    /// Nothing to do before the deadline, or before something changes.
-    Idle(Option<Nanos>),
-    /// Write the journal's facts; flush when `durable`.
-    Sync { durable: bool },
-    /// Write records.
-    Write(WriteJob),
-    /// Write pages of slots.
-    WritePages(PageJob),
-    /// Read the summary of a cluster and give the cluster up.
-    Evict(EvictPlan),
-    /// Read the summary of a cluster to know what lies together in it. It is pinned meanwhile.
-    Learn { cluster: ClusterId, incarnation: u64, extent: Extent },
-    /// Read a cluster to know the labels of what it holds. It is pinned meanwhile.
-    ReadLabels(LabelsPlan),
-    /// Ask again, after others had their turn.
-    Again,
-    /// Say who was let down.
-    Tell(LetDown),
-    /// Write a checkpoint.
-    Checkpoint,
-    /// Write the superblocks with this run of the store.
-    NameRun(u64),
-    /// The store is offline: stop.
-    Stop,
-}
-
-/// A cluster to be given up; pinned meanwhile.
-#[derive(Clone, Copy)]
-pub(crate) struct EvictPlan {
-    pub(crate) cluster: ClusterId,
-    pub(crate) incarnation: u64,
-    pub(crate) extent: Extent,
-    /// Nothing in it lives: its summary has nothing to say.
-    pub(crate) all_dead: bool,
-}
 
 impl Core {
     /// Decides the next step.
@@ -284,7 +202,7 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let free = space.table.count(ClusterState::Free);
-                let waiting = self.gathering.as_ref().map_or(0, Gathering::bytes);
+                let waiting = self.gathering.as_ref().map_or(0, LocalityStaging::bytes);
                 let wanted = waiting.div_ceil(u64::from(self.areas.cluster_size)) as u32;
                 free > self.reserve().1 + wanted && self.index.load() < INDEX_LOAD_FULL
             }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::Core;
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
+use crate::core::state::Core;
 use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
 

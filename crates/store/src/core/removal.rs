@@ -1,12 +1,12 @@
 //! Removal: records die, in memory at once and for recovery through the journal.
 
-use super::Core;
 use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::core::state::Core;
 use crate::format::journal::{Fact, Moment};
 use crate::index::{IndexKind, Slot};
 use crate::memory::object::Object;
 use crate::space::Space;
-use crate::space::cluster_table::ClusterId;
 
 /// How many pieces a lookup makes sure of: 64 MiB of body, some 50 µs.
 const PIECES_CHECKED: u32 = 1024;

@@ -1,10 +1,10 @@
 //! What the core decides for a space of slots: which records make room, and when they are dead.
 
-use super::Core;
-use super::insertion::Room;
-use crate::base::api::Refusal;
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
+use crate::base::refusal::Refusal;
+use crate::core::new_object::Room;
+use crate::core::state::Core;
 use crate::format::journal::{Fact, Moment};
 use crate::index::Slot;
 use crate::space::Space;

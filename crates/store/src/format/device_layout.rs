@@ -6,10 +6,11 @@
 
 use device::Extent;
 
+use crate::base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES};
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::checkpoint::Checkpoint;
+use crate::format::table_size::cluster_table_max;
 use crate::purge::purges::Purges;
-use crate::space::cluster_table::ClusterTable;
 
 /// Offsets of the two superblock copies.
 pub(crate) const SUPERBLOCK: u64 = 0;
@@ -40,10 +41,6 @@ const POSITIONS: u64 = 1 << 32;
 const GRANULE_MIN: u64 = 64;
 /// The smallest slot in bytes; a smaller granule is that of clusters.
 const SLOT_MIN: u32 = 512;
-/// The smallest cache: metadata areas and sixteen clusters of the smallest size.
-pub const CACHE_SIZE_MIN: u64 = 8 * 1024 * 1024;
-/// Cluster sizes in bytes (UCFS, figure 11: 16 to 256 KB; larger devices profit from larger ones).
-pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 16 * 1024..=4 * 1024 * 1024;
 
 /// The division of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,16 +56,6 @@ pub(crate) struct Areas {
     pub(crate) clusters: u32,
     /// Bytes of a granule, a power of two.
     pub(crate) granule: u32,
-}
-
-/// The cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster costs
-/// one large write and summaries and tables cost little; less in a smaller cache, so that there are
-/// enough clusters (1,024; 512 at 64 MiB) for eviction to be fine-grained; more in one of more than
-/// 8 GiB.
-pub(crate) fn cluster_size_for(len: u64) -> u32 {
-    let least = if len < 64 << 20 { 64 * 1024 } else { 128 * 1024 };
-    let wanted = (len / 1024).min(1 << 20).max(len / 8192);
-    1 << wanted.clamp(least, u64::from(*CLUSTER_SIZES.end())).ilog2()
 }
 
 fn align_up(bytes: u64) -> u64 {
@@ -92,7 +79,7 @@ impl MetadataSizes {
     fn new(len: u64, cluster_size: u32, index_bytes: u64) -> MetadataSizes {
         let clusters = len / u64::from(cluster_size);
         let dead = clusters * DEAD_PER_CLUSTER;
-        let table = ClusterTable::max_encoded_len(clusters as u32, dead as usize);
+        let table = cluster_table_max(clusters as u32, dead as usize);
         // A slot space has two bits per slot, of 512 bytes at least, and what dies between flushes.
         let table = table.max(2 * (len / 512 / 8) as usize + clusters as usize * 64);
         // Room for purges in force, and for what is removed while a recovery is under way.
@@ -195,7 +182,7 @@ impl Areas {
     /// Bytes that a checkpoint has beside the largest cluster table.
     fn spare(&self) -> u64 {
         let dead = u64::from(self.clusters) * DEAD_PER_CLUSTER;
-        let table = ClusterTable::max_encoded_len(self.clusters, dead as usize) as u64;
+        let table = cluster_table_max(self.clusters, dead as usize) as u64;
         // The image of slots: two bits for each, and what has died lately.
         let image = u64::from(self.slots()) / 4 + u64::from(self.clusters) * 64;
         let table = if self.granule >= SLOT_MIN { table.max(image) } else { table };
@@ -302,16 +289,6 @@ mod tests {
     use crate::test_seed::seeds;
 
     const GIB: u64 = 1 << 30;
-
-    #[test]
-    fn cluster_sizes_follow_the_cache() {
-        assert_eq!(cluster_size_for(8 << 20), 64 * 1024);
-        assert_eq!(cluster_size_for(64 << 20), 128 * 1024);
-        assert_eq!(cluster_size_for(256 << 20), 256 * 1024);
-        assert_eq!(cluster_size_for(GIB), 1024 * 1024);
-        assert_eq!(cluster_size_for(10 * GIB), 1024 * 1024);
-        assert_eq!(cluster_size_for(1200 * GIB), 4 * 1024 * 1024);
-    }
 
     #[test]
     fn positions_and_clusters_convert_both_ways() {

@@ -15,9 +15,8 @@
 //!
 //! It is deterministic: the same operations give the same table, byte for byte.
 
-use super::cuckoo;
 use super::cuckoo::Place;
-use super::{BadDump, Inserted, Slot};
+use super::{BadDump, Inserted, Slot, cuckoo};
 use crate::base::digest::Digest;
 use crate::base::size_class::SizeClass;
 

@@ -19,9 +19,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::cuckoo;
 use super::cuckoo::{Place, SLOTS};
-use super::{BadDump, Inserted, Slot};
+use super::{BadDump, Inserted, Slot, cuckoo};
 use crate::base::digest::Digest;
 use crate::base::size_class::SizeClass;
 

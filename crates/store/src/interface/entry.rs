@@ -11,12 +11,19 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use device::{Clock, Device};
 
-use crate::base::api::{ReadError, Source};
 use crate::base::content::Content;
 use crate::base::digest::Digest;
+use crate::base::source::Source;
 use crate::core::{Expected, HELD_STEP, HeldPiece, ReaderId};
 use crate::memory::object::Object;
 use crate::shell::volume::{Shared, Volume};
+
+/// Why a body ended early. The transfer must be cut: bytes are never filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// A piece was evicted, or found damaged, while the body was read.
+    Gone,
+}
 
 /// A stored object as one lookup found it.
 pub struct Entry<D: Device, C: Clock> {

@@ -4,12 +4,14 @@ use device::PoolCounts;
 
 use crate::base::counters::Counters;
 use crate::config::layout_name::LayoutName;
-use crate::core::{HeldStats, ReadCounters};
+use crate::core::HeldStats;
 use crate::memory::doorkeeper::Doorkeeper;
 use crate::memory::memory_tier::Level;
 use crate::read::device_cost::ReadCost;
+use crate::read::reads::ReadCounters;
 use crate::shell::volume::Shared;
 use crate::space::cluster_table::{ClusterTable, Policy, State};
+use crate::space::slot_stats::SlotStats;
 use crate::space::slots::SlotSpace;
 
 /// Figures of one device's store.
@@ -75,35 +77,6 @@ pub struct Stats {
     pub purges: usize,
     /// How often the cache was opened.
     pub generation: u64,
-}
-
-/// Figures of the slots of one device: `free`, `live`, `waiting`, `bad` and `lost` are all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlotStats {
-    /// Slots in all.
-    pub slots: u64,
-    /// Bytes of a slot.
-    pub slot_bytes: u32,
-    /// Slots that a record could take.
-    pub free: u64,
-    /// Slots of records that live.
-    pub live: u64,
-    /// Slots of dead records that wait for the journal, or for those who read there.
-    pub waiting: u64,
-    /// Slots that the device could not write.
-    pub bad: u64,
-    /// Slots that the layout's own division leaves over, or that are set aside for a record.
-    pub lost: u64,
-    /// Runs of free slots.
-    pub free_pieces: usize,
-    /// Records that live.
-    pub records: usize,
-    /// Records written in several runs since the store was opened.
-    pub split_records: u64,
-    /// All runs of those.
-    pub split_runs: u64,
-    /// Pages read because only a part of them was to be written.
-    pub page_reads: u64,
 }
 
 impl Stats {

@@ -1,26 +1,30 @@
 //! The store as its users see it: lookups, insertions, removals over any number of devices.
 
+use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use device::{Clock, Device};
 
-use crate::base::api::{Hint, PartialRead, Refusal, ReopenError};
 use crate::base::digest::Digest;
 use crate::base::event::Event;
 use crate::base::key::Key;
 use crate::base::labels::{Mode, Target};
+use crate::base::refusal::Refusal;
 use crate::config::options::Options;
-use crate::core::fetches::Overtaken;
-use crate::core::{Expected, Fetched, Wanted};
+use crate::core::{Expected, Wanted};
 use crate::format::journal::Moment;
 use crate::interface::entry::Entry;
+use crate::interface::fetch_token::FetchToken;
 use crate::interface::stats::Stats;
+use crate::interface::writer::Hint;
+use crate::interface::writer::PartialRead;
 use crate::interface::writer::{Partial, Writer};
 use crate::shell::open::{OpenError, Share, last_run, open_volume};
 use crate::shell::placements::Placements;
+use crate::shell::recovery::Scanning;
 use crate::shell::volume::{Shared, Volume};
 use crate::space::space_audit::Account;
 
@@ -28,11 +32,13 @@ use crate::space::space_audit::Account;
 /// Cheap to clone within the worker; [`Store::share`] takes it to other workers.
 pub struct Store<D: Device, C: Clock> {
     volumes: Rc<[Rc<Volume<D, C>>]>,
+    /// What recovery has left to read of each; nothing but where the store was opened.
+    unread: Rc<[RefCell<Option<Scanning>>]>,
 }
 
 impl<D: Device, C: Clock> Clone for Store<D, C> {
     fn clone(&self) -> Self {
-        Store { volumes: Rc::clone(&self.volumes) }
+        Store { volumes: Rc::clone(&self.volumes), unread: Rc::clone(&self.unread) }
     }
 }
 
@@ -48,8 +54,25 @@ pub enum Lookup<D: Device, C: Clock> {
     Miss,
 }
 
+/// A worker brought fewer devices than the store was opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReopenError {
+    /// Devices needed.
+    pub expected: usize,
+    /// Devices brought.
+    pub found: usize,
+}
+
+impl fmt::Display for ReopenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the store needs {} devices, {} were given", self.expected, self.found)
+    }
+}
+
+impl std::error::Error for ReopenError {}
+
 impl<D: Device, C: Clock> Store<D, C> {
-    /// Opens the caches on `devices`, each created by [`crate::format`] before. Recovery gets
+    /// Opens the caches on `devices`, each created by [`crate::format()`] before. Recovery gets
     /// [`Options::recovery_wait`]; what is left of it goes on in the background. A device that
     /// cannot be opened costs its share only, and is told as [`Event::Offline`].
     ///
@@ -67,28 +90,30 @@ impl<D: Device, C: Clock> Store<D, C> {
         for device in &devices {
             newest_run = newest_run.max(last_run(&**device).await.unwrap_or(0));
         }
-        let mut volumes = Vec::new();
+        let mut opened = Vec::new();
         let mut failures = Vec::new();
         for (number, device) in devices.into_iter().enumerate() {
             let len = u128::from(device.geometry().len);
             let memory = (u128::from(options.memory) * len / u128::from(total.max(1))) as u64;
             let share = Share { number, memory, newest_run };
             match open_volume(device, clock.clone(), Arc::clone(&options), share).await {
-                Ok(volume) => volumes.push(Rc::new(volume)),
+                Ok((volume, scan)) => opened.push((Rc::new(volume), scan)),
                 Err(error) => failures.push((number, error)),
             }
         }
-        if let (true, Some(failure)) = (volumes.is_empty(), failures.first()) {
+        if let (true, Some(failure)) = (opened.is_empty(), failures.first()) {
             return Err(failure.clone());
         }
         // Only now: a kill between the openings of two devices leaves one a run behind the other.
-        for volume in &volumes {
-            volume.recover(Some(deadline)).await;
+        let (mut volumes, mut unread) = (Vec::new(), Vec::new());
+        for (volume, scan) in opened {
+            unread.push(RefCell::new(volume.recover(scan, Some(deadline)).await));
+            volumes.push(volume);
         }
         for (device, error) in failures {
             (options.on_event)(Event::Offline { device, reason: error.to_string() });
         }
-        Ok(Store { volumes: volumes.into() })
+        Ok(Store { volumes: volumes.into(), unread: unread.into() })
     }
 
     /// What another worker needs for a handle of its own.
@@ -107,21 +132,27 @@ impl<D: Device, C: Clock> Store<D, C> {
     ) -> Result<Store<D, C>, ReopenError> {
         let volumes = share.0.iter().map(|shared| {
             let device = Rc::clone(devices.get(shared.number)?);
-            Some(Rc::new(Volume::new(Arc::clone(shared), device, clock.clone(), None)))
+            Some(Rc::new(Volume::new(Arc::clone(shared), device, clock.clone())))
         });
         let volumes: Option<Vec<_>> = volumes.collect();
         let expected = share.0.iter().map(|shared| shared.number + 1).max().unwrap_or(0);
         let found = devices.len();
-        Ok(Store { volumes: volumes.ok_or(ReopenError { expected, found })?.into() })
+        let volumes: Rc<[_]> = volumes.ok_or(ReopenError { expected, found })?.into();
+        let unread = volumes.iter().map(|_| RefCell::new(None)).collect();
+        Ok(Store { volumes, unread })
     }
 
     /// Recovery and maintenance of all devices; runs on the worker that opened the store until
     /// [`Store::shutdown`] (or until the last device is given up). Without it nothing is written.
     pub async fn run_background(&self) {
-        let tasks = self.volumes.iter().map(|volume| {
-            let volume = Rc::clone(volume);
-            async move { crate::base::join::both(volume.recover(None), volume.maintain()).await }
-        });
+        let tasks =
+            self.volumes.iter().zip(self.unread.iter()).map(|(volume, unread)| async move {
+                let recovery = async {
+                    let left = volume.recover(unread.take(), None).await;
+                    unread.replace(left);
+                };
+                crate::base::join::both(recovery, volume.maintain()).await
+            });
         crate::base::join::all(tasks.collect()).await;
     }
 
@@ -156,11 +187,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// token fail with [`Refusal::Overtaken`].
     pub fn begin_fetch(&self, key: &Key) -> FetchToken {
         let (volume, digest) = self.place(key);
-        let mut core = volume.shared.lock();
-        let (flag, begun) = (core.fetches.begin(digest), core.sequence);
-        drop(core);
-        let shared = Arc::clone(&volume.shared);
-        FetchToken { shared, digest, flag, begun, admitted: OnceLock::new() }
+        FetchToken::begin(&volume.shared, digest)
     }
 
     /// Starts storing an object under `key`, which may differ from the token's key (a variant).
@@ -348,6 +375,15 @@ impl<D: Device, C: Clock> Store<D, C> {
         self.share().stats()
     }
 
+    /// Counts the space of every device, in the order in which they were given. Takes as long as
+    /// reading the tables and the index once: for tests and inspections.
+    ///
+    /// # Errors
+    /// What two of the store's own tables say of one thing differs.
+    pub fn account(&self) -> Vec<Result<Account, String>> {
+        self.share().account()
+    }
+
     /// Where the records of every device lie, in the order in which the devices were given; those
     /// of `keys` are named. It reads what it must: for drawings and measurements, not for service.
     pub async fn placements(&self, keys: &[Key]) -> Vec<Placements> {
@@ -404,49 +440,5 @@ impl StoreShare {
             let core = shared.lock();
             !core.online() || core.recovering.is_none()
         })
-    }
-}
-
-/// Proof that a fetch began at a certain time. `Send`, cheap.
-pub struct FetchToken {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) digest: Digest,
-    pub(crate) flag: Overtaken,
-    /// The sequence number that was the last when it began.
-    begun: u64,
-    /// What the admission policy said of the token's key: one fetch, one question.
-    admitted: OnceLock<bool>,
-}
-
-impl FetchToken {
-    /// True when the key was removed or purged since.
-    pub fn overtaken(&self) -> bool {
-        self.flag.load(Ordering::Acquire)
-    }
-
-    /// True when a purge since concerns an object with this key and these metadata: it may not be
-    /// stored, nor given to who asks from now on.
-    pub fn purged(&self, key: &Key, meta: impl FnOnce() -> Bytes) -> bool {
-        if self.shared.newest_purge() <= self.begun {
-            return false;
-        }
-        self.shared.lock().overtaken(self.begun, key.as_bytes(), &meta())
-    }
-
-    /// When the fetch began, for what is stored on `shared`.
-    pub(crate) fn fetched(&self, shared: &Arc<Shared>) -> Fetched {
-        // The sequence numbers of another device say nothing of when it began.
-        let begun = if Arc::ptr_eq(shared, &self.shared) { self.begun } else { 0 };
-        Fetched { overtaken: Arc::clone(&self.flag), begun }
-    }
-
-    fn admitted(&self) -> bool {
-        *self.admitted.get_or_init(|| self.shared.lock().admits(&self.digest))
-    }
-}
-
-impl Drop for FetchToken {
-    fn drop(&mut self) {
-        self.shared.lock().fetches.end(&self.digest, &self.flag);
     }
 }

@@ -9,15 +9,48 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use device::{Clock, Device};
 
-use crate::base::api::{Hint, Kind, PartialRead, Refusal};
 use crate::base::content::Content;
 use crate::base::digest::Digest;
 use crate::base::key::Key;
 use crate::base::record::{Header, Record, RecordKind};
+use crate::base::refusal::Refusal;
 use crate::core::{Fetched, NewObject};
 use crate::interface::entry::Reading;
-use crate::interface::store::FetchToken;
+use crate::interface::fetch_token::FetchToken;
 use crate::shell::volume::{Shared, Volume};
+
+/// What an object is, for layouts that group a page with its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A page that embeds or links others.
+    Html,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// What the caller knows of an object before its body arrives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hint {
+    /// Body length in bytes when known; the commit is refused when it turns out different.
+    pub size: Option<u64>,
+    /// Page or part.
+    pub kind: Kind,
+    /// Four bytes that the store keeps with the object and hands back as [`crate::Entry::stamp`];
+    /// the exact index keeps them in memory as well (C1: when it was last modified). 0: unknown.
+    pub stamp: u32,
+}
+
+/// What [`crate::Store::read_partial`] found.
+pub enum PartialRead {
+    /// At least one byte at the offset asked for.
+    Bytes(Bytes),
+    /// Not in a piece yet: the caller still has it in its window, which must hold at least
+    /// [`crate::PIECE_MAX`] bytes.
+    NotYet,
+    /// Evicted, damaged or aborted: cut the transfer.
+    Gone,
+}
 
 /// An object on its way in. Dropped without [`Writer::commit`]: it never was.
 pub struct Writer<D: Device, C: Clock> {

@@ -16,8 +16,8 @@
 //! for what was read in another way is not believed. A `no` is never wrong; a `yes` may be, and
 //! costs an entry among the purges.
 
+use crate::base::limits::ClusterId;
 use crate::base::wire::{Decoder, Encoder};
-use crate::space::cluster_table::ClusterId;
 
 /// Eras.
 pub(crate) const ERAS: usize = 8;

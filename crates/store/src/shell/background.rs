@@ -10,19 +10,16 @@ use device::{Clock, Device, Extent, Nanos};
 
 use crate::base::event::Event;
 use crate::base::join::yield_now;
-use crate::base::record::{Found, Place, RecordKind};
+use crate::base::limits::STEP;
+use crate::base::record::RecordKind;
 use crate::base::summary;
 use crate::base::summary::{Decoded, Entry};
-use crate::core::{EvictPlan, LabelsPlan, LetDown, SUMMARY_READ, Task};
-use crate::format::device_layout::Areas;
+use crate::core::{EvictPlan, LabelsPlan, LetDown, Task};
 use crate::format::superblock::Superblock;
-use crate::shell::recovery::Contents;
 use crate::shell::volume::{Shared, Volume};
 use crate::space::appender::WriteJob;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 
-/// Bytes of a large structure (checkpoint, index dump) written or read in one request.
-pub(crate) const STEP: usize = 1 << 20;
 /// A write of the journal or of a checkpoint is tried so often before the device is given up.
 const WRITE_ATTEMPTS: u32 = 3;
 
@@ -193,62 +190,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.shared.lock().evict(plan, entries.as_deref());
     }
 
-    /// The summary of a cluster of this incarnation; `None` when there is none to be read.
-    pub(crate) async fn read_summary(
-        &self,
-        cluster: u32,
-        incarnation: u64,
-        extent: Extent,
-    ) -> Option<Vec<Entry>> {
-        let contents = self.read_tail(cluster, incarnation, extent, None).await?;
-        Some(contents.entries)
-    }
-
-    /// The same, with the labels of the cluster's records, where labels are read and the summary
-    /// has those.
-    pub(crate) async fn read_contents(
-        &self,
-        cluster: u32,
-        incarnation: u64,
-        extent: Extent,
-    ) -> Option<Contents> {
-        let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
-        self.read_tail(cluster, incarnation, extent, version).await
-    }
-
-    async fn read_tail(
-        &self,
-        cluster: u32,
-        incarnation: u64,
-        extent: Extent,
-        version: Option<u64>,
-    ) -> Option<Contents> {
-        let secret = &self.shared.secret;
-        let mut len = u64::from(SUMMARY_READ).min(extent.len);
-        loop {
-            let tail = self.read(Extent { offset: extent.end() - len, len }).await?;
-            let with_labels = version
-                .and_then(|version| summary::len_with_labels(cluster, incarnation, version, &tail))
-                .map(|needed| needed as u64)
-                .filter(|needed| *needed > len && *needed <= extent.len);
-            if let Some(needed) = with_labels {
-                len = needed;
-                continue;
-            }
-            match summary::decode(secret, cluster, incarnation, &tail) {
-                Decoded::Whole(entries) => {
-                    let labels = version.and_then(|version| {
-                        summary::decode_labels(secret, cluster, incarnation, version, &tail)
-                    });
-                    return Some(Contents { entries, labels });
-                }
-                Decoded::Absent => return None,
-                Decoded::Needs(needed) if needed as u64 > extent.len => return None,
-                Decoded::Needs(needed) => len = needed as u64,
-            }
-        }
-    }
-
     /// Reads the labels of what lives in a cluster: its summary has them, or all of it is read. One
     /// that cannot be read, or holds something that is damaged, is given up: nobody can say what it
     /// may show tomorrow.
@@ -277,32 +218,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
             |entry: &&Entry| entry.kind != RecordKind::Piece && !plan.dead.contains(&entry.granule);
         let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
         self.labels_in(incarnation, entries.iter().filter(lives).map(place), bytes)
-    }
-
-    /// The labels of the records at these positions and granules of a cluster, of which `bytes` are
-    /// all. `None` when one of them is damaged, or nobody reads labels.
-    pub(crate) fn labels_in(
-        &self,
-        incarnation: u64,
-        records: impl Iterator<Item = (u32, u32)>,
-        bytes: &[u8],
-    ) -> Option<Vec<u64>> {
-        let labels = self.shared.options.labels.as_deref()?;
-        let granule_bytes = u64::from(self.areas().granule);
-        let mut all = Vec::new();
-        for (position, granule) in records {
-            let at = u64::from(granule) * granule_bytes;
-            let record = bytes.get(usize::try_from(at).ok()?..)?;
-            let found =
-                Found::decode(&self.shared.secret, Place { position, incarnation }, record)?;
-            let (key, meta) = (&record[found.key.clone()], &record[found.meta.clone()]);
-            if found.header.kind != RecordKind::Piece {
-                self.shared.digester.labels(labels, key, meta, &mut all);
-            }
-        }
-        all.sort_unstable();
-        all.dedup();
-        Some(all)
     }
 
     /// Writes a checkpoint and forgets the journal before it.
@@ -366,9 +281,5 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
         self.flush().await;
         self.shared.give_up(reason.to_owned());
-    }
-
-    pub(crate) fn areas(&self) -> Areas {
-        self.shared.lock().areas.clone()
     }
 }

@@ -9,16 +9,20 @@ use std::task::Poll;
 use bytes::Bytes;
 use device::{BufPool, Clock, Device, Extent, Nanos};
 
-use crate::base::api::Source;
 use crate::base::digest::Digest;
 use crate::base::join::yield_now;
 use crate::base::keyed_checksum::Secret;
+use crate::base::now::Now;
 use crate::base::record::{Found, RecordKind};
-use crate::core::{Beside, Neighbour, ahead_verified, neighbours, verified};
-use crate::core::{Company, Expected, Finding, MetaPlan, Now, ReadPlan, Took, WindowId};
+use crate::base::source::Source;
+use crate::core::{
+    Beside, Company, Expected, Finding, MetaPlan, Neighbour, ReadPlan, ahead_verified, neighbours,
+    verified,
+};
 use crate::memory::object::{Buffer, Object};
 use crate::read::ahead::Ahead;
 use crate::read::queue::{Ticket, Turn};
+use crate::read::reads::{Took, WindowId};
 use crate::shell::volume::{Shared, Volume};
 
 mod neighbour_read;

@@ -11,24 +11,24 @@ use crate::base::keyed_checksum::Secret;
 use crate::config::layout_name::LayoutName;
 use crate::config::options::{FormatOptions, Options};
 use crate::core::{Core, Parts, Recovering, Wanted, cluster_policy, objects_of};
-use crate::format::bearers_dump;
 use crate::format::bearers_dump::Head;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::{Areas, BLOCK, SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far};
-use crate::format::index_dump;
 use crate::format::journal::Journal;
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock, SuperblockError};
+use crate::format::{bearers_dump, index_dump};
 use crate::index::{Index, IndexKind, IndexOptions};
 use crate::purge::bearers::Bearers;
 use crate::purge::purges::Purges;
 use crate::shell::reader::Reader;
-use crate::shell::recovery::{Scan, Scanning, SpaceTables, close_open_clusters, restore_tables};
+use crate::shell::recovery::{Scan, Scanning};
 use crate::shell::slot_dump;
 use crate::shell::slot_recovery::SlotScan;
 use crate::shell::volume::{Shared, Volume};
 use crate::space::Space;
 use crate::space::cluster_table::ClusterTable;
 use crate::space::clusters::ClusterSpace;
+use crate::space::restored_tables::{SpaceTables, close_open_clusters, restore_tables};
 use crate::space::slots::SlotSpace;
 use crate::space::slots::image::SlotImage;
 
@@ -148,8 +148,7 @@ pub async fn format<D: Device>(
     unix_seconds: u64,
 ) -> Result<(), FormatError> {
     let len = device.geometry().len;
-    let too_small =
-        FormatError::TooSmall { len, min: crate::format::device_layout::CACHE_SIZE_MIN };
+    let too_small = FormatError::TooSmall { len, min: crate::base::limits::CACHE_SIZE_MIN };
     let cluster_size = options.cluster_size_for(len);
     let mean_object = options.mean_object_for(len);
     let slots = options.layout != LayoutName::Cluster;
@@ -324,13 +323,13 @@ pub(crate) struct Share {
     pub(crate) newest_run: u64,
 }
 
-/// Opens the cache on `device` as a part of a store.
+/// Opens the cache on `device` as a part of a store. Returns what recovery has to read, too.
 pub(crate) async fn open_volume<D: Device, C: Clock>(
     device: Rc<D>,
     clock: C,
     options: Arc<Options>,
     share: Share,
-) -> Result<Volume<D, C>, OpenError> {
+) -> Result<(Volume<D, C>, Option<Scanning>), OpenError> {
     let Share { number, memory, newest_run } = share;
     let Chosen { mut superblock, whole, one_bad } = read_superblocks(&*device).await?;
     if one_bad {
@@ -576,7 +575,7 @@ struct Restored {
 }
 
 impl<D: Device, C: Clock> Opening<D, C> {
-    async fn run(mut self) -> Result<Volume<D, C>, OpenError> {
+    async fn run(mut self) -> Result<(Volume<D, C>, Option<Scanning>), OpenError> {
         let restored = self.restore().await;
         let believed = restored.believed;
         let clean =
@@ -624,12 +623,12 @@ impl<D: Device, C: Clock> Opening<D, C> {
             recovering,
         });
         let shared = Arc::new(Shared::new(core, self.number));
-        let volume = Volume::new(shared, self.device, self.clock, scan);
+        let volume = Volume::new(shared, self.device, self.clock);
         volume.start(!believed, self.second_first).await?;
         if self.leaves_near {
             volume.erase_superblock(SUPERBLOCK_NEAR).await;
         }
-        Ok(volume)
+        Ok((volume, scan))
     }
 
     /// The filters of borne labels as the orderly stop left them.

@@ -14,7 +14,7 @@ use crate::base::key::Key;
 use crate::base::record::RecordKind;
 use crate::format::device_layout::Areas;
 use crate::layout::Run;
-use crate::shell::recovery::walk;
+use crate::shell::cluster_contents::walk;
 use crate::shell::volume::Volume;
 use crate::space::Space;
 

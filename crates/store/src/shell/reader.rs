@@ -4,6 +4,7 @@ use bytes::Bytes;
 use device::{Device, Extent, IoBuf};
 
 use crate::base::keyed_checksum::Secret;
+use crate::base::limits::STEP;
 use crate::format::bearers_dump::Head;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::{Areas, BLOCK};
@@ -11,7 +12,6 @@ use crate::format::index_dump;
 use crate::format::superblock::Superblock;
 use crate::index::Index;
 use crate::purge::bearers::Bearers;
-use crate::shell::background::STEP;
 
 const READ_ATTEMPTS: u32 = 3;
 

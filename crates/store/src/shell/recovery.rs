@@ -11,199 +11,25 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::base::digest::Digest;
 use crate::base::event::Event;
-use crate::base::keyed_checksum::Secret;
-use crate::base::record::{Found, Place, RecordKind};
+use crate::base::limits::ClusterId;
+use crate::base::record::RecordKind;
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
 use crate::base::summary::{Borne, Entry};
-use crate::base::wire::Decoder;
 use crate::core::Core;
-use crate::format::checkpoint::Checkpoint;
-use crate::format::device_layout::{Areas, BLOCK};
-use crate::format::journal;
-use crate::format::journal::{Fact, Replay};
+use crate::format::device_layout::BLOCK;
 use crate::index::Slot;
-use crate::layout::LayoutKind;
-use crate::purge::purges::Purges;
+use crate::shell::cluster_contents::{Contents, walk};
 use crate::shell::slot_recovery::SlotScan;
 use crate::shell::volume::Volume;
-use crate::space::cluster_table::{ClusterId, ClusterTable, Policy, State};
-use crate::space::slots::image::SlotImage;
+use crate::space::cluster_table::State;
 
 /// Clusters whose summaries are read side by side.
 const BATCH: usize = 32;
-/// So often a cluster is tried to be read before what it holds is given up.
-const READ_ATTEMPTS: u32 = 4;
-
-/// What is where, as checkpoint and journal say.
-#[expect(clippy::large_enum_variant, reason = "there is one, while a cache is opened")]
-pub(crate) enum SpaceTables {
-    Clusters(ClusterTable),
-    Slots(SlotImage),
-}
-
-/// What checkpoint and journal say.
-pub(crate) struct Tables {
-    pub(crate) space: SpaceTables,
-    /// Digests removed before an earlier recovery ended.
-    pub(crate) removed: BTreeMap<Digest, u64>,
-    /// The purges in force.
-    pub(crate) purges: Purges,
-    pub(crate) checkpoint: u64,
-    pub(crate) next_block: u64,
-}
-
-/// Applies the newest whole checkpoint of `checkpoints` and the journal. `Err` says why nothing
-/// on the device can be believed. Clusters opened since the checkpoint count as used at `now`, in
-/// unix seconds.
-pub(crate) fn restore_tables(
-    secret: &Secret,
-    areas: &Areas,
-    layout: Option<LayoutKind>,
-    policy: Policy,
-    checkpoints: [Option<Checkpoint>; 2],
-    journal: &[u8],
-    now: u32,
-) -> Result<Tables, String> {
-    let newest = checkpoints.into_iter().flatten().max_by_key(|checkpoint| checkpoint.number);
-    let Some(checkpoint) = newest else {
-        return Err("both checkpoints are damaged".to_owned());
-    };
-    let mut space = SpaceTables::decode(&checkpoint.space, areas, layout, policy)?;
-    let mut removed: BTreeMap<Digest, u64> = checkpoint.removed.into_iter().collect();
-    let (entries, count) = checkpoint.purges;
-    let mut purges = Purges::decode(&mut Decoder(&entries), count as usize)
-        .ok_or_else(|| "the checkpoint's purges are wrong".to_owned())?;
-    let next_block = match journal::replay(secret, journal, checkpoint.journal_block) {
-        Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
-        Replay::Facts { facts, next_block } => {
-            for fact in facts {
-                match fact {
-                    Fact::Purged(purge) => purges.take_in(&purge),
-                    fact => space.apply(fact, areas, &mut removed, now)?,
-                }
-            }
-            next_block
-        }
-    };
-    if let SpaceTables::Clusters(clusters) = &mut space {
-        clusters.recovered();
-    }
-    Ok(Tables { space, removed, purges, checkpoint: checkpoint.number, next_block })
-}
-
-impl SpaceTables {
-    /// Nothing is stored.
-    pub(crate) fn empty(areas: &Areas, layout: Option<LayoutKind>, policy: Policy) -> SpaceTables {
-        match layout {
-            None => {
-                let table = ClusterTable::new(areas.clusters, areas.cluster_size, policy);
-                SpaceTables::Clusters(table)
-            }
-            Some(_) => SpaceTables::Slots(SlotImage::empty(areas.slots())),
-        }
-    }
-
-    fn decode(
-        bytes: &[u8],
-        areas: &Areas,
-        layout: Option<LayoutKind>,
-        policy: Policy,
-    ) -> Result<SpaceTables, String> {
-        match layout {
-            None => ClusterTable::decode(bytes, areas.clusters, areas.cluster_size, policy)
-                .map(SpaceTables::Clusters)
-                .map_err(|problem| format!("the checkpoint's cluster table is wrong: {problem:?}")),
-            Some(_) => SlotImage::decode(bytes, areas.slots())
-                .map(SpaceTables::Slots)
-                .ok_or_else(|| "the checkpoint's image of the slots is wrong".to_owned()),
-        }
-    }
-
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            SpaceTables::Clusters(table) => table.encode(out),
-            SpaceTables::Slots(image) => image.encode(out),
-        }
-    }
-
-    fn apply(
-        &mut self,
-        fact: Fact,
-        areas: &Areas,
-        removed: &mut BTreeMap<Digest, u64>,
-        now: u32,
-    ) -> Result<(), String> {
-        match (self, fact) {
-            (_, Fact::Removed { digest, sequence }) => {
-                let latest = removed.entry(digest).or_default();
-                *latest = (*latest).max(sequence);
-                Ok(())
-            }
-            (SpaceTables::Slots(image), fact) => apply_to_slots(fact, areas, image),
-            (SpaceTables::Clusters(table), fact) => apply_to_clusters(fact, areas, table, now),
-        }
-    }
-}
-
-fn apply_to_slots(fact: Fact, areas: &Areas, image: &mut SlotImage) -> Result<(), String> {
-    match fact {
-        Fact::Released { position, .. } | Fact::Refreshed { position, .. }
-            if position >= areas.slots() =>
-        {
-            return Err(format!("the journal names slot {position}"));
-        }
-        Fact::Released { position, sequence } => image.apply_death(position, sequence),
-        Fact::Refreshed { position, sequence } => image.apply_refresh(position, sequence),
-        _ => return Err("the journal speaks of clusters, there are slots".to_owned()),
-    }
-    Ok(())
-}
-
-fn apply_to_clusters(
-    fact: Fact,
-    areas: &Areas,
-    clusters: &mut ClusterTable,
-    now: u32,
-) -> Result<(), String> {
-    let known = |cluster: ClusterId| {
-        let found = cluster < areas.clusters;
-        found.then_some(()).ok_or_else(|| format!("the journal names cluster {cluster}"))
-    };
-    match fact {
-        Fact::Opened { cluster, incarnation } => {
-            known(cluster)?;
-            clusters.replay_open(cluster, incarnation, now);
-        }
-        Fact::Dropped { cluster, incarnation } => {
-            known(cluster)?;
-            let same = clusters.incarnation(cluster) == incarnation;
-            if same && clusters.state(cluster).in_use() {
-                clusters.replay_give_up(cluster);
-            }
-        }
-        Fact::Dead { cluster, incarnation, granule } => {
-            known(cluster)?;
-            if clusters.incarnation(cluster) == incarnation && clusters.state(cluster).in_use() {
-                clusters.kill(cluster, granule, 0);
-            }
-        }
-        _ => return Err("the journal speaks of slots, there are clusters".to_owned()),
-    }
-    Ok(())
-}
-
-/// What a cluster holds.
-pub(crate) struct Contents {
-    pub(crate) entries: Vec<Entry>,
-    /// The labels that its records bear; `None`: they are to be read off all records.
-    pub(crate) labels: Option<Vec<u64>>,
-}
 
 /// A scan of either kind of space.
 pub(crate) enum Scanning {
@@ -319,18 +145,19 @@ impl Scan {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Scans until everything is read, the volume goes offline or `deadline` passes.
-    pub(crate) async fn recover(&self, deadline: Option<Nanos>) {
-        let left = match self.scan.take() {
-            None => None,
-            Some(Scanning::Clusters(scan)) => {
+    /// Reads what `scan` has left until everything is read, the volume goes offline or `deadline`
+    /// passes; returns what is left then.
+    pub(crate) async fn recover(
+        &self,
+        scan: Option<Scanning>,
+        deadline: Option<Nanos>,
+    ) -> Option<Scanning> {
+        match scan? {
+            Scanning::Clusters(scan) => {
                 self.recover_clusters(scan, deadline).await.map(Scanning::Clusters)
             }
-            Some(Scanning::Slots(scan)) => {
-                self.recover_slots(scan, deadline).await.map(Scanning::Slots)
-            }
-        };
-        self.scan.replace(left);
+            Scanning::Slots(scan) => self.recover_slots(scan, deadline).await.map(Scanning::Slots),
+        }
     }
 
     /// As [`Volume::recover`]; returns what is left when the deadline passed.
@@ -418,21 +245,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Reads what would be lost for good if it could not be read: an error that passes, or a
-    /// device that stalls for a while, must not cost what is in it.
-    pub(crate) async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
-        for _ in 0..READ_ATTEMPTS {
-            // After a stall the next attempt waits for its own answer as long again.
-            if let Some(bytes) = self.read(extent).await {
-                return Some(bytes);
-            }
-            if !self.shared.lock().online() {
-                return None;
-            }
-        }
-        None
-    }
-
     /// What a cluster holds: its summary, or its records one by one when it has none. `None`
     /// when that cannot be settled for good: the cluster must be given up.
     async fn cluster_entries(
@@ -466,50 +278,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
         tail[at..].copy_from_slice(&summary);
         self.write(extent.offset + start as u64, &tail).await?;
         Some(Contents { entries, labels })
-    }
-}
-
-/// The records of a cluster that has no summary: from its start, each where the one before it
-/// ends, as long as they are whole and of this incarnation.
-pub(crate) fn walk(
-    secret: &Secret,
-    areas: &Areas,
-    cluster: ClusterId,
-    incarnation: u64,
-    bytes: &[u8],
-) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    let (mut granule, mut before) = (0, None);
-    while granule < areas.granules_per_cluster() {
-        let position = areas.position(cluster, granule);
-        let rest = &bytes[(granule * areas.granule) as usize..];
-        let Some(found) = Found::decode(secret, Place { position, incarnation }, rest) else {
-            break;
-        };
-        let header = &found.header;
-        let meta = header.kind == RecordKind::Meta;
-        entries.push(Entry {
-            kind: header.kind,
-            digest: header.digest,
-            sequence: header.sequence,
-            granule,
-            len: found.len() as u32,
-            target: if meta { header.piece_size } else { 0 },
-            target_sequence: if meta { header.object_id } else { 0 },
-            joins: header.joins(before.as_ref()),
-        });
-        before = Some(header.clone());
-        granule += (found.len() as u32).div_ceil(areas.granule);
-    }
-    entries
-}
-
-/// Clusters that were being filled when the process died are as full as they will ever be.
-pub(crate) fn close_open_clusters(clusters: &mut ClusterTable) {
-    for cluster in 0..clusters.clusters() {
-        if clusters.state(cluster) == State::Open {
-            clusters.written(cluster);
-        }
     }
 }
 

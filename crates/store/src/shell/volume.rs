@@ -1,7 +1,6 @@
 //! A volume: one device with its core. The shell that locks, decides, unlocks, awaits the device,
 //! locks and commits. There is at most one locked section between two awaits.
 
-use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -12,22 +11,26 @@ use std::task::Poll;
 use bytes::Bytes;
 use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
 
-use crate::base::api::Refusal;
 use crate::base::digest::Digester;
 use crate::base::event::Event;
 use crate::base::keyed_checksum::Secret;
 use crate::base::labels::{Mode, Target};
+use crate::base::now::Now;
 use crate::base::record::Place;
+use crate::base::refusal::Refusal;
 use crate::config::options::Options;
-use crate::core::{Core, NewObject, Now, TryInsert, WaiterId, Wanted};
+use crate::core::{Core, NewObject, TryInsert, WaiterId, Wanted};
+use crate::format::device_layout::Areas;
 use crate::format::journal::Moment;
 use crate::shell::reader::read_aligned;
-use crate::shell::recovery::Scanning;
 use crate::space::Split;
 use crate::space::slots::page_write::assemble;
 
 /// So many failures of the device in a row, and it is given up.
 const ERRORS_MAX: u32 = 16;
+
+/// What must not be lost is tried to be read so often before it is given up.
+const READ_ATTEMPTS: u32 = 4;
 
 /// Nanoseconds between two reads that are tried on a stalled device.
 const PROBE_INTERVAL: Nanos = 1_000_000_000;
@@ -160,26 +163,16 @@ impl Shared {
     }
 }
 
-/// Bytes of body in a piece of a large object, at most.
-pub const PIECE_MAX: u32 = 128 * 1024;
-
 /// One worker's handle on a volume.
 pub(crate) struct Volume<D: Device, C: Clock> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) device: Rc<D>,
     pub(crate) clock: C,
-    /// What recovery has left to read; on the worker that opened the store.
-    pub(crate) scan: RefCell<Option<Scanning>>,
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        device: Rc<D>,
-        clock: C,
-        scan: Option<Scanning>,
-    ) -> Self {
-        Volume { shared, device, clock, scan: RefCell::new(scan) }
+    pub(crate) fn new(shared: Arc<Shared>, device: Rc<D>, clock: C) -> Self {
+        Volume { shared, device, clock }
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -233,6 +226,25 @@ impl<D: Device, C: Clock> Volume<D, C> {
         })
         .await;
         self.shared.note("read", extent.offset, result)
+    }
+
+    /// Reads what would be lost for good if it could not be read: an error that passes, or a
+    /// device that stalls for a while, must not cost what is in it.
+    pub(crate) async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
+        for _ in 0..READ_ATTEMPTS {
+            // After a stall the next attempt waits for its own answer as long again.
+            if let Some(bytes) = self.read(extent).await {
+                return Some(bytes);
+            }
+            if !self.shared.lock().online() {
+                return None;
+            }
+        }
+        None
+    }
+
+    pub(crate) fn areas(&self) -> Areas {
+        self.shared.lock().areas.clone()
     }
 
     /// Writes `bytes` (padded to whole blocks) at `offset`.

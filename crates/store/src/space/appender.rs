@@ -15,13 +15,13 @@ use std::sync::Arc;
 use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
 
 use crate::base::keyed_checksum::Secret;
+use crate::base::limits::PIECE_MAX;
 use crate::base::record::{Header, Place, Record, record_len};
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
 use crate::base::summary::{Borne, Entry, LABEL_LEN, summary_len};
 use crate::format::device_layout::Areas;
 use crate::format::journal::Moment;
-use crate::shell::volume::PIECE_MAX;
 
 /// Sealed neighbours are written in one request up to this many bytes.
 const REQUEST_MAX: u32 = 4 << 20;

@@ -26,11 +26,9 @@ mod free_map;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
+use crate::base::limits::ClusterId;
 use crate::config::options::Prefer;
 use free_map::FreeMap;
-
-/// Number of a cluster on its device.
-pub(crate) type ClusterId = u32;
 
 /// What a cluster is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use device::Extent;
 
 use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
 use crate::base::record::Place;
 use crate::base::size_class::SizeClass;
 use crate::format::device_layout::Areas;
 use crate::index::{Index, Slot};
 use crate::space::appender::Appender;
-use crate::space::cluster_table::{ClusterId, ClusterTable, State};
+use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::run_map::{Around, RunMap};
 use crate::space::space_audit::Account;
 

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
+use crate::base::limits::ClusterId;
 use crate::base::summary::Entry;
-use crate::space::cluster_table::ClusterId;
 
 /// Bounds are kept in units of so many bytes, the smallest granule: so they fit 16 bits also in the
 /// largest cluster, whose last unit is its summary's.

@@ -4,11 +4,6 @@
 //! It exists because an engine without a cleaner lives on never losing a piece of its space: what
 //! is neither used nor free is lost until the next start, and nobody would see it.
 
-use device::{Clock, Device};
-
-use crate::core::Core;
-use crate::interface::store::Store;
-
 /// Where all bytes of one device are that are for records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
@@ -30,24 +25,5 @@ impl Account {
     /// Whether the parts are the whole.
     pub fn balanced(&self) -> bool {
         self.all == self.used + self.free + self.quarantined + self.pinned + self.bad
-    }
-}
-
-impl<D: Device, C: Clock> Store<D, C> {
-    /// Counts the space of every device, in the order in which they were given. Takes as long as
-    /// reading the tables and the index once: for tests and inspections.
-    ///
-    /// # Errors
-    /// What two of the store's own tables say of one thing differs.
-    pub fn account(&self) -> Vec<Result<Account, String>> {
-        self.share().account()
-    }
-}
-
-impl Core {
-    /// See [`Store::account`].
-    pub(crate) fn account(&self) -> Result<Account, String> {
-        let account = self.space.account(&self.areas, &self.index)?;
-        if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
     }
 }

@@ -24,7 +24,7 @@ use crate::core::cluster_policy;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::Areas;
 use crate::shell::open::{FormatError, read_superblocks, write_raw};
-use crate::shell::recovery::SpaceTables;
+use crate::space::restored_tables::SpaceTables;
 
 pub use self::device::ComputedDevice;
 

@@ -18,10 +18,11 @@ use crate::core::cluster_policy;
 use crate::format::device_layout::Areas;
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::layout::LayoutKind;
+use crate::shell::cluster_contents::walk;
 use crate::shell::open::{Chosen, OpenError, read_superblocks};
 use crate::shell::reader::Reader;
-use crate::shell::recovery::{SpaceTables, Tables, restore_tables, walk};
 use crate::space::cluster_table::{ClusterTable, State};
+use crate::space::restored_tables::{SpaceTables, Tables, restore_tables};
 
 /// What the superblocks say.
 #[derive(Clone, Debug)]

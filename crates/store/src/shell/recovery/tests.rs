@@ -8,7 +8,9 @@ use crate::core::{EvictPlan, Parts, Recovering, cluster_policy};
 use crate::format::journal::Journal;
 use crate::format::superblock::tests::sample;
 use crate::index::{Index, IndexKind};
+use crate::purge::purges::Purges;
 use crate::space::Space;
+use crate::space::cluster_table::ClusterTable;
 use crate::space::clusters::ClusterSpace;
 
 /// A core with `used` clusters on the device that recovery has not read.

@@ -9,10 +9,8 @@
 
 use std::ops::Range;
 
-use super::{ClusterId, ClusterTable, Policy, State};
-
-const HEADER: usize = 4 + 8 + 4;
-const IN_USE: usize = 1 + 8 + 2 + 4 + 4 + 4 + 4;
+use super::{ClusterTable, Policy, State};
+use crate::base::limits::ClusterId;
 
 /// Next incarnations that are possible: more than 2^62 openings are none.
 const INCARNATIONS: Range<u64> = 1..1 << 62;
@@ -31,11 +29,6 @@ pub(crate) enum BadTable {
 }
 
 impl ClusterTable {
-    /// The longest encoding in bytes of a table with so many clusters and dead records.
-    pub(crate) const fn max_encoded_len(clusters: u32, dead: usize) -> usize {
-        HEADER + clusters as usize * IN_USE + dead * 4
-    }
-
     /// Appends the persistent part of the table to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.encode_header(out);

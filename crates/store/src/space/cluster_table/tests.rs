@@ -289,7 +289,7 @@ fn any_sequence_of_operations_equals_the_model() {
 fn decode_equals(table: &ClusterTable, model: &Model, random: &mut fastrand::Rng, now: u32) {
     let mut bytes = Vec::new();
     table.encode(&mut bytes);
-    let most = ClusterTable::max_encoded_len(table.clusters(), table.total_dead());
+    let most = crate::format::table_size::cluster_table_max(table.clusters(), table.total_dead());
     assert!(bytes.len() <= most);
     let mut decoded = ClusterTable::decode(&bytes, table.clusters(), SIZE, model.policy).unwrap();
     let mut after = Model::new(table.clusters(), model.policy);
