@@ -9,7 +9,9 @@
 //! restart either.
 
 mod bearing;
-pub(crate) mod fetches;
+mod cluster_scan;
+mod counting;
+mod fetches;
 mod gathering;
 mod held;
 mod holding;
@@ -24,16 +26,21 @@ mod new_object;
 mod prefetch;
 mod purging;
 mod read_plan;
+mod read_turns;
 mod recovering;
 mod removal;
 mod sizing;
+mod slot_scan;
 mod slots;
 mod state;
+mod stats;
 mod task;
 mod virtual_cluster;
 mod waiters;
 mod waiting;
 
+pub(crate) use cluster_scan::ClusterScan;
+pub(crate) use fetches::Overtaken;
 pub use held::HeldStats;
 pub(crate) use held::{LetDown, ReaderId};
 pub(crate) use holding::{HELD_STEP, HeldPiece};
@@ -42,6 +49,8 @@ pub(crate) use new_object::{Fetched, NewObject, TryInsert};
 pub(crate) use read_plan::{Company, Expected, Finding, MetaPlan, ReadPlan};
 pub(crate) use recovering::Recovering;
 pub(crate) use sizing::{cluster_policy, objects_of};
+pub(crate) use slot_scan::SlotFinds;
 pub(crate) use state::{Core, Parts};
+pub use stats::Stats;
 pub(crate) use task::{EvictPlan, LabelsPlan, SUMMARY_READ, Task};
 pub(crate) use waiters::{WaiterId, Wanted};

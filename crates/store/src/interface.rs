@@ -3,6 +3,5 @@
 pub(crate) mod entry;
 pub(crate) mod fetch_token;
 pub(crate) mod neighbours;
-pub(crate) mod stats;
 pub(crate) mod store;
 pub(crate) mod writer;

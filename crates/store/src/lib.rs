@@ -56,13 +56,12 @@ pub use config::options::{
     TierShares, WritePolicy,
 };
 pub use config::preset::{PRESETS, Preset, preset};
-pub use core::HeldStats;
+pub use core::{HeldStats, Stats};
 pub use format::superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, Reading};
 pub use interface::fetch_token::FetchToken;
 pub use interface::neighbours::Neighbour;
-pub use interface::stats::Stats;
 pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
 pub use interface::writer::{Hint, Kind, Partial, PartialRead, Writer};
 pub use read::device_cost::ReadCost;

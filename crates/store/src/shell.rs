@@ -8,6 +8,5 @@ pub(crate) mod open;
 pub(crate) mod placements;
 pub(crate) mod reader;
 pub(crate) mod recovery;
-pub(crate) mod slot_dump;
 pub(crate) mod slot_recovery;
 pub(crate) mod volume;

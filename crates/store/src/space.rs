@@ -14,6 +14,7 @@ pub(crate) mod cluster_table;
 pub(crate) mod clusters;
 pub(crate) mod restored_tables;
 pub(crate) mod run_map;
+pub(crate) mod slot_dump;
 pub(crate) mod slot_stats;
 pub(crate) mod slots;
 pub(crate) mod space_audit;

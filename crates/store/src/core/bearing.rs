@@ -57,7 +57,7 @@ impl Core {
     }
 
     /// These are the labels of what is in the cluster.
-    pub(crate) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
+    pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.still(cluster, incarnation) {
             self.turn_labels(self.sequence);
             self.bearers.learnt(cluster, labels);
@@ -65,17 +65,17 @@ impl Core {
     }
 
     /// A scan of slots found a record that may live.
-    pub(crate) fn learn_scanned(&mut self, labels: &[u64]) {
+    pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
         self.bearers.scanned(labels);
     }
 
     /// The scan of the slots has listed all that lives.
-    pub(crate) fn scanned_all(&mut self) {
+    pub(super) fn scanned_all(&mut self) {
         self.bearers.all_scanned(self.sequence + 1);
     }
 
     /// Recovery has ended: what labels it did not find is read at once, if that is little.
-    pub(crate) fn recovered_labels(&mut self) {
+    pub(super) fn recovered_labels(&mut self) {
         self.recount_unknown();
         if let Space::Clusters(space) = &self.space
             && self.options.labels.is_some()

@@ -13,6 +13,7 @@ use crate::base::size_class::SizeClass;
 use crate::base::summary;
 use crate::base::summary::Entry;
 use crate::config::options::WritePolicy;
+use crate::core::fetches::Overtaken;
 use crate::core::new_object::{Fetched, NewObject, Room, TryInsert};
 use crate::core::state::Core;
 use crate::format::journal::Fact;
@@ -31,6 +32,34 @@ use crate::space::cluster_table::State;
 const KEPT_AT_ONCE: u32 = 64;
 
 impl Core {
+    /// A fetch of `digest` begins: the flag that is set when it is overtaken, and the last sequence
+    /// number before it.
+    pub(crate) fn begin_fetch(&mut self, digest: Digest) -> (Overtaken, u64) {
+        (self.fetches.begin(digest), self.sequence)
+    }
+
+    /// A fetch has ended, or an insertion of what it brought.
+    pub(crate) fn end_fetch(&mut self, digest: &Digest, flag: &Overtaken) {
+        self.fetches.end(digest, flag);
+    }
+
+    /// An object that was fetched is going to be written: the number of its version.
+    pub(crate) fn begin_writing(
+        &mut self,
+        fetched: &Fetched,
+        key: &[u8],
+        meta: &[u8],
+    ) -> Result<u64, Refusal> {
+        if !self.online() {
+            return Err(Refusal::Offline);
+        }
+        if fetched.overtaken.load(Ordering::Acquire) || self.overtaken(fetched.begun, key, meta) {
+            return Err(Refusal::Overtaken);
+        }
+        self.sequence += 1;
+        Ok(self.sequence)
+    }
+
     /// Whether what was fetched for the key of `digest` is to be stored (asked once per fetch).
     /// What takes the place of something stored always is: else the old version would stay.
     pub(crate) fn admits(&mut self, digest: &Digest) -> bool {
@@ -210,7 +239,7 @@ impl Core {
     }
 
     /// What an insertion into the index pushed out is dead: nothing leads to it any more.
-    pub(crate) fn bury(&mut self, inserted: Inserted) {
+    pub(super) fn bury(&mut self, inserted: Inserted) {
         for slot in inserted.old.into_iter().chain(inserted.displaced) {
             self.kill(slot);
         }
@@ -474,7 +503,7 @@ impl Core {
 
     /// Writes every dirty object out (orderly stop, C13), neighbours behind one another. False
     /// when room is missing: try again.
-    pub(crate) fn write_out_dirty(&mut self, now: Now) -> bool {
+    pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
         let mut dirty: Vec<(u64, Digest)> = self
             .tier
             .iter()

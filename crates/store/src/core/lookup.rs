@@ -326,7 +326,7 @@ impl Core {
 
     /// Keeps `object`, read from the device, in memory if it is still the current one and its
     /// metadata are those at `meta`, or its own. The caller shrinks the tier afterwards.
-    pub(crate) fn keep(
+    pub(super) fn keep(
         &mut self,
         digest: Digest,
         object: &Arc<Object>,
@@ -347,7 +347,7 @@ impl Core {
 
     /// Whether memory is the place for it: it fits, and is not a part of something so large that
     /// it would sweep everything else out.
-    pub(crate) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
+    pub(super) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
         use crate::memory::memory_tier::Weighed;
         let scan = object.header.kind == RecordKind::Piece
             && object.header.object_len > self.tier_share_max();
@@ -363,7 +363,7 @@ impl Core {
         self.tier.capacity() as u64 / 16
     }
 
-    pub(crate) fn resident(
+    pub(super) fn resident(
         &self,
         object: &Arc<Object>,
         dirty: bool,

@@ -1,6 +1,6 @@
 //! What the background does next: writes, evictions, flushes, checkpoints. Decisions only.
 
-use device::Nanos;
+use device::{Extent, Nanos};
 
 use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
@@ -11,11 +11,12 @@ use crate::core::maintenance_state::Sweep;
 use crate::core::state::Core;
 use crate::core::task::{EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
-use crate::format::journal::Fact;
+use crate::format::journal::{Fact, FlushMark, JournalWrite};
+use crate::index::IndexKind;
 use crate::memory::locality_staging::LocalityStaging;
-use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
 use crate::space::cluster_table::State as ClusterState;
+use crate::space::{Space, slot_dump};
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;
@@ -339,7 +340,7 @@ impl Core {
 
     /// Forgets some of what leads into the clusters that were given up; in the end they are free
     /// for the journal. True while there is more to do.
-    pub(crate) fn step_sweep(&mut self) -> bool {
+    pub(super) fn step_sweep(&mut self) -> bool {
         let Some(sweep) = &self.maintenance.sweep else { return false };
         // A power of two; asked for every entry of the index.
         let shift = self.areas.granules_per_cluster().trailing_zeros();
@@ -388,7 +389,7 @@ impl Core {
     }
 
     /// Declares a cluster given up; it becomes free when the journal is durable up to here.
-    pub(crate) fn drop_cluster(&mut self, cluster: ClusterId) {
+    pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
         let incarnation = self.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
         self.space.table_mut().give_up(cluster, self.journal.now());
@@ -477,8 +478,42 @@ impl Core {
         debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
     }
 
-    /// The journal is durable up to its mark: quarantined clusters may become free.
-    pub(crate) fn flushed(&mut self, now: Nanos) {
+    /// The background runs, or has ended.
+    pub(crate) fn set_maintained(&mut self, runs: bool) {
+        self.maintained = runs;
+        if !runs {
+            self.wake();
+        }
+    }
+
+    /// Whether the background runs.
+    pub(crate) fn is_maintained(&self) -> bool {
+        self.maintained
+    }
+
+    /// What of the journal is to be written next; `None`: nothing.
+    pub(crate) fn begin_journal_write(&mut self) -> Option<JournalWrite> {
+        self.journal.begin_write(&self.secret)
+    }
+
+    /// It is written.
+    pub(crate) fn end_journal_write(&mut self, write: &JournalWrite) {
+        self.journal.end_write(write);
+        self.maintenance.unflushed = true;
+        self.wake();
+    }
+
+    /// A flush of the device begins: what was written before is durable when it ends.
+    pub(crate) fn begin_flush(&mut self) -> FlushMark {
+        self.maintenance.unflushed = false;
+        self.space.begin_flush();
+        self.journal.begin_flush()
+    }
+
+    /// The flush has ended: the journal is durable up to the mark, quarantined clusters may become
+    /// free.
+    pub(crate) fn flushed(&mut self, mark: FlushMark, now: Nanos) {
+        self.journal.end_flush(mark);
         match &mut self.space {
             Space::Clusters(space) => {
                 space.table.journal_durable(self.journal.durable());
@@ -490,10 +525,47 @@ impl Core {
         self.kick();
     }
 
-    /// The next checkpoint, as of now.
+    /// The superblocks name this run of the store.
+    pub(crate) fn run_named(&mut self, run: u64) {
+        self.superblock.run = run;
+        self.wake();
+    }
+
+    /// One step of an orderly stop: whether everything is written; `None`: not yet.
+    pub(crate) fn drain(&mut self, now: Now) -> Option<bool> {
+        if !self.online() {
+            return Some(false);
+        }
+        self.maintenance.draining = true;
+        // What leads into a cluster that was given up is not to be in the dump.
+        while self.step_sweep() {}
+        let placed = self.write_out_dirty(now);
+        self.space.seal(&self.areas);
+        self.kick();
+        let written = self.journal.written() == self.journal.now();
+        (placed && self.space.unwritten_bytes() == 0 && written && !self.space.busy())
+            .then_some(true)
+    }
+
+    /// The kind of the index, and its buckets.
+    pub(crate) fn index_shape(&self) -> (IndexKind, usize) {
+        (self.index.kind(), self.index.bucket_count())
+    }
+
+    /// The index from the bucket `first` on, as bytes for its dump.
+    pub(crate) fn dump_index(&self, first: usize, bytes: &mut [u8]) {
+        self.index.dump(first, bytes);
+    }
+
+    /// The list of all records in slots, for its dump; see [`slot_dump::encode`].
+    pub(crate) fn dump_records(&mut self) -> Option<Vec<u8>> {
+        slot_dump::encode(self.space.slots_mut()?, &self.index)
+    }
+
+    /// The next checkpoint, as of now, and where it is to be written.
     /// Where dead records have come faster than the background could give clusters up, those with
     /// the most of them go now, so that it fits its slot.
-    pub(crate) fn make_checkpoint(&mut self) -> Checkpoint {
+    pub(crate) fn make_checkpoint(&mut self) -> (Checkpoint, Extent) {
         self.checkpoint += 1;
         self.maintenance.checkpoint_wanted = false;
         self.prune_purges();
@@ -519,13 +591,15 @@ impl Core {
         let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {
             recovering.removed.iter().map(|(digest, sequence)| (*digest, *sequence)).collect()
         });
-        Checkpoint {
+        let checkpoint = Checkpoint {
             number: self.checkpoint,
             journal_block: self.journal.next_block(),
             space: clusters,
             removed,
             purges: self.encode_purges(),
-        }
+        };
+        let slot = self.areas.checkpoints[checkpoint.slot()];
+        (checkpoint, slot)
     }
 
     /// The checkpoint is durable.

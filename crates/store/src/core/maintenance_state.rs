@@ -7,42 +7,42 @@ use crate::format::journal::Moment;
 
 /// What maintenance remembers between its steps.
 #[derive(Default)]
-pub(crate) struct MaintenanceState {
+pub(super) struct MaintenanceState {
     /// The free reserve fell below its low mark and has not reached its high one yet.
-    pub(crate) refilling: bool,
+    pub(super) refilling: bool,
     /// Something was written since the last flush began.
-    pub(crate) unflushed: bool,
+    pub(super) unflushed: bool,
     /// When the last flush ended.
-    pub(crate) last_flush: Nanos,
+    pub(super) last_flush: Nanos,
     /// When facts were first seen waiting.
-    pub(crate) facts_since: Option<Nanos>,
+    pub(super) facts_since: Option<Nanos>,
     /// Everything is to be written now: an orderly stop.
-    pub(crate) draining: bool,
+    pub(super) draining: bool,
     /// The last step was for those who wait for the journal.
-    pub(crate) synced: bool,
+    pub(super) synced: bool,
     /// An insertion found no place.
-    pub(crate) starved: bool,
+    pub(super) starved: bool,
     /// Clusters that are being given up together.
-    pub(crate) sweep: Option<Sweep>,
+    pub(super) sweep: Option<Sweep>,
     /// A checkpoint is to be written now.
-    pub(crate) checkpoint_wanted: bool,
+    pub(super) checkpoint_wanted: bool,
     /// Clusters in which something was asked for, and of which it is not known what lies together.
-    pub(crate) unlearned: Vec<ClusterId>,
+    pub(super) unlearned: Vec<ClusterId>,
     /// Clusters to be given up by what their summaries say, pinned.
-    pub(crate) summarized: Vec<(ClusterId, u64)>,
+    pub(super) summarized: Vec<(ClusterId, u64)>,
     /// Somebody waits for the journal to be written up to here.
-    pub(crate) write_wanted: Moment,
+    pub(super) write_wanted: Moment,
     /// Somebody waits for the journal to be durable up to here.
-    pub(crate) flush_wanted: Moment,
+    pub(super) flush_wanted: Moment,
     /// Somebody waits for the superblock to name this run of the store.
-    pub(crate) run_wanted: u64,
+    pub(super) run_wanted: u64,
 }
 
 /// Clusters that are given up together. The journal says so already; a sweep of the index forgets
 /// what leads there, so that nothing has to be read for it.
-pub(crate) struct Sweep {
+pub(super) struct Sweep {
     /// Pinned until the sweep has ended: nothing is written there meanwhile.
-    pub(crate) victims: Vec<ClusterId>,
+    pub(super) victims: Vec<ClusterId>,
     /// A bit per cluster: set for those.
-    pub(crate) bits: Vec<u64>,
+    pub(super) bits: Vec<u64>,
 }

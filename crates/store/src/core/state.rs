@@ -6,7 +6,7 @@ use std::task::Waker;
 use crate::base::counters::Counters;
 use crate::base::digest::{Digest, Digester};
 use crate::base::keyed_checksum::Secret;
-use crate::base::limits::PIECE_MAX;
+use crate::base::limits::{ClusterId, PIECE_MAX};
 use crate::base::record::Place;
 use crate::base::size_class::SizeClass;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
@@ -31,6 +31,7 @@ use crate::purge::purges::Purges;
 use crate::read::reads::Reading;
 use crate::space::Space;
 use crate::space::appender::Appender;
+use crate::space::slots::SlotSpace;
 use crate::space::space_audit::Account;
 
 /// Whether the device is in use.
@@ -44,62 +45,62 @@ pub(crate) enum Health {
 
 /// The state of one device's store.
 pub(crate) struct Core {
-    pub(crate) superblock: Superblock,
-    pub(crate) areas: Areas,
-    pub(crate) secret: Arc<Secret>,
-    pub(crate) options: Arc<Options>,
-    pub(crate) digester: Digester,
-    pub(crate) index: Index,
-    pub(crate) tier: Tier<Arc<Object>>,
+    pub(super) superblock: Superblock,
+    pub(super) areas: Areas,
+    pub(super) secret: Arc<Secret>,
+    pub(super) options: Arc<Options>,
+    pub(super) digester: Digester,
+    pub(super) index: Index,
+    pub(super) tier: Tier<Arc<Object>>,
     /// Says what enters the tier when it is read; without one all does.
-    pub(crate) doorkeeper: Option<Doorkeeper>,
-    pub(crate) space: Space,
-    pub(crate) journal: Journal,
-    pub(crate) fetches: Fetches,
-    pub(crate) admission: Admission,
+    pub(super) doorkeeper: Option<Doorkeeper>,
+    pub(super) space: Space,
+    pub(super) journal: Journal,
+    pub(super) fetches: Fetches,
+    pub(super) admission: Admission,
     /// What waits for others that it is to lie beside, when that is wanted.
-    pub(crate) gathering: Option<LocalityStaging>,
+    pub(super) gathering: Option<LocalityStaging>,
     /// What the readers of large objects hold.
-    pub(crate) held: Held,
+    pub(super) held: Held,
     /// Pieces that are being sent.
-    pub(crate) in_transit: InTransit,
+    pub(super) in_transit: InTransit,
     /// The purges in force.
-    pub(crate) purges: Purges,
+    pub(super) purges: Purges,
     /// Purges of what nothing bore when they were made: for fetches that had begun before.
-    pub(crate) passing: Purges,
+    pub(super) passing: Purges,
     /// Which labels may be borne.
-    pub(crate) bearers: Bearers,
+    pub(super) bearers: Bearers,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
     /// the object, position of the metadata.
-    pub(crate) relabelled: Vec<(Digest, u32)>,
-    pub(crate) counters: Counters,
-    pub(crate) recovering: Option<Recovering>,
-    pub(crate) health: Health,
+    pub(super) relabelled: Vec<(Digest, u32)>,
+    pub(super) counters: Counters,
+    pub(super) recovering: Option<Recovering>,
+    pub(super) health: Health,
     /// The last sequence number given out.
-    pub(crate) sequence: u64,
+    pub(super) sequence: u64,
     /// Bytes of records that may wait to be written.
-    pub(crate) unwritten_max: usize,
+    pub(super) unwritten_max: usize,
     /// Bytes of buffers that are kept for the next reads.
-    pub(crate) buffers_max: usize,
+    pub(super) buffers_max: usize,
     /// How many removed digests a checkpoint has room for.
-    pub(crate) removed_max: u64,
+    pub(super) removed_max: u64,
     /// The run of the store in which it was opened; the superblock's is higher when devices were
     /// given up since.
-    pub(crate) first_run: u64,
+    pub(super) first_run: u64,
     /// Number of the last checkpoint.
-    pub(crate) checkpoint: u64,
-    pub(crate) maintenance: MaintenanceState,
-    pub(crate) reading: Reading,
+    pub(super) checkpoint: u64,
+    pub(super) maintenance: MaintenanceState,
+    pub(super) reading: Reading,
     /// Clusters that recovery has read, and how many there are.
-    pub(crate) scanned: (u32, u32),
+    pub(super) scanned: (u32, u32),
     /// Tasks that wait for room, a write, a flush or another change.
-    pub(crate) waiters: Waiters,
+    pub(super) waiters: Waiters,
     /// The background task, when it idles.
-    pub(crate) background: Option<Waker>,
+    pub(super) background: Option<Waker>,
     /// Something changed since the background was last told what to do.
-    pub(crate) kicked: bool,
+    pub(super) kicked: bool,
     /// The background runs.
-    pub(crate) maintained: bool,
+    pub(super) maintained: bool,
 }
 
 /// What a core is made of.
@@ -195,12 +196,75 @@ impl Core {
         if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
     }
 
+    /// The superblock as it was written last.
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// How the device is divided.
+    pub(crate) fn areas(&self) -> &Areas {
+        &self.areas
+    }
+
+    pub(crate) fn options(&self) -> &Arc<Options> {
+        &self.options
+    }
+
+    pub(crate) fn secret(&self) -> &Arc<Secret> {
+        &self.secret
+    }
+
+    pub(crate) fn digester(&self) -> &Digester {
+        &self.digester
+    }
+
+    /// Bytes of buffers that are kept for the next reads.
+    pub(crate) fn buffers_max(&self) -> usize {
+        self.buffers_max
+    }
+
+    /// Whether records lie in clusters, and not in slots.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.space.has_clusters()
+    }
+
+    /// The slots, where records lie in those.
+    pub(crate) fn slots(&self) -> Option<&SlotSpace> {
+        self.space.slots()
+    }
+
+    /// The incarnation of a cluster that is in use.
+    pub(crate) fn cluster_in_use(&self, cluster: ClusterId) -> Option<u64> {
+        let table = self.space.table();
+        table.state(cluster).in_use().then(|| table.incarnation(cluster))
+    }
+
+    /// Whether the record at this granule of a cluster is dead.
+    pub(crate) fn is_dead(&self, cluster: ClusterId, granule: u32) -> bool {
+        self.space.table().is_dead(cluster, granule)
+    }
+
+    /// The stamp of what is stored under `digest`; see [`crate::Store::stamp`].
+    pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
+        self.index.stamp(digest)
+    }
+
+    /// Whether recovery goes on.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.recovering.is_some()
+    }
+
+    /// Clusters or windows that recovery has read, and how many there are.
+    pub(crate) fn recovery_progress(&self) -> (u32, u32) {
+        self.scanned
+    }
+
     pub(crate) fn online(&self) -> bool {
         self.health == Health::Online
     }
 
     /// Wakes the background: it may have something to do.
-    pub(crate) fn kick(&mut self) {
+    pub(super) fn kick(&mut self) {
         self.kicked = true;
         if let Some(background) = self.background.take() {
             background.wake();

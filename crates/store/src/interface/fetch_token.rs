@@ -7,8 +7,7 @@ use bytes::Bytes;
 
 use crate::base::digest::Digest;
 use crate::base::key::Key;
-use crate::core::Fetched;
-use crate::core::fetches::Overtaken;
+use crate::core::{Fetched, Overtaken};
 use crate::shell::volume::Shared;
 
 /// Proof that a fetch began at a certain time. `Send`, cheap.
@@ -25,9 +24,7 @@ pub struct FetchToken {
 impl FetchToken {
     /// A fetch of what `digest` names on `shared` begins.
     pub(super) fn begin(shared: &Arc<Shared>, digest: Digest) -> FetchToken {
-        let mut core = shared.lock();
-        let (flag, begun) = (core.fetches.begin(digest), core.sequence);
-        drop(core);
+        let (flag, begun) = shared.lock().begin_fetch(digest);
         let shared = Arc::clone(shared);
         FetchToken { shared, digest, flag, begun, admitted: OnceLock::new() }
     }
@@ -61,6 +58,6 @@ impl FetchToken {
 
 impl Drop for FetchToken {
     fn drop(&mut self) {
-        self.shared.lock().fetches.end(&self.digest, &self.flag);
+        self.shared.lock().end_fetch(&self.digest, &self.flag);
     }
 }

@@ -14,14 +14,11 @@ use crate::base::key::Key;
 use crate::base::labels::{Mode, Target};
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
-use crate::core::{Expected, Wanted};
+use crate::core::{Expected, Stats, Wanted};
 use crate::format::journal::Moment;
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
-use crate::interface::stats::Stats;
-use crate::interface::writer::Hint;
-use crate::interface::writer::PartialRead;
-use crate::interface::writer::{Partial, Writer};
+use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
 use crate::shell::open::{OpenError, Share, last_run, open_volume};
 use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
@@ -164,22 +161,9 @@ impl<D: Device, C: Clock> Store<D, C> {
             Some((object, source)) => Entry::open(Rc::clone(volume), digest, object, source).await,
             None => None,
         };
-        let mut core = volume.shared.lock();
-        match found {
-            Some(entry) => {
-                match entry.source() {
-                    crate::Source::Ram => core.counters.memory_hits += 1,
-                    crate::Source::Disk => core.counters.disk_hits += 1,
-                }
-                core.admission.found(digest.halves().0);
-                drop(core);
-                Lookup::Hit(entry)
-            }
-            None => {
-                core.counters.misses += 1;
-                Lookup::Miss
-            }
-        }
+        let source = found.as_ref().map(Entry::source);
+        volume.shared.lock().count_lookup(&digest, source);
+        found.map_or(Lookup::Miss, Lookup::Hit)
     }
 
     /// Must be called before a fetch (or a validation) of `key` begins: a removal or purge of
@@ -209,7 +193,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             Err(Refusal::NotAdmitted)
         };
         if result.is_err() {
-            volume.shared.lock().counters.refusals += 1;
+            volume.shared.lock().count_refusal();
         }
         result
     }
@@ -337,7 +321,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// stored, or the index is not exact.
     pub fn stamp(&self, key: &Key) -> Option<u32> {
         let (volume, digest) = self.place(key);
-        volume.shared.lock().index.stamp(&digest)
+        volume.shared.lock().stamp(&digest)
     }
 
     /// Reads on in an object that is still being written (see [`Writer::partial`]).
@@ -355,7 +339,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub fn hold_reads(&self, holds: bool) {
         for volume in self.volumes.iter() {
             let now = volume.clock.now();
-            volume.shared.lock().reading.queue.hold(holds, now);
+            volume.shared.lock().hold_reads(holds, now);
         }
     }
 
@@ -420,7 +404,7 @@ fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
 impl StoreShare {
     /// Figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
-        self.0.iter().map(|shared| Stats::of(shared)).collect()
+        self.0.iter().map(|shared| shared.lock().stats(shared.buffers.counts())).collect()
     }
 
     /// See [`Store::account`].
@@ -438,7 +422,7 @@ impl StoreShare {
     pub fn recovered(&self) -> bool {
         self.0.iter().all(|shared| {
             let core = shared.lock();
-            !core.online() || core.recovering.is_none()
+            !core.online() || !core.is_recovering()
         })
     }
 }

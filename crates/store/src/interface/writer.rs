@@ -97,17 +97,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             return Err(Refusal::TooLarge);
         }
         let fetched = token.fetched(&volume.shared);
-        let object_id = {
-            let mut core = volume.shared.lock();
-            if !core.online() {
-                return Err(Refusal::Offline);
-            }
-            if token.overtaken() || core.overtaken(fetched.begun, key.as_bytes(), &meta) {
-                return Err(Refusal::Overtaken);
-            }
-            core.sequence += 1;
-            core.sequence
-        };
+        let object_id = volume.shared.lock().begin_writing(&fetched, key.as_bytes(), &meta)?;
         let progress = Progress {
             object_id,
             reading: OnceLock::new(),
@@ -173,7 +163,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
     pub async fn commit(mut self) -> Result<(), Refusal> {
         let result = self.try_commit().await;
         if result.is_err() {
-            self.volume.shared.lock().counters.refusals += 1;
+            self.volume.shared.lock().count_refusal();
         }
         result
     }
@@ -279,7 +269,7 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
     fn drop(&mut self) {
         // The token may be gone: then nobody else would.
         let (shared, digest) = &self.fetch;
-        shared.lock().fetches.end(digest, &self.fetched.overtaken);
+        shared.lock().end_fetch(digest, &self.fetched.overtaken);
         if self.progress.committed.load(Ordering::Acquire) {
             return;
         }

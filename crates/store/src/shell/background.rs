@@ -28,16 +28,14 @@ struct Maintained<'a>(&'a Shared);
 
 impl Drop for Maintained<'_> {
     fn drop(&mut self) {
-        let mut core = self.0.lock();
-        core.maintained = false;
-        core.wake();
+        self.0.lock().set_maintained(false);
     }
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Runs until the volume goes offline.
     pub(crate) async fn maintain(&self) {
-        self.shared.lock().maintained = true;
+        self.shared.lock().set_maintained(true);
         let _maintained = Maintained(&self.shared);
         loop {
             let now = self.now();
@@ -95,9 +93,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes what the journal has to say; then flushes, when `durable`.
     pub(crate) async fn sync(&self, durable: bool) {
-        let secret = &self.shared.secret;
         loop {
-            let write = self.shared.lock().journal.begin_write(secret);
+            let write = self.shared.lock().begin_journal_write();
             let Some(write) = write else { break };
             let mut written = None;
             for _ in 0..WRITE_ATTEMPTS {
@@ -110,10 +107,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 self.condemn("the journal cannot be written").await;
                 return;
             }
-            let mut core = self.shared.lock();
-            core.journal.end_write(&write);
-            core.maintenance.unflushed = true;
-            core.wake();
+            self.shared.lock().end_journal_write(&write);
         }
         if durable {
             self.flush_all().await;
@@ -122,20 +116,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Flushes the device: what was written before is durable, quarantined clusters become free.
     pub(crate) async fn flush_all(&self) {
-        let mark = {
-            let mut core = self.shared.lock();
-            core.maintenance.unflushed = false;
-            core.space.begin_flush();
-            core.journal.begin_flush()
-        };
+        let mark = self.shared.lock().begin_flush();
         if self.flush().await.is_none() {
             self.condemn("the device cannot be flushed").await;
             return;
         }
         let now = self.clock.now();
-        let mut core = self.shared.lock();
-        core.journal.end_flush(mark);
-        core.flushed(now);
+        self.shared.lock().flushed(mark, now);
     }
 
     async fn write_records(&self, job: &WriteJob) {
@@ -222,16 +209,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes a checkpoint and forgets the journal before it.
     pub(crate) async fn checkpoint(&self) {
-        if !self.shared.lock().space.has_clusters() {
+        if !self.shared.lock().has_clusters() {
             // What has been flushed need not be told in full.
             self.flush_all().await;
         }
-        let (checkpoint, slot) = {
-            let mut core = self.shared.lock();
-            let checkpoint = core.make_checkpoint();
-            let slot = core.areas.checkpoints[checkpoint.slot()];
-            (checkpoint, slot)
-        };
+        let (checkpoint, slot) = self.shared.lock().make_checkpoint();
         let bytes = checkpoint.encode(&self.shared.secret);
         if bytes.len() as u64 > slot.len {
             self.condemn("the cluster table has outgrown its checkpoint").await;
@@ -253,14 +235,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes the superblocks with a higher run: devices that are away have missed it.
     async fn name_run(&self, run: u64) {
-        let superblock = Superblock { run, ..self.shared.lock().superblock.clone() };
+        let superblock = Superblock { run, ..self.shared.lock().superblock().clone() };
         if self.write_superblocks(&superblock, superblock.places()).await.is_none() {
             self.condemn("the superblocks cannot be written").await;
             return;
         }
-        let mut core = self.shared.lock();
-        core.superblock.run = run;
-        core.wake();
+        self.shared.lock().run_named(run);
     }
 
     /// Writes a large structure in steps.

@@ -92,7 +92,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn ended(&self, window: WindowId) {
         // A read ends within the stall bound, and is over when it is dropped.
         poll_fn(|context| {
-            let under_way = self.shared.lock().reading.await_window(window, context.waker());
+            let under_way = self.shared.lock().await_window(window, context.waker());
             if under_way { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
@@ -144,7 +144,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Reads when it is this read's turn (M8); says how long the device was at it.
     async fn read_in_turn(&self, extent: Extent) -> Option<(Bytes, Took)> {
-        let ticket = self.shared.lock().reading.queue.join(extent.offset, self.clock.now());
+        let ticket = self.shared.lock().join_reads(extent.offset, self.clock.now());
         let queued = match ticket {
             Some(ticket) => Some(self.turn(ticket).await),
             None => None,
@@ -152,7 +152,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let begin = self.clock.now();
         let begun = || {
             if let Some(queued) = &queued {
-                queued.volume.shared.lock().reading.queue.begun();
+                queued.volume.shared.lock().read_begun();
             }
         };
         let bytes = self.read_telling(extent, begun).await?;
@@ -167,7 +167,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         poll_fn(|context| {
             loop {
                 let now = self.clock.now();
-                let turn = self.shared.lock().reading.queue.poll(ticket, now, context.waker());
+                let turn = self.shared.lock().read_turn(ticket, now, context.waker());
                 let Turn::Wait(until) = turn else { return Poll::Ready(()) };
                 let timer = match &mut sleep {
                     Some((armed, timer)) if *armed == until => timer,
@@ -195,7 +195,7 @@ struct Queued<'a, D: Device, C: Clock> {
 impl<D: Device, C: Clock> Drop for Queued<'_, D, C> {
     fn drop(&mut self) {
         let now = self.volume.clock.now();
-        self.volume.shared.lock().reading.queue.ended(self.ticket, now);
+        self.volume.shared.lock().read_ended(self.ticket, now);
     }
 }
 
@@ -207,7 +207,7 @@ struct Window<'a> {
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        self.shared.lock().reading.end_window(self.id);
+        self.shared.lock().end_window(self.id);
     }
 }
 
@@ -317,7 +317,7 @@ impl<'a> Pinned<'a> {
             let mut core = self.shared.lock();
             core.unread(&plan);
             match problem {
-                Problem::OtherKey => core.counters.tag_collisions += 1,
+                Problem::OtherKey => core.count_collision(),
                 Problem::Damaged => {
                     core.damaged(&plan.digest, plan.position);
                 }

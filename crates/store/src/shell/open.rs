@@ -22,15 +22,14 @@ use crate::purge::bearers::Bearers;
 use crate::purge::purges::Purges;
 use crate::shell::reader::Reader;
 use crate::shell::recovery::{Scan, Scanning};
-use crate::shell::slot_dump;
 use crate::shell::slot_recovery::SlotScan;
 use crate::shell::volume::{Shared, Volume};
-use crate::space::Space;
 use crate::space::cluster_table::ClusterTable;
 use crate::space::clusters::ClusterSpace;
 use crate::space::restored_tables::{SpaceTables, close_open_clusters, restore_tables};
 use crate::space::slots::SlotSpace;
 use crate::space::slots::image::SlotImage;
+use crate::space::{Space, slot_dump};
 
 /// Random bytes for a new cache: its identity and its secret.
 pub type Entropy = [u8; 48];
@@ -384,7 +383,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             // What was not believed today must not be believed tomorrow: both slots are new.
             self.checkpoint().await;
         }
-        let superblock = self.shared.lock().superblock.clone();
+        let superblock = self.shared.lock().superblock().clone();
         let [first, second] = superblock.places();
         let order = if second_first { [second, first] } else { [first, second] };
         let written = self.write_superblocks(&superblock, order).await;
@@ -421,19 +420,19 @@ impl<D: Device, C: Clock> Volume<D, C> {
         // From here on nothing changes: the background stops, lookups miss.
         let complete = {
             let mut core = self.shared.lock();
-            let complete = core.online() && core.recovering.is_none();
+            let complete = core.online() && !core.is_recovering();
             core.go_offline();
             complete
         };
         // What the background had begun changes index and table when it ends: wait for that.
-        let stopped = || (!self.shared.lock().maintained).then_some(());
+        let stopped = || (!self.shared.lock().is_maintained()).then_some(());
         let stopped =
             self.until(Some(self.stall_deadline()), Wanted::Change, stopped).await.is_some();
         if !stopped || !drained || !self.final_checkpoint().await {
             return false;
         }
         let dumped = complete && self.dump().await.is_some();
-        let mut superblock = self.shared.lock().superblock.clone();
+        let mut superblock = self.shared.lock().superblock().clone();
         if dumped {
             superblock.condition = Condition::Clean;
         }
@@ -441,36 +440,20 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     async fn final_checkpoint(&self) -> bool {
-        let before = self.shared.lock().counters.checkpoints;
+        let before = self.shared.lock().checkpoints();
         self.checkpoint().await;
-        self.shared.lock().counters.checkpoints > before
+        self.shared.lock().checkpoints() > before
     }
 
     /// Waits until the background has written everything. False when it cannot.
     async fn drain(&self) -> bool {
         let deadline = self.stall_deadline();
-        let step = || {
-            let now = self.now();
-            let mut core = self.shared.lock();
-            if !core.online() {
-                return Some(false);
-            }
-            core.maintenance.draining = true;
-            // What leads into a cluster that was given up is not to be in the dump.
-            while core.step_sweep() {}
-            let placed = core.write_out_dirty(now);
-            let core = &mut *core;
-            core.space.seal(&core.areas);
-            core.kick();
-            let written = core.journal.written() == core.journal.now();
-            (placed && core.space.unwritten_bytes() == 0 && written && !core.space.busy())
-                .then_some(true)
-        };
+        let step = || self.shared.lock().drain(self.now());
         self.until(Some(deadline), Wanted::Change, step).await.unwrap_or(false)
     }
 
     async fn dump(&self) -> Option<()> {
-        let end = if self.shared.lock().space.has_clusters() {
+        let end = if self.shared.lock().has_clusters() {
             self.dump_index().await?
         } else {
             self.dump_records().await?
@@ -485,7 +468,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn dump_bearers(&self, at: u64) -> Option<()> {
         let (mut head, area, generation) = {
             let mut core = self.shared.lock();
-            let (area, generation) = (core.areas.index_dump, core.superblock.generation);
+            let (area, generation) = (core.areas().index_dump, core.superblock().generation);
             let (bearers, version) = core.bearers_to_save()?;
             (Head::new(bearers, version), area, generation)
         };
@@ -505,7 +488,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn dump_records(&self) -> Option<u64> {
         let (area, bytes) = {
             let mut core = self.shared.lock();
-            (core.areas.index_dump, slot_dump::encode(&mut core)?)
+            (core.areas().index_dump, core.dump_records()?)
         };
         let mut header =
             index_dump::Header::new(IndexKind::Compact, bytes.len() / slot_dump::UNIT)?;
@@ -526,8 +509,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn dump_index(&self) -> Option<u64> {
         let (area, mut header) = {
             let core = self.shared.lock();
-            let (kind, buckets) = (core.index.kind(), core.index.bucket_count());
-            (core.areas.index_dump, index_dump::Header::new(kind, buckets)?)
+            let (kind, buckets) = core.index_shape();
+            (core.areas().index_dump, index_dump::Header::new(kind, buckets)?)
         };
         // The cache was made for another index: the next start reads the summaries.
         if header.dump_len() > area.len {
@@ -536,7 +519,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         for number in 0..header.checksums.len() {
             let step = header.step(number);
             let mut bytes = vec![0; step.len as usize];
-            self.shared.lock().index.dump(header.first_bucket(number), &mut bytes);
+            self.shared.lock().dump_index(header.first_bucket(number), &mut bytes);
             header.checksums[number] = self.shared.secret.checksum_at(number as u64, &bytes);
             self.write_steps(area.offset + BLOCK + step.start, &bytes).await?;
         }

@@ -16,7 +16,7 @@ use crate::format::device_layout::Areas;
 use crate::layout::Run;
 use crate::shell::cluster_contents::walk;
 use crate::shell::volume::Volume;
-use crate::space::Space;
+use crate::space::slots::SlotSpace;
 
 /// What a placed record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let names: BTreeMap<Digest, usize> = digests.zip(0..).collect();
         let (areas, in_slots) = {
             let core = self.shared.lock();
-            (core.areas.clone(), slots(&core.space, &core.areas, &names))
+            (core.areas().clone(), slots(core.slots(), core.areas(), &names))
         };
         let clustered = in_slots.is_none();
         let mut records = match in_slots {
@@ -82,11 +82,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn in_clusters(&self, areas: &Areas, names: &BTreeMap<Digest, usize>) -> Vec<Placement> {
         let mut placed = Vec::new();
         for cluster in 0..areas.clusters {
-            let in_use = {
-                let core = self.shared.lock();
-                let table = core.space.table();
-                table.state(cluster).in_use().then(|| table.incarnation(cluster))
-            };
+            let in_use = self.shared.lock().cluster_in_use(cluster);
             let Some(incarnation) = in_use else { continue };
             let Some(bytes) = self.read(areas.cluster(cluster)).await else { continue };
             let core = self.shared.lock();
@@ -95,7 +91,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 placed.push(Placement {
                     key: named(names, entry.kind, &entry.digest),
                     kind: kind(entry.kind),
-                    live: !core.space.table().is_dead(cluster, entry.granule),
+                    live: !core.is_dead(cluster, entry.granule),
                     runs: vec![Extent {
                         offset: areas.offset(position),
                         len: u64::from(entry.len),
@@ -108,12 +104,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
 }
 
 /// The records of a space of slots; `None` when it is none.
-fn slots(space: &Space, areas: &Areas, names: &BTreeMap<Digest, usize>) -> Option<Vec<Placement>> {
+fn slots(
+    space: Option<&SlotSpace>,
+    areas: &Areas,
+    names: &BTreeMap<Digest, usize>,
+) -> Option<Vec<Placement>> {
     let extent = |run: &Run| {
         let len = u64::from(run.len) * u64::from(areas.granule);
         Extent { offset: areas.offset(run.first), len }
     };
-    let records = space.slots()?.all().map(|(listed, runs)| Placement {
+    let records = space?.all().map(|(listed, runs)| Placement {
         key: named(names, listed.kind, &listed.digest),
         kind: kind(listed.kind),
         live: true,

@@ -9,27 +9,22 @@
 //! Recovery may go on while the cache serves. What happened since the start wins over anything
 //! that is found.
 
-use std::collections::BTreeMap;
-
 use device::{Clock, Device, Extent, Nanos};
 
-use crate::base::digest::Digest;
 use crate::base::event::Event;
 use crate::base::limits::ClusterId;
-use crate::base::record::RecordKind;
-use crate::base::size_class::SizeClass;
 use crate::base::summary;
 use crate::base::summary::{Borne, Entry};
-use crate::core::Core;
+use crate::core::ClusterScan;
 use crate::format::device_layout::BLOCK;
-use crate::index::Slot;
 use crate::shell::cluster_contents::{Contents, walk};
 use crate::shell::slot_recovery::SlotScan;
 use crate::shell::volume::Volume;
-use crate::space::cluster_table::State;
 
 /// Clusters whose summaries are read side by side.
 const BATCH: usize = 32;
+/// How far recovery has come is told once in this time.
+const TOLD_EVERY: Nanos = 2_000_000_000;
 
 /// A scan of either kind of space.
 pub(crate) enum Scanning {
@@ -37,110 +32,16 @@ pub(crate) enum Scanning {
     Slots(SlotScan),
 }
 
-/// What is left to be read.
+/// What is left to be read of a space of clusters.
 pub(crate) struct Scan {
-    done: u32,
-    /// Metadata records met so far whose object has not been.
-    metas: BTreeMap<Digest, FoundMeta>,
+    clusters: ClusterScan,
     told_at: Nanos,
-}
-
-/// A metadata record on its way to its object.
-struct FoundMeta {
-    slot: Slot,
-    target: u32,
-    target_sequence: u64,
-    /// Where it was found.
-    cluster: ClusterId,
-    incarnation: u64,
 }
 
 impl Scan {
     /// A scan that has read nothing yet.
     pub(crate) fn new(now: Nanos) -> Scan {
-        Scan { done: 0, metas: BTreeMap::new(), told_at: now }
-    }
-
-    /// What the cluster holds cannot be known.
-    fn give_up(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
-        let unchanged = core.space.table().incarnation(cluster) == incarnation
-            && core.space.table().state(cluster) == State::OnDisk;
-        if unchanged {
-            core.counters.evicted_clusters += 1;
-            core.drop_cluster(cluster);
-        }
-    }
-
-    /// Takes in what a cluster holds, the newest record first.
-    fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        if !core.still(cluster, incarnation) {
-            return;
-        }
-        core.space.learn_runs(&core.areas, cluster, entries);
-        for entry in entries.iter().rev() {
-            if entry.granule >= core.areas.granules_per_cluster()
-                || entry.len > SizeClass::MAX_LEN
-                || core.space.table().is_dead(cluster, entry.granule)
-            {
-                continue;
-            }
-            let position = core.areas.position(cluster, entry.granule);
-            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
-            self.apply_record(core, entry, slot, incarnation);
-        }
-    }
-
-    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot, opened: u64) {
-        match entry.kind {
-            RecordKind::Piece => {
-                if let Ok(inserted) = core.index.insert_if_absent(&entry.digest, slot) {
-                    core.bury(inserted);
-                }
-            }
-            // Metadata are newer than their object: what has been found is not theirs.
-            RecordKind::Meta if core.index.get(&entry.digest).is_some() => {}
-            RecordKind::Meta => {
-                let found = FoundMeta {
-                    slot,
-                    target: entry.target,
-                    target_sequence: entry.target_sequence,
-                    cluster: core.areas.locate(slot.position).0,
-                    incarnation: opened,
-                };
-                self.metas.entry(entry.digest).or_insert(found);
-            }
-            RecordKind::Object => self.apply_object(core, entry, slot),
-        }
-    }
-
-    fn apply_object(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
-        let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&entry.digest));
-        if removed.is_some_and(|sequence| entry.sequence < *sequence) {
-            core.kill(slot);
-            return;
-        }
-        let meta = self
-            .metas
-            .remove(&entry.digest)
-            .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
-        // Evicted meanwhile: the object would fall back to metadata that are no longer true.
-        if meta.as_ref().is_some_and(|meta| !core.still(meta.cluster, meta.incarnation)) {
-            core.kill(slot);
-            return;
-        }
-        let slot = Slot { refreshed: meta.is_some(), ..slot };
-        match core.index.insert_if_absent(&entry.digest, slot) {
-            // Known already, or a newer record of the key (or of an equal tag) was met before.
-            Err(known) if known.position == slot.position => {}
-            Err(_) => core.kill(slot),
-            Ok(inserted) => {
-                core.bury(inserted);
-                if let Some(meta) = meta {
-                    let inserted = core.index.insert(&entry.digest.derive_meta(), meta.slot);
-                    core.bury(inserted);
-                }
-            }
-        }
+        Scan { clusters: ClusterScan::new(), told_at: now }
     }
 }
 
@@ -162,18 +63,19 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// As [`Volume::recover`]; returns what is left when the deadline passed.
     async fn recover_clusters(&self, mut scan: Scan, deadline: Option<Nanos>) -> Option<Scan> {
-        while !self.read_all() {
-            let batch = self.next_batch(&mut scan)?;
+        let areas = self.areas();
+        while !self.shared.lock().all_clusters_read() {
+            let batch = self.shared.lock().next_clusters(&mut scan.clusters, BATCH)?;
             // Read side by side, taken in one after the other: the newest first.
             let reads = batch.iter().map(|(cluster, incarnation)| {
-                let extent = self.shared.lock().areas.cluster(*cluster);
+                let extent = areas.cluster(*cluster);
                 self.cluster_entries(*cluster, *incarnation, extent)
             });
             let found = crate::base::join::values(reads.collect()).await;
-            self.take_in(&mut scan, &batch, &found);
-            self.tell_progress(&mut scan);
+            self.take_in(&mut scan.clusters, &batch, &found);
+            self.tell_progress(&mut scan.told_at);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
-            if late && !self.read_all() {
+            if late && !self.shared.lock().all_clusters_read() {
                 return Some(scan);
             }
         }
@@ -181,66 +83,30 @@ impl<D: Device, C: Clock> Volume<D, C> {
         None
     }
 
-    /// Whether no cluster is left to be read.
-    fn read_all(&self) -> bool {
-        self.shared.lock().recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
-    }
-
-    /// The next clusters to read, pinned: they stay what they are meanwhile. `None` when the
-    /// volume is offline.
-    fn next_batch(&self, scan: &mut Scan) -> Option<Vec<(ClusterId, u64)>> {
-        let mut core = self.shared.lock();
-        if !core.online() {
-            return None;
-        }
-        let left = &mut core.recovering.as_mut()?.left;
-        let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(BATCH)).collect();
-        scan.done += batch.len() as u32;
-        // Some may have been given up since the scan was planned.
-        batch.retain(|(cluster, incarnation)| core.still(*cluster, *incarnation));
-        batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
-        core.recovering.as_mut()?.under_way.clone_from(&batch);
-        Some(batch)
-    }
-
-    fn take_in(&self, scan: &mut Scan, batch: &[(ClusterId, u64)], found: &[Option<Contents>]) {
-        for ((cluster, incarnation), contents) in batch.iter().zip(found) {
-            let mut core = self.shared.lock();
-            match contents {
-                Some(Contents { entries, labels }) => {
-                    scan.apply(&mut core, *cluster, *incarnation, entries);
-                    if let Some(labels) = labels {
-                        core.learn_labels(*cluster, *incarnation, labels);
-                    }
-                }
-                None => scan.give_up(&mut core, *cluster, *incarnation),
-            }
-            if core.space.table_mut().unpin(*cluster) {
-                core.wake();
-            }
-            if let Some(recovering) = &mut core.recovering {
-                recovering.under_way.retain(|(other, _)| other != cluster);
-                let of = recovering.of;
-                core.scanned = (scan.done, of);
-            }
+    fn take_in(
+        &self,
+        scan: &mut ClusterScan,
+        batch: &[(ClusterId, u64)],
+        found: &[Option<Contents>],
+    ) {
+        for (cluster, contents) in batch.iter().zip(found) {
+            let contents = contents.as_ref();
+            let contents = contents.map(|found| (&found.entries[..], found.labels.as_deref()));
+            self.shared.lock().cluster_read(scan, *cluster, contents);
         }
     }
 
     fn recovered(&self) {
-        let records = {
-            let mut core = self.shared.lock();
-            core.recovering = None;
-            core.recovered_labels();
-            core.index.len()
-        };
+        let records = self.shared.lock().recovered();
         self.shared.tell(Event::Recovered { device: self.shared.number, records });
     }
 
-    fn tell_progress(&self, scan: &mut Scan) {
+    /// Tells how far recovery has come, once in a while.
+    pub(crate) fn tell_progress(&self, told_at: &mut Nanos) {
         let now = self.clock.now();
-        if now.saturating_sub(scan.told_at) >= 2_000_000_000 {
-            scan.told_at = now;
-            let (done, of) = self.shared.lock().scanned;
+        if now.saturating_sub(*told_at) >= TOLD_EVERY {
+            *told_at = now;
+            let (done, of) = self.shared.lock().recovery_progress();
             self.shared.tell(Event::Recovering { device: self.shared.number, done, of });
         }
     }
@@ -280,6 +146,3 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(Contents { entries, labels })
     }
 }
-
-#[cfg(test)]
-mod tests;

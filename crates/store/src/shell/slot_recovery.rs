@@ -7,22 +7,18 @@
 //! found is served and nothing is placed: an object may turn up again, younger, further on, and
 //! what is not known to be free may live.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use device::{Clock, Device, Extent, Nanos};
 
-use crate::base::digest::Digest;
 use crate::base::event::Event;
 use crate::base::keyed_checksum::Secret;
 use crate::base::record::{Found, Outline, Place, RecordKind};
 use crate::base::size_class::SizeClass;
-use crate::core::Core;
+use crate::core::SlotFinds;
 use crate::format::device_layout::Areas;
-use crate::index::{Index, Slot};
 use crate::layout::Run;
 use crate::shell::volume::Volume;
-use crate::space::slots::SlotSpace;
+use crate::space::slots::found::FoundRecord;
 use crate::space::slots::image::SlotImage;
 use crate::space::slots::page_write::assemble;
 use crate::space::slots::record_table::Listed;
@@ -35,139 +31,28 @@ const READ_AHEAD: usize = 8;
 /// Runs of one record, at most: more are damage.
 const RUNS_MAX: usize = 1 << 16;
 
-/// A record that lives.
-pub(crate) struct FoundRecord {
-    pub(crate) listed: Listed,
-    pub(crate) further: Vec<Run>,
-    /// Metadata: position and sequence number of their object's record.
-    pub(crate) target: (u32, u64),
-    /// Its body was still being written when the process ended.
-    pub(crate) unfinished: bool,
-    /// The labels that it bears, unless they are known already.
-    pub(crate) labels: Vec<u64>,
-}
-
 /// What is left to be read, and what was found on the way.
 pub(crate) struct SlotScan {
-    image: SlotImage,
+    found: SlotFinds,
     slots: u32,
     /// The next window.
     window: u32,
     /// Nothing is looked for before this slot: it is inside a record.
     skip_to: u32,
-    /// Metadata, whose objects may still turn up.
-    metas: Vec<FoundRecord>,
-    /// Records whose body never came. They count until all is read, so that nothing that they
-    /// superseded takes their place, and then go.
-    unfinished: Vec<Listed>,
     told_at: Nanos,
 }
 
 impl SlotScan {
     /// A scan of `slots` slots that has read nothing yet.
     pub(crate) fn new(image: SlotImage, slots: u32, now: Nanos) -> SlotScan {
-        let (metas, unfinished) = (Vec::new(), Vec::new());
-        SlotScan { image, slots, window: 0, skip_to: 0, metas, unfinished, told_at: now }
+        let found = SlotFinds::new(image);
+        SlotScan { found, slots, window: 0, skip_to: 0, told_at: now }
     }
 
     /// Windows that there are.
     pub(crate) fn windows(&self, areas: &Areas) -> u32 {
         (u64::from(self.slots) * u64::from(areas.granule)).div_ceil(WINDOW) as u32
     }
-
-    /// Lists what was found.
-    fn take_in(&mut self, core: &mut Core, found: Vec<FoundRecord>) {
-        // What was removed meanwhile is not remembered any more: none of it may be among these.
-        if core.recovering.as_ref().is_none_or(|recovering| recovering.abandoned) {
-            return;
-        }
-        for record in found {
-            let digest = record.listed.digest;
-            let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&digest));
-            if removed.is_some_and(|sequence| record.listed.sequence < *sequence) {
-                continue;
-            }
-            if record.unfinished {
-                self.unfinished.push(record.listed);
-            }
-            core.learn_scanned(&record.labels);
-            let record = FoundRecord { labels: Vec::new(), ..record };
-            match record.listed.kind {
-                RecordKind::Meta => self.metas.push(record),
-                RecordKind::Object | RecordKind::Piece => list(core, &record),
-            }
-        }
-    }
-
-    /// All is read: metadata go to their objects, and an object whose own are missing goes.
-    fn finish(mut self, core: &mut Core) {
-        self.metas.sort_by_key(|meta| std::cmp::Reverse(meta.listed.sequence));
-        let mut refreshed: BTreeMap<u32, u64> = BTreeMap::new();
-        for meta in self.metas {
-            let (position, sequence) = meta.target;
-            let digest = meta.listed.digest;
-            let slot = core.index.get(&digest).filter(|slot| slot.position == position);
-            let object = core.space.slots().and_then(|space| space.listed(position));
-            let ours = object.is_some_and(|o| o.digest == digest && o.sequence == sequence);
-            if slot.is_some() && ours && !refreshed.contains_key(&position) {
-                refreshed.insert(position, meta.listed.sequence);
-                let Some(space) = core.space.slots_mut() else { return };
-                enter(&mut core.index, space, &digest.derive_meta(), &meta);
-                core.index.update_flag(&digest, position, true);
-                space.refreshed(position, meta.listed.sequence);
-            }
-        }
-        let objects = core.space.slots().into_iter().flat_map(|space| space.objects());
-        let lacking: Vec<Listed> = objects
-            .filter(|object| {
-                let position = object.run.first;
-                let meta = refreshed.get(&position).copied();
-                self.image.lacks_meta(position, object.sequence, meta)
-            })
-            .collect();
-        for record in lacking.iter().chain(&self.unfinished) {
-            let position = record.run.first;
-            let listed = core.space.slots().and_then(|space| space.listed(position));
-            if listed.is_some_and(|listed| listed.sequence == record.sequence) {
-                core.forget_record(record.kind, &record.digest, position);
-                core.kill_at(position);
-            }
-        }
-    }
-}
-
-/// Lists a record, unless a younger one of its digest is listed.
-fn list(core: &mut Core, record: &FoundRecord) {
-    let listed = &record.listed;
-    if let (Some(slot), Some(space)) = (core.index.get(&listed.digest), core.space.slots()) {
-        let other = space.listed(slot.position);
-        if other.is_some_and(|o| o.digest == listed.digest && o.sequence > listed.sequence) {
-            return;
-        }
-    }
-    if let Some(space) = core.space.slots_mut() {
-        enter(&mut core.index, space, &listed.digest, record);
-    }
-}
-
-/// Lists a record and enters it into the index; what that pushes out is not listed any more.
-pub(crate) fn enter(
-    index: &mut Index,
-    space: &mut SlotSpace,
-    digest: &Digest,
-    record: &FoundRecord,
-) {
-    let listed = record.listed;
-    let slot = Slot {
-        position: listed.run.first,
-        class: SizeClass::for_len(listed.len),
-        refreshed: false,
-    };
-    let inserted = index.insert(digest, slot);
-    for out in inserted.old.into_iter().chain(inserted.displaced) {
-        space.unlist(out.position);
-    }
-    space.found(listed, &record.further);
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
@@ -180,7 +65,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     ) -> Option<SlotScan> {
         let areas = self.areas();
         let all = scan.windows(&areas);
-        while scan.window < all && !self.abandoned() {
+        while scan.window < all && !self.shared.lock().recovery_abandoned() {
             if !self.shared.lock().online() {
                 return None;
             }
@@ -196,22 +81,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     None => Vec::new(),
                 };
                 scan.window += 1;
-                let mut core = self.shared.lock();
-                scan.take_in(&mut core, found);
-                core.scanned = (scan.window, all);
+                self.shared.lock().window_read(&mut scan.found, found, (scan.window, all));
             }
-            self.tell_scan(&mut scan);
+            self.tell_progress(&mut scan.told_at);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
             if late && scan.window < all {
                 return Some(scan);
             }
         }
-        self.assemble(scan).await;
+        self.assemble(scan.found).await;
         None
-    }
-
-    fn abandoned(&self) -> bool {
-        self.shared.lock().recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
     }
 
     /// The records that live and start in a window.
@@ -229,12 +108,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 continue;
             }
             let Some(outline) = Outline::read(&bytes[at..]) else { continue };
-            let lives = scan.image.lives(number, outline.incarnation);
+            let lives = scan.found.lives(number, outline.incarnation);
             if !lives || outline.len > SizeClass::MAX_LEN as usize {
                 continue;
             }
             // Up to there it had been flushed when the checkpoint was made.
-            let young = outline.incarnation > scan.image.reached;
+            let young = scan.found.is_young(outline.incarnation);
             let needed = if young { outline.len } else { outline.head_len };
             let here = outline.chain.slots == 0 && bytes.len() - at >= needed;
             let record = if here {
@@ -303,32 +182,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     /// Everything is found: the space is ready for use, and a checkpoint says what lives.
-    async fn assemble(&self, scan: SlotScan) {
-        let records = {
-            let mut core = self.shared.lock();
-            scan.finish(&mut core);
-            core.assembled();
-            core.scanned_all();
-            core.index.len()
-        };
+    async fn assemble(&self, found: SlotFinds) {
+        let records = self.shared.lock().assemble(found);
         self.checkpoint().await;
-        {
-            let mut core = self.shared.lock();
-            core.recovering = None;
-            core.recovered_labels();
-            core.wake();
-            core.kick();
-        }
+        self.shared.lock().recovered_slots();
         self.shared.tell(Event::Recovered { device: self.shared.number, records });
-    }
-
-    fn tell_scan(&self, scan: &mut SlotScan) {
-        let now = self.clock.now();
-        if now.saturating_sub(scan.told_at) >= 2_000_000_000 {
-            scan.told_at = now;
-            let (done, of) = self.shared.lock().scanned;
-            self.shared.tell(Event::Recovering { device: self.shared.number, done, of });
-        }
     }
 }
 

@@ -66,18 +66,18 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(core: Core, number: usize) -> Shared {
-        let cluster_size = core.areas.cluster_size;
-        let weight = u64::from(core.areas.clusters) * u64::from(cluster_size);
+        let areas = core.areas();
+        let weight = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         Shared {
             number,
-            uuid: core.superblock.uuid,
-            options: Arc::clone(&core.options),
-            secret: Arc::clone(&core.secret),
-            digester: core.digester.clone(),
-            buffers: BufPool::new(core.buffers_max),
+            uuid: core.superblock().uuid,
+            options: Arc::clone(core.options()),
+            secret: Arc::clone(core.secret()),
+            digester: core.digester().clone(),
+            buffers: BufPool::new(core.buffers_max()),
             piece_size: core.piece_size(),
             record_max: core.record_max(),
-            object_max: core.options.object_max.unwrap_or(weight / 4),
+            object_max: core.options().object_max.unwrap_or(weight / 4),
             weight,
             errors_in_a_row: AtomicU32::new(0),
             newest_purge: AtomicU64::new(core.newest_purge()),
@@ -124,7 +124,7 @@ impl Shared {
         } else {
             self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1
         };
-        self.lock().counters.device_errors += 1;
+        self.lock().count_device_error();
         self.tell(Event::DeviceError {
             device: self.number,
             operation: format!("{operation} at byte {offset}"),
@@ -244,7 +244,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     pub(crate) fn areas(&self) -> Areas {
-        self.shared.lock().areas.clone()
+        self.shared.lock().areas().clone()
     }
 
     /// Writes `bytes` (padded to whole blocks) at `offset`.
@@ -297,18 +297,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Makes durable that the store went on without `away` of its devices: they are not believed
     /// any more. False when this device was given up, too.
     pub(crate) async fn run_without(&self, away: u64) -> bool {
-        let done = || {
-            let mut core = self.shared.lock();
-            if core.superblock.run >= core.first_run + away {
-                return Some(true);
-            }
-            if !core.online() {
-                return Some(false);
-            }
-            core.maintenance.run_wanted = core.maintenance.run_wanted.max(core.first_run + away);
-            core.kick();
-            None
-        };
+        let done = || self.shared.lock().runs_without(away);
         self.until(None, Wanted::Change, done).await.unwrap_or(false)
     }
 
@@ -328,7 +317,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let waiting = Waiting::new(&self.shared);
         poll_fn(|context| {
             // Registered before asking: a change in between wakes us.
-            self.shared.lock().waiters.wait(waiting.id, wanted, context.waker());
+            self.shared.lock().wait(waiting.id, wanted, context.waker());
             if let Some(value) = ready() {
                 return Poll::Ready(Some(value));
             }
@@ -343,21 +332,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Waits until the background has written the journal up to `moment`, and flushed it when
     /// `durable`. False when the device was given up first.
     pub(crate) async fn synced(&self, moment: Moment, durable: bool) -> bool {
-        let check = || {
-            let mut core = self.shared.lock();
-            let reached = if durable { core.journal.durable() } else { core.journal.written() };
-            if reached >= moment {
-                return Some(true);
-            }
-            if !core.online() {
-                return Some(false);
-            }
-            let wanted = &mut core.maintenance;
-            let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
-            *mark = (*mark).max(moment);
-            core.kick();
-            None
-        };
+        let check = || self.shared.lock().synced(moment, durable);
         let wanted = if durable { Wanted::Durable(moment) } else { Wanted::Written(moment) };
         self.until(None, wanted, check).await.unwrap_or(false)
     }
@@ -371,15 +346,12 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     fn new(shared: &Shared) -> Waiting<'_> {
-        Waiting { shared, id: shared.lock().waiters.enter() }
+        Waiting { shared, id: shared.lock().enter_waiting() }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut core = self.shared.lock();
-        core.waiters.leave(self.id);
-        // What it was woken for, and leaves, is for the next.
-        core.wake();
+        self.shared.lock().leave_waiting(self.id);
     }
 }

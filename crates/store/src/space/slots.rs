@@ -10,6 +10,7 @@
 
 pub(crate) mod batches;
 pub(crate) mod durable_sequence;
+pub(crate) mod found;
 pub(crate) mod image;
 pub(crate) mod page_write;
 mod quarantine;

@@ -10,9 +10,9 @@ use crate::base::record::{Found, Outline, Place, RecordKind};
 use crate::base::size_class::SizeClass;
 use crate::format::superblock::Condition;
 use crate::layout::Run;
-use crate::shell::slot_dump;
 use crate::shell::slot_recovery::{WINDOW, read_runs, run_of};
 use crate::space::restored_tables::{SpaceTables, Tables};
+use crate::space::slot_dump;
 
 /// What is at a slot where a record may start.
 enum Met {

@@ -5,11 +5,11 @@ use device::PoolCounts;
 use crate::base::counters::Counters;
 use crate::config::layout_name::LayoutName;
 use crate::core::HeldStats;
+use crate::core::state::Core;
 use crate::memory::doorkeeper::Doorkeeper;
 use crate::memory::memory_tier::Level;
 use crate::read::device_cost::ReadCost;
 use crate::read::reads::ReadCounters;
-use crate::shell::volume::Shared;
 use crate::space::cluster_table::{ClusterTable, Policy, State};
 use crate::space::slot_stats::SlotStats;
 use crate::space::slots::SlotSpace;
@@ -88,38 +88,40 @@ impl Stats {
         };
         used * 100 / all.max(1)
     }
+}
 
-    pub(crate) fn of(shared: &Shared) -> Stats {
-        let core = shared.lock();
+impl Core {
+    /// Figures at this moment; `buffers` are those for reads.
+    pub(crate) fn stats(&self, buffers: PoolCounts) -> Stats {
         let empty = ClusterTable::new(0, 1, Policy::default());
-        let clusters = if core.space.has_clusters() { core.space.table() } else { &empty };
-        let mut counters = core.counters;
-        counters.prefetched = core.tier.counters().prefetched + core.reading.ahead.brought;
-        counters.prefetch_hits = core.tier.counters().prefetch_hits + core.reading.ahead.hits;
+        let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };
+        let mut counters = self.counters;
+        counters.prefetched = self.tier.counters().prefetched + self.reading.ahead.brought;
+        counters.prefetch_hits = self.tier.counters().prefetch_hits + self.reading.ahead.hits;
         Stats {
             counters,
-            reads: core.reading.counters(),
-            read_cost: (core.reading.cost.cost(), core.reading.cost.reads()),
-            held: core.held.stats(),
-            transit_bytes: core.in_transit.bytes(),
-            online: core.online(),
-            recovered: core.scanned,
-            recovering: core.recovering.is_some(),
-            index_entries: core.index.len(),
-            index_load: core.index.load(),
-            index_bytes: core.index.memory_bytes(),
-            cluster_table_bytes: core.space.memory_bytes(),
+            reads: self.reading.counters(),
+            read_cost: (self.reading.cost.cost(), self.reading.cost.reads()),
+            held: self.held.stats(),
+            transit_bytes: self.in_transit.bytes(),
+            online: self.online(),
+            recovered: self.scanned,
+            recovering: self.recovering.is_some(),
+            index_entries: self.index.len(),
+            index_load: self.index.load(),
+            index_bytes: self.index.memory_bytes(),
+            cluster_table_bytes: self.space.memory_bytes(),
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
-                .map(|level| core.tier.level_bytes(level)),
-            tier_capacity: core.tier.capacity(),
-            read_ahead_bytes: core.reading.ahead.bytes(),
-            tier_objects: core.tier.len(),
-            tier_overhead_bytes: core.tier.overhead_bytes()
-                + core.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
-            dirty_bytes: core.tier.dirty_bytes(),
-            unwritten_bytes: core.space.unwritten_bytes(),
-            buffers: shared.buffers.counts(),
-            cluster_size: core.areas.cluster_size,
+                .map(|level| self.tier.level_bytes(level)),
+            tier_capacity: self.tier.capacity(),
+            read_ahead_bytes: self.reading.ahead.bytes(),
+            tier_objects: self.tier.len(),
+            tier_overhead_bytes: self.tier.overhead_bytes()
+                + self.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
+            dirty_bytes: self.tier.dirty_bytes(),
+            unwritten_bytes: self.space.unwritten_bytes(),
+            buffers,
+            cluster_size: self.areas.cluster_size,
             clusters: clusters.clusters(),
             clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]
                 .iter()
@@ -131,10 +133,10 @@ impl Stats {
                 .sum(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
-            layout: LayoutName::of(core.superblock.layout),
-            slots: core.space.slots().map(SlotSpace::stats),
-            purges: core.purges.len(),
-            generation: core.superblock.generation,
+            layout: LayoutName::of(self.superblock.layout),
+            slots: self.space.slots().map(SlotSpace::stats),
+            purges: self.purges.len(),
+            generation: self.superblock.generation,
         }
     }
 }

@@ -4,11 +4,10 @@
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
 use crate::base::wire::{Decoder, Encoder};
-use crate::core::Core;
 use crate::index::Index;
 use crate::layout::Run;
-use crate::shell::slot_recovery::{FoundRecord, enter};
 use crate::space::slots::SlotSpace;
+use crate::space::slots::found::{FoundRecord, enter};
 use crate::space::slots::record_table::Listed;
 
 /// Bytes of a unit of the dump: the list is filled up to a multiple of it.
@@ -24,13 +23,14 @@ pub(crate) fn bytes_for(objects: u64) -> u64 {
 
 /// The list, in whole units of the dump. The eviction policy is empty afterwards: the store has
 /// ended. `None` while it is not known what lives.
-pub(crate) fn encode(core: &mut Core) -> Option<Vec<u8>> {
-    let space = core.space.slots_mut().filter(|space| !space.assembling())?;
+pub(crate) fn encode(space: &mut SlotSpace, index: &Index) -> Option<Vec<u8>> {
+    if space.assembling() {
+        return None;
+    }
     let records = space.in_order();
     let mut bytes = Vec::with_capacity(16 + records.len() * ENTRY_LEN);
     Encoder(&mut bytes).u64(records.len() as u64);
     for (record, further) in records {
-        let index = &core.index;
         let refreshed = record.kind == RecordKind::Object
             && index.get(&record.digest).is_some_and(|slot| slot.refreshed);
         let mut out = Encoder(&mut bytes);

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::record::RecordKind;
+use crate::base::size_class::SizeClass;
+use crate::base::summary::Entry;
 use crate::config::options::Options;
+use crate::core::state::Core;
 use crate::core::{EvictPlan, Parts, Recovering, cluster_policy};
 use crate::format::journal::Journal;
 use crate::format::superblock::tests::sample;
-use crate::index::{Index, IndexKind};
+use crate::index::{Index, IndexKind, Slot};
 use crate::purge::purges::Purges;
 use crate::space::Space;
-use crate::space::cluster_table::ClusterTable;
+use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::clusters::ClusterSpace;
 
 /// A core with `used` clusters on the device that recovery has not read.
@@ -60,14 +66,14 @@ fn evict(core: &mut Core, cluster: ClusterId, entries: &[Entry]) {
     core.evict(&plan, Some(entries));
 }
 
-fn apply(core: &mut Core, scan: &mut Scan, cluster: ClusterId, entries: &[Entry]) {
+fn apply(core: &mut Core, scan: &mut ClusterScan, cluster: ClusterId, entries: &[Entry]) {
     let incarnation = core.space.table().incarnation(cluster);
     scan.apply(core, cluster, incarnation, entries);
 }
 
 #[test]
 fn an_object_whose_metadata_were_evicted_before_it_was_found_is_dead() {
-    let (mut core, mut scan) = (core_with(2), Scan::new(0));
+    let (mut core, mut scan) = (core_with(2), ClusterScan::new());
     let target = core.areas.position(0, 0);
     let meta = Entry { kind: RecordKind::Meta, target, target_sequence: 5, ..object(9) };
     apply(&mut core, &mut scan, 1, &[meta]);
@@ -79,7 +85,7 @@ fn an_object_whose_metadata_were_evicted_before_it_was_found_is_dead() {
 
 #[test]
 fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
-    let (mut core, mut scan) = (core_with(2), Scan::new(0));
+    let (mut core, mut scan) = (core_with(2), ClusterScan::new());
     apply(&mut core, &mut scan, 1, &[object(9)]);
     assert!(core.index.get(&DIGEST).is_some());
     evict(&mut core, 1, &[object(9)]);
@@ -92,7 +98,7 @@ fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
 fn what_a_cluster_supersedes_stays_dead_when_it_is_evicted_before_it_was_read() {
     let meta = Entry { kind: RecordKind::Meta, target: 0, target_sequence: 5, ..object(9) };
     for newer in [object(9), meta] {
-        let (mut core, mut scan) = (core_with(2), Scan::new(0));
+        let (mut core, mut scan) = (core_with(2), ClusterScan::new());
         evict(&mut core, 1, &[newer]);
         apply(&mut core, &mut scan, 0, &[object(5)]);
         assert_eq!(core.index.get(&DIGEST), None);
@@ -102,7 +108,7 @@ fn what_a_cluster_supersedes_stays_dead_when_it_is_evicted_before_it_was_read() 
 
 #[test]
 fn what_is_in_the_index_already_is_not_dead() {
-    let (mut core, mut scan) = (core_with(1), Scan::new(0));
+    let (mut core, mut scan) = (core_with(1), ClusterScan::new());
     apply(&mut core, &mut scan, 0, &[object(5)]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
     assert!(core.index.get(&DIGEST).is_some() && !core.space.table().is_dead(0, 0));
@@ -122,7 +128,7 @@ fn a_checkpoint_fits_its_slot_however_much_is_dead() {
     }
     assert!(core.space.table().total_dead() * 4 > room, "more than a checkpoint takes");
     let secret = Arc::clone(&core.secret);
-    let checkpoint = core.make_checkpoint();
+    let (checkpoint, _) = core.make_checkpoint();
     assert!(checkpoint.encode(&secret).len() <= room);
     assert!(core.space.table().count(State::OnDisk) > 100, "no more went than had to");
 }
