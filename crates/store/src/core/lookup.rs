@@ -88,6 +88,30 @@ impl Core {
         }
     }
 
+    /// As [`Core::find`], for a request: counts at once what that settles, which is nothing or an
+    /// object in memory that is not in pieces. True when it was counted; the others are when they
+    /// have been read ([`Core::count_lookup`]).
+    pub(crate) fn find_for_request(
+        &mut self,
+        digest: Digest,
+        expected: Expected<'_>,
+        company: Company,
+        now: u32,
+    ) -> (Finding, bool) {
+        let finding = self.find(digest, expected, company, now);
+        let settled = match &finding {
+            Finding::Nothing => Some(None),
+            Finding::Object(object, source) => {
+                (company == Company::Join && !object.in_pieces()).then_some(Some(*source))
+            }
+            Finding::Ahead(..) | Finding::Read(_) | Finding::UnderWay(_) => None,
+        };
+        if let Some(answer) = settled {
+            self.count_lookup(&digest, answer);
+        }
+        (finding, settled.is_some())
+    }
+
     /// The piece that is looked for, when it is on its way to somebody else.
     fn piece_in_transit(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
         match expected {

@@ -19,6 +19,7 @@ use crate::format::journal::Moment;
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
+use crate::shell::lookup::{Answer, Purpose};
 use crate::shell::open::{OpenError, Share, last_run, open_volume};
 use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
@@ -156,13 +157,16 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// Finds `key`. A miss touches no device; a hit reads at most the object's first piece.
     pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
         let (volume, digest) = self.place(key);
-        let found = volume.lookup(digest, Expected::Key(key.as_bytes())).await;
+        let expected = Expected::Key(key.as_bytes());
+        let Answer { found, counted } = volume.answer(digest, expected, Purpose::Request).await;
         let found = match found {
             Some((object, source)) => Entry::open(Rc::clone(volume), digest, object, source).await,
             None => None,
         };
-        let source = found.as_ref().map(Entry::source);
-        volume.shared.lock().count_lookup(&digest, source);
+        if !counted {
+            let source = found.as_ref().map(Entry::source);
+            volume.shared.lock().count_lookup(&digest, source);
+        }
         found.map_or(Lookup::Miss, Lookup::Hit)
     }
 
@@ -426,3 +430,6 @@ impl StoreShare {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,23 @@ mod neighbour_read;
 /// if that has no more to spare than the object has itself and so many bytes.
 const PASSING_SPARE: usize = 8192;
 
+/// What a lookup is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A request: it is counted as a hit or a miss.
+    Request,
+    /// A piece of an object that was found, or a neighbour.
+    Inner,
+}
+
+/// How a lookup ended.
+pub(crate) struct Answer {
+    /// What was found, and where.
+    pub(crate) found: Option<(Arc<Object>, Source)>,
+    /// It is counted already.
+    pub(crate) counted: bool,
+}
+
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Finds an object or piece, in memory or by a read.
     pub(crate) async fn lookup(
@@ -38,38 +55,49 @@ impl<D: Device, C: Clock> Volume<D, C> {
         digest: Digest,
         expected: Expected<'_>,
     ) -> Option<(Arc<Object>, Source)> {
+        self.answer(digest, expected, Purpose::Inner).await.found
+    }
+
+    /// Finds an object or piece for this purpose. What memory has takes the lock once.
+    pub(crate) async fn answer(
+        &self,
+        digest: Digest,
+        expected: Expected<'_>,
+        purpose: Purpose,
+    ) -> Answer {
         let mut company = Company::Join;
         loop {
             let now = self.clock.unix_seconds() as u32;
-            let finding = self.shared.lock().find(digest, expected, company, now);
-            match finding {
-                Finding::Object(object, source) if company == Company::Join => {
-                    return Some((object, source));
+            let (finding, counted) = match purpose {
+                Purpose::Request => {
+                    self.shared.lock().find_for_request(digest, expected, company, now)
                 }
-                // It came from the device, be it with another's read.
-                Finding::Object(object, _) => return Some((object, Source::Disk)),
-                Finding::Ahead(ahead, bytes) => {
+                Purpose::Inner => (self.shared.lock().find(digest, expected, company, now), false),
+            };
+            let source = if company == Company::Join { Source::Ram } else { Source::Disk };
+            let found = match finding {
+                // It came from the device, be it with another's read, if that was waited for.
+                Finding::Object(object, _) => Some((object, source)),
+                Finding::Ahead(ahead, bytes) => match self.take_ahead(&ahead, &bytes, expected) {
+                    Some(found) => found.map(|object| (object, source)),
                     // Damaged, it is forgotten: the next look reads it itself.
-                    if let Some(found) = self.take_ahead(&ahead, &bytes, expected) {
-                        let source =
-                            if company == Company::Join { Source::Ram } else { Source::Disk };
-                        return found.map(|object| (object, source));
-                    }
-                }
+                    None => continue,
+                },
                 Finding::UnderWay(window) => {
                     self.ended(window).await;
                     company = Company::Alone;
+                    continue;
                 }
                 Finding::Read(plan) if !self.shared.may_read(self.clock.now()) => {
                     self.shared.lock().unread(&plan);
-                    return None;
+                    None
                 }
                 Finding::Read(plan) => {
-                    let object = self.load(plan, expected).await?;
-                    return Some((object, Source::Disk));
+                    self.load(plan, expected).await.map(|object| (object, Source::Disk))
                 }
-                Finding::Nothing => return None,
-            }
+                Finding::Nothing => None,
+            };
+            return Answer { found, counted };
         }
     }
 

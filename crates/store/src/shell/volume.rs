@@ -38,6 +38,9 @@ const PROBE_INTERVAL: Nanos = 1_000_000_000;
 /// What all workers share of a volume.
 pub(crate) struct Shared {
     core: Mutex<Core>,
+    /// How often it was locked: tests hold what costs one lock to that.
+    #[cfg(test)]
+    pub(crate) locks: AtomicU64,
     /// Number of the device, for events.
     pub(crate) number: usize,
     /// Identity of the cache on it.
@@ -83,12 +86,16 @@ impl Shared {
             newest_purge: AtomicU64::new(core.newest_purge()),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
+            #[cfg(test)]
+            locks: AtomicU64::new(0),
             core: Mutex::new(core),
         }
     }
 
     /// The core, locked. A panic while it was locked would leave it undecided: nobody goes on.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        #[cfg(test)]
+        self.locks.fetch_add(1, Ordering::Relaxed);
         self.core.lock().expect("no thread panicked while it held the core")
     }
 
