@@ -19,7 +19,7 @@ use crate::value::{Kind, Value};
 
 const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/settings.rs -->\n";
 const END: &str = "<!-- end of settings -->\n";
-const PRESETS_BEGIN: &str = "<!-- presets: rendered from crates/store/src/preset.rs -->\n";
+const PRESETS_BEGIN: &str = "<!-- presets: rendered from crates/store/src/config/preset.rs -->\n";
 const PRESETS_END: &str = "<!-- end of presets -->\n";
 
 fn in_repository(path: &str) -> PathBuf {

@@ -15,8 +15,8 @@ mod exact;
 use std::fmt;
 use std::ops::Range;
 
-use crate::digest::Digest;
-use crate::size_class::SizeClass;
+use crate::base::digest::Digest;
+use crate::base::size_class::SizeClass;
 use compact::CompactIndex;
 use exact::ExactIndex;
 

@@ -19,7 +19,7 @@ pub mod batch;
 mod buddy;
 pub mod locality;
 #[cfg(test)]
-mod naive;
+mod reference_model;
 mod slot_map;
 mod stream;
 mod unified;

@@ -7,114 +7,77 @@
 //!
 //! It promises: what it returns for a key is what was last committed under exactly that key, every
 //! byte checked; or nothing. What was removed or superseded never comes back, whatever crashes.
+//!
+//! The folders, from the top to the bottom; each imports those below it alone
+//! (`package.metadata.folders` in `Cargo.toml`, kept by `cargo xtask tidy`):
+//!
+//! - `tools` looks at a cache from outside; `interface` is what callers use;
+//! - `shell` is one device with its core: opening, recovery, lookups, the background;
+//! - `core` decides: pure, under one lock;
+//! - `memory` is what is in memory; `space` is where records lie; `read` is how a device is read;
+//! - `format` is the structures on the device; `purge` is purges in force and labels borne;
+//! - `config` is what the store is told; `index` is which record has which key;
+//! - `policy` is eviction and admission; `layout` is the allocators;
+//! - `base` is what all share: digests, records, labels, limits, events, counters.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-// The interface.
-mod account;
-mod api;
-mod content;
-mod counters;
-mod entry;
-mod event;
-mod inspect;
-mod key;
-mod labels;
-mod layout_name;
-mod neighbours;
-mod open;
-mod options;
-mod placements;
-mod preset;
-mod space;
-mod stats;
-mod store;
-mod writer;
-
-// The shell.
-mod background;
-mod bearers;
-mod bearers_dump;
-mod join;
-mod lookup;
-mod reader;
-mod recovery;
-mod slot_recovery;
-mod volume;
-
-// The core.
-mod appender;
-mod cluster_table;
+mod base;
+mod config;
 mod core;
-mod cost_meter;
-mod deaths;
-mod digest;
-mod doorkeeper;
-mod fetches;
-mod grouping;
+mod format;
 mod index;
+mod interface;
 mod layout;
-mod object;
+mod memory;
 pub mod policy;
-mod purges;
-mod read_ahead;
-mod read_queue;
-mod read_window;
-mod run_map;
-mod size_class;
-mod tier;
-
-// The structures on the device.
-mod areas;
-mod checkpoint;
-#[doc(hidden)]
-pub mod computed;
-mod index_dump;
-mod journal;
-mod record;
-mod secret;
-mod slot_dump;
-mod summary;
-mod superblock;
-mod wire;
+mod purge;
+mod read;
+mod shell;
+mod space;
+mod tools;
 
 #[cfg(test)]
 mod decoder_fuzz;
 #[cfg(test)]
 mod test_seed;
 
-pub use account::Account;
-pub use api::{Hint, Kind, PartialRead, ReadError, Refusal, ReopenError, Source};
-pub use areas::{CACHE_SIZE_MIN, CLUSTER_SIZES};
-pub use content::Content;
-pub use core::{HeldStats, ReadCounters};
-pub use cost_meter::ReadCost;
-pub use counters::Counters;
-pub use entry::{Body, Entry, Reading};
-pub use event::Event;
-pub use index::{IndexKind, IndexOptions};
-pub use inspect::{
-    ClusterReport, Inspector, ObjectReport, SlotReport, SuperblockReport, VerifyReport,
-};
-pub use key::{Key, Locality};
-pub use labels::{Label, Labels, Mode, Target};
-pub use layout_name::LayoutName;
-pub use neighbours::Neighbour;
-pub use open::{
-    Entropy, FormatError, METADATA_EXTENT, OpenError, format, is_metadata_of_ours,
-    judge_superblocks, superblock_extents,
-};
-pub use options::{
+pub use base::content::Content;
+pub use base::counters::Counters;
+pub use base::event::Event;
+pub use base::key::{Key, Locality};
+pub use base::labels::{Label, Labels, Mode, Target};
+pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};
+pub use base::refusal::Refusal;
+pub use base::source::Source;
+pub use config::layout_name::LayoutName;
+pub use config::options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
     TierShares, WritePolicy,
 };
-pub use placements::{PlacedKind, Placement, Placements};
-pub use preset::{PRESETS, Preset, preset};
-pub use stats::{SlotStats, Stats};
-pub use store::{FetchToken, Lookup, Store, StoreShare};
-pub use superblock::{Condition, FORMAT_VERSION, MAGIC};
-pub use volume::PIECE_MAX;
-pub use writer::{Partial, Writer};
+pub use config::preset::{PRESETS, Preset, preset};
+pub use core::{HeldStats, Stats};
+pub use format::superblock::{Condition, FORMAT_VERSION, MAGIC};
+pub use index::{IndexKind, IndexOptions};
+pub use interface::entry::{Body, Entry, ReadError, Reading};
+pub use interface::fetch_token::FetchToken;
+pub use interface::neighbours::Neighbour;
+pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
+pub use interface::writer::{Hint, Kind, Partial, PartialRead, Writer};
+pub use read::device_cost::ReadCost;
+pub use read::reads::ReadCounters;
+pub use shell::open::{
+    Entropy, FormatError, METADATA_EXTENT, OpenError, format, is_metadata_of_ours,
+    judge_superblocks, superblock_extents,
+};
+pub use shell::placements::{PlacedKind, Placement, Placements};
+pub use space::slot_stats::SlotStats;
+pub use space::space_audit::Account;
+#[doc(hidden)]
+pub use tools::computed;
+pub use tools::inspect::{
+    ClusterReport, Inspector, ObjectReport, SlotReport, SuperblockReport, VerifyReport,
+};
 
 /// The allocators alone, for their benchmark and for drawings; not part of the interface.
 #[doc(hidden)]

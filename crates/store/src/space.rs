@@ -9,23 +9,31 @@
 //! promises that a place stays what it is while somebody reads there, and that it is not given
 //! again before the journal has made durable why.
 
+pub(crate) mod appender;
+pub(crate) mod cluster_table;
 pub(crate) mod clusters;
+pub(crate) mod restored_tables;
+pub(crate) mod run_map;
+pub(crate) mod slot_dump;
+pub(crate) mod slot_stats;
 pub(crate) mod slots;
+pub(crate) mod space_audit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use device::{Extent, Nanos};
 
-use crate::account::Account;
-use crate::appender::Appender;
-use crate::areas::Areas;
-use crate::cluster_table::{ClusterId, ClusterTable};
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::record::{Place, Record};
+use crate::base::summary::Entry;
+use crate::format::device_layout::Areas;
 use crate::index::{Index, Slot};
 use crate::layout::Run;
-use crate::record::{Place, Record};
-use crate::summary::Entry;
+use crate::space::appender::Appender;
+use crate::space::cluster_table::ClusterTable;
+use crate::space::space_audit::Account;
 use clusters::ClusterSpace;
 use slots::SlotSpace;
 

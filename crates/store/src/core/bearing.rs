@@ -1,25 +1,18 @@
 //! Which labels are borne, kept up as records and objects in memory come and go: see
-//! [`crate::bearers`].
+//! [`crate::purge::bearers`].
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Core;
-use super::maintenance::{EvictPlan, Task};
-use crate::bearers::{Bearers, ERAS};
-use crate::cluster_table::{ClusterId, State};
-use crate::digest::Digest;
-use crate::object::Object;
-use crate::record::RecordKind;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::record::RecordKind;
+use crate::core::state::Core;
+use crate::core::task::{EvictPlan, LabelsPlan, Task};
+use crate::memory::memory_tier::Resident;
+use crate::memory::object::Object;
+use crate::purge::bearers::{Bearers, ERAS};
 use crate::space::Space;
-use crate::tier::Resident;
-
-/// A cluster to be read for the labels of what lives in it.
-pub(crate) struct LabelsPlan {
-    pub(crate) evict: EvictPlan,
-    /// Granules of its dead records.
-    pub(crate) dead: BTreeSet<u32>,
-}
+use crate::space::cluster_table::State;
 
 impl Core {
     /// Whether what is to be kept in memory under `digest`, or is, has no record that will be found
@@ -64,7 +57,7 @@ impl Core {
     }
 
     /// These are the labels of what is in the cluster.
-    pub(crate) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
+    pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.still(cluster, incarnation) {
             self.turn_labels(self.sequence);
             self.bearers.learnt(cluster, labels);
@@ -72,17 +65,17 @@ impl Core {
     }
 
     /// A scan of slots found a record that may live.
-    pub(crate) fn learn_scanned(&mut self, labels: &[u64]) {
+    pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
         self.bearers.scanned(labels);
     }
 
     /// The scan of the slots has listed all that lives.
-    pub(crate) fn scanned_all(&mut self) {
+    pub(super) fn scanned_all(&mut self) {
         self.bearers.all_scanned(self.sequence + 1);
     }
 
     /// Recovery has ended: what labels it did not find is read at once, if that is little.
-    pub(crate) fn recovered_labels(&mut self) {
+    pub(super) fn recovered_labels(&mut self) {
         self.recount_unknown();
         if let Space::Clusters(space) = &self.space
             && self.options.labels.is_some()

@@ -15,24 +15,17 @@
 //! [`Options::held_time`]: crate::Options::held_time
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use device::Nanos;
 
-use super::lookup::ReadPlan;
-use super::{Core, Now};
-use crate::areas::Areas;
-use crate::cluster_table::ClusterId;
-use crate::index::Slot;
-use crate::object::Object;
-use crate::options::Options;
-use crate::record::Place;
+use crate::base::limits::ClusterId;
+use crate::base::record::Place;
+use crate::config::options::Options;
+use crate::format::device_layout::Areas;
+use crate::memory::memory_tier::Weighed;
+use crate::memory::object::Object;
 use crate::space::Location;
-use crate::tier::Weighed;
-
-/// Pieces that are looked up under one lock.
-pub(crate) const HELD_STEP: u32 = 512;
 
 /// The part of the memory tier that dead pieces may take besides, for those who read them.
 const IN_MEMORY: usize = 16;
@@ -44,7 +37,7 @@ const TOLD_EVERY: Nanos = 10_000_000_000;
 pub(crate) type ReaderId = u64;
 
 /// Where a piece is that somebody is going to read.
-enum Piece {
+pub(super) enum Piece {
     /// On the device, or on its way there: pinned.
     Placed { place: Place, location: Location },
     /// It was removed before it was ever placed.
@@ -125,17 +118,9 @@ pub struct HeldStats {
     pub timed_out: u64,
 }
 
-/// What a reader finds that is not to be found any more.
-pub(crate) enum HeldPiece {
-    /// To be read by this plan.
-    Read(ReadPlan),
-    /// Here.
-    Object(Arc<Object>),
-}
-
 impl Held {
     /// What the options allow on a device with these `areas`, beside a memory tier of `tier` bytes.
-    pub(crate) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
+    pub(super) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
         let space = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         let placed_max = space * u64::from(options.held_percent) / 100;
         let in_memory_max = tier / IN_MEMORY;
@@ -189,14 +174,15 @@ impl Held {
         self.versions.get(&object_id).is_some_and(|version| !version.let_down)
     }
 
-    fn has(&self, object_id: u64, number: u32) -> bool {
+    /// Whether the piece is held.
+    pub(super) fn has(&self, object_id: u64, number: u32) -> bool {
         let version = self.versions.get(&object_id);
         version.is_some_and(|version| version.pieces.contains_key(&number))
     }
 
     /// The version to let down so that `object_id` may hold more; `None` when that is the lowest,
     /// or nobody reads the body of `object_id`: then it holds what there is room for.
-    fn lower_than(&self, object_id: u64) -> Option<u64> {
+    pub(super) fn lower_than(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
         let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
         let own = version.rank.unwrap_or((version.is_read, self.last_rank + 1));
@@ -221,7 +207,7 @@ impl Held {
     }
 
     /// It is not any more.
-    fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
+    pub(super) fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
         if let Some((cluster, _)) = cluster
             && let Some(count) = self.clusters.get_mut(&cluster)
         {
@@ -284,178 +270,105 @@ impl Held {
         let wanted = version.pieces.split_off(&first);
         std::mem::replace(&mut version.pieces, wanted).into_values().collect()
     }
-}
 
-impl Core {
     /// Somebody begins to read the version at piece `at`.
-    pub(crate) fn begin_reading(&mut self, object_id: u64, at: u32, now: Now) -> ReaderId {
-        self.end_overdue(now.monotonic);
-        let held = &mut self.held;
-        held.last += 1;
-        held.readers.insert(held.last, Reader { object_id, at, begun: now.monotonic });
-        let version = held.versions.entry(object_id).or_default();
+    pub(super) fn begin(&mut self, object_id: u64, at: u32, now: Nanos) -> ReaderId {
+        self.last += 1;
+        self.readers.insert(self.last, Reader { object_id, at, begun: now });
+        let version = self.versions.entry(object_id).or_default();
         *version.readers.entry(at).or_default() += 1;
-        held.last
+        self.last
     }
 
-    /// The reader has read what lies before piece `at`.
-    pub(crate) fn read_on(&mut self, id: ReaderId, at: u32) {
-        let Some(reader) = self.held.readers.get_mut(&id).filter(|reader| reader.at != at) else {
-            return;
+    /// The reader has read what lies before piece `at`; returns the pieces that nobody is going to
+    /// read any more.
+    pub(super) fn read_on(&mut self, id: ReaderId, at: u32) -> Vec<Piece> {
+        let Some(reader) = self.readers.get_mut(&id).filter(|reader| reader.at != at) else {
+            return Vec::new();
         };
         let from = std::mem::replace(&mut reader.at, at);
         let object_id = reader.object_id;
-        let done = self.held.moved(object_id, from, Some(at));
-        self.held.got_on(object_id);
-        self.release_held(done);
+        let done = self.moved(object_id, from, Some(at));
+        self.got_on(object_id);
+        done
     }
 
     /// The reader reads the body, and does not only have it at hand.
-    pub(crate) fn reads_body(&mut self, id: ReaderId) {
-        if let Some(reader) = self.held.readers.get(&id) {
-            self.held.got_on(reader.object_id);
+    pub(super) fn reads_body(&mut self, id: ReaderId) {
+        if let Some(reader) = self.readers.get(&id) {
+            self.got_on(reader.object_id);
         }
     }
 
-    /// The reader has ended.
-    pub(crate) fn end_reading(&mut self, id: ReaderId) {
-        // It may have been let down.
-        let Some(reader) = self.held.readers.remove(&id) else { return };
-        let done = self.held.moved(reader.object_id, reader.at, None);
-        self.release_held(done);
+    /// The reader has ended, if it was not let down before; returns the pieces that nobody is going
+    /// to read any more.
+    pub(super) fn end(&mut self, id: ReaderId) -> Vec<Piece> {
+        let Some(reader) = self.readers.remove(&id) else { return Vec::new() };
+        self.moved(reader.object_id, reader.at, None)
     }
 
-    /// Readers that have taken too long hold nothing any more.
-    pub(crate) fn end_overdue(&mut self, now: Nanos) {
-        while let Some(entry) = self.held.readers.first_entry()
-            && now.saturating_sub(entry.get().begun) > self.held.time
-        {
-            let id = *entry.key();
-            self.held.timed_out += 1;
-            self.end_reading(id);
-            self.kick();
+    /// Ends the oldest reader, when it has taken too long; returns the pieces that nobody is going
+    /// to read any more.
+    pub(super) fn end_overdue(&mut self, now: Nanos) -> Option<Vec<Piece>> {
+        let (id, reader) = self.readers.first_key_value()?;
+        if now.saturating_sub(reader.begun) <= self.time {
+            return None;
+        }
+        let id = *id;
+        self.timed_out += 1;
+        Some(self.end(id))
+    }
+
+    /// Where the piece is, when it is held.
+    pub(super) fn piece(&self, object_id: u64, number: u32) -> Option<&Piece> {
+        self.versions.get(&object_id)?.pieces.get(&number)
+    }
+
+    /// Whether a piece at this place may be held besides all others.
+    pub(super) fn has_room(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
+        self.placed + self.cost(cluster, location) <= self.placed_max
+    }
+
+    /// The piece at this place, which the caller pins, is held.
+    pub(super) fn hold_placed(
+        &mut self,
+        object_id: u64,
+        number: u32,
+        cluster: Option<(ClusterId, u32)>,
+        (place, location): (Place, Location),
+    ) {
+        self.enter_ranks(object_id);
+        self.add(cluster, &location);
+        if let Some(version) = self.versions.get_mut(&object_id) {
+            version.pieces.insert(number, Piece::Placed { place, location });
         }
     }
 
-    /// Pins the pieces of a version that is being read, as far as they are placed: they stay.
-    pub(crate) fn hold(&mut self, object_id: u64, pieces: Range<u32>) {
-        for number in pieces {
-            let digest = self.digester.piece(object_id, number);
-            if let Some(slot) = self.index.get(&digest)
-                && !self.hold_placed(object_id, number, slot)
-            {
-                return;
-            }
-        }
-    }
-
-    /// A piece is about to die: who reads its version holds it.
-    pub(super) fn hold_dying(&mut self, object_id: u64, number: u32) {
-        if self.held.has(object_id, number) {
-            return;
-        }
-        let digest = &self.digester.piece(object_id, number);
-        if let Some(slot) = self.index.get(digest).filter(|slot| self.has_place(*slot)) {
-            self.hold_placed(object_id, number, slot);
-            return;
-        }
-        let Some(object) = self.tier.peek(digest).map(|r| Arc::clone(&r.object)) else { return };
+    /// The piece, which was never placed, is held, if there is room.
+    pub(super) fn hold_in_memory(&mut self, object_id: u64, number: u32, object: Arc<Object>) {
         let bytes = object.weight();
-        if self.held.in_memory + bytes <= self.held.in_memory_max
-            && let Some(version) = self.held.versions.get_mut(&object_id)
+        if self.in_memory + bytes <= self.in_memory_max
+            && let Some(version) = self.versions.get_mut(&object_id)
         {
-            self.held.in_memory += bytes;
+            self.in_memory += bytes;
             version.pieces.insert(number, Piece::InMemory(object));
         }
     }
 
-    fn has_place(&self, slot: Slot) -> bool {
-        self.place_at(slot.position).is_some()
+    /// A piece in memory is not held any more.
+    pub(super) fn forget_in_memory(&mut self, object: &Arc<Object>) {
+        self.in_memory -= object.weight();
     }
 
-    /// False when the version may hold no more.
-    fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
-        let Some(place) = self.place_at(slot.position) else { return true };
-        if !self.held.may_hold(object_id) {
-            return false;
-        }
-        if self.held.has(object_id, number) {
-            return true;
-        }
-        let location = self.space.locate(&self.areas, slot);
-        let cluster = self.cluster_held(place);
-        while self.held.placed + self.held.cost(cluster, &location) > self.held.placed_max {
-            match self.held.lower_than(object_id) {
-                Some(lower) => self.let_down(lower),
-                None => return false,
-            }
-        }
-        self.held.enter_ranks(object_id);
-        self.held.add(cluster, &location);
-        self.space.pin(&self.areas, place.position);
-        if let Some(version) = self.held.versions.get_mut(&object_id) {
-            version.pieces.insert(number, Piece::Placed { place, location });
-        }
-        true
-    }
-
-    /// The cluster that `place` lies in, and its bytes.
-    fn cluster_held(&self, place: Place) -> Option<(ClusterId, u32)> {
-        let cluster = self.space.cluster_of(&self.areas, place.position)?;
-        Some((cluster, self.areas.cluster_size))
-    }
-
-    /// The readers of a version hold nothing any more.
-    fn let_down(&mut self, object_id: u64) {
-        let Some(version) = self.held.versions.get_mut(&object_id) else { return };
+    /// The readers of a version hold nothing any more; returns what they held.
+    pub(super) fn let_down(&mut self, object_id: u64) -> Option<Vec<Piece>> {
+        let version = self.versions.get_mut(&object_id)?;
         version.let_down = true;
         if let Some(rank) = version.rank.take() {
-            self.held.holders.remove(&rank);
+            self.holders.remove(&rank);
         }
-        self.held.let_down += 1;
-        let pieces = std::mem::take(&mut version.pieces);
-        self.release_held(pieces.into_values().collect());
-        self.kick();
-    }
-
-    fn release_held(&mut self, pieces: Vec<Piece>) {
-        let mut freed = false;
-        for piece in pieces {
-            match piece {
-                Piece::Placed { place, location } => {
-                    self.held.subtract(self.cluster_held(place), &location);
-                    freed |= self.space.unpin(&self.areas, place.position);
-                }
-                Piece::InMemory(object) => self.held.in_memory -= object.weight(),
-            }
-        }
-        if freed {
-            self.wake();
-            self.kick();
-        }
-    }
-
-    /// Piece `number` of a version that somebody reads and that is not to be found any more; `None`
-    /// when it is not held. The plan is pinned like any other.
-    pub(crate) fn find_held(&mut self, object_id: u64, number: u32) -> Option<HeldPiece> {
-        if !self.online() {
-            return None;
-        }
-        let version = self.held.versions.get(&object_id)?;
-        let (place, location) = match version.pieces.get(&number)? {
-            Piece::InMemory(object) => return Some(HeldPiece::Object(Arc::clone(object))),
-            Piece::Placed { place, location } => (*place, location.clone()),
-        };
-        let digest = self.digester.piece(object_id, number);
-        if let Some(piece) = self.in_transit.get(&digest) {
-            return Some(HeldPiece::Object(piece));
-        }
-        if let Some(record) = self.space.waiting(place) {
-            let object = Object::from_record(record, Some(place));
-            return Some(HeldPiece::Object(Arc::new(object)));
-        }
-        self.space.pin(&self.areas, place.position);
-        self.reading.counters.exact += 1;
-        Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
+        self.let_down += 1;
+        let version = self.versions.get_mut(&object_id)?;
+        Some(std::mem::take(&mut version.pieces).into_values().collect())
     }
 }

@@ -4,77 +4,62 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use device::Nanos;
 
-use super::Core;
-use super::gathering::Gathering;
-use crate::api::Refusal;
-use crate::cluster_table::State;
-use crate::digest::Digest;
-use crate::fetches::Overtaken;
-use crate::grouping::{self, Group};
+use crate::base::digest::Digest;
+use crate::base::now::Now;
+use crate::base::record::{Header, Record, RecordKind};
+use crate::base::refusal::Refusal;
+use crate::base::size_class::SizeClass;
+use crate::base::summary;
+use crate::base::summary::Entry;
+use crate::config::options::WritePolicy;
+use crate::core::fetches::Overtaken;
+use crate::core::new_object::{Fetched, NewObject, Room, TryInsert};
+use crate::core::state::Core;
+use crate::format::journal::Fact;
 use crate::index::{Inserted, Slot};
-use crate::journal::{Fact, Moment};
-use crate::object::Object;
-use crate::options::WritePolicy;
-use crate::purges::Fate;
-use crate::record::{Header, Record, RecordKind};
-use crate::size_class::SizeClass;
+use crate::memory::grouping;
+use crate::memory::grouping::Group;
+use crate::memory::locality_staging::LocalityStaging;
+use crate::memory::memory_tier::Eviction;
+use crate::memory::object::Object;
+use crate::purge::purges::Fate;
 use crate::space::Space;
-use crate::summary::{self, Entry};
-use crate::tier::Eviction;
+use crate::space::cluster_table::State;
 
 /// So many objects that wait for a place are passed over in search of others that may leave
 /// memory. There may be none, where memory is smaller than what waits.
 const KEPT_AT_ONCE: u32 = 64;
 
-/// An object or piece, complete but for its place.
-pub(crate) struct NewObject {
-    pub(crate) record: Record,
-    /// The fetch that it came from: objects only.
-    pub(crate) fetched: Option<Fetched>,
-}
-
-/// When an object was fetched.
-#[derive(Clone)]
-pub(crate) struct Fetched {
-    /// Set when its key was removed since the fetch began.
-    pub(crate) overtaken: Overtaken,
-    /// The sequence number that was the last when it began.
-    pub(crate) begun: u64,
-}
-
-/// What became of an insertion.
-pub(crate) enum TryInsert {
-    /// Visible. The journal must be written up to the moment before the insertion counts as done:
-    /// something on the device died with it, or shortly before (an eviction, a damaged record),
-    /// and is, or may be, an older version of it.
-    Done(Option<Moment>),
-    /// No room now: wait for a change and try again.
-    Wait(NewObject),
-    /// Refused for good.
-    Refused(Refusal),
-}
-
-/// Whether there is a place for a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// Yes.
-    Ready,
-    /// After a write, a flush or an eviction, perhaps.
-    Wait,
-    /// No.
-    Refused(Refusal),
-}
-
-/// Monotonic and wall time of one call.
-#[derive(Clone, Copy)]
-pub(crate) struct Now {
-    pub(crate) monotonic: Nanos,
-    pub(crate) unix: u32,
-}
-
 impl Core {
+    /// A fetch of `digest` begins: the flag that is set when it is overtaken, and the last sequence
+    /// number before it.
+    pub(crate) fn begin_fetch(&mut self, digest: Digest) -> (Overtaken, u64) {
+        (self.fetches.begin(digest), self.sequence)
+    }
+
+    /// A fetch has ended, or an insertion of what it brought.
+    pub(crate) fn end_fetch(&mut self, digest: &Digest, flag: &Overtaken) {
+        self.fetches.end(digest, flag);
+    }
+
+    /// An object that was fetched is going to be written: the number of its version.
+    pub(crate) fn begin_writing(
+        &mut self,
+        fetched: &Fetched,
+        key: &[u8],
+        meta: &[u8],
+    ) -> Result<u64, Refusal> {
+        if !self.online() {
+            return Err(Refusal::Offline);
+        }
+        if fetched.overtaken.load(Ordering::Acquire) || self.overtaken(fetched.begun, key, meta) {
+            return Err(Refusal::Overtaken);
+        }
+        self.sequence += 1;
+        Ok(self.sequence)
+    }
+
     /// Whether what was fetched for the key of `digest` is to be stored (asked once per fetch).
     /// What takes the place of something stored always is: else the old version would stay.
     pub(crate) fn admits(&mut self, digest: &Digest) -> bool {
@@ -150,7 +135,7 @@ impl Core {
     }
 
     fn gathering_stuck(&self) -> bool {
-        self.gathering.as_ref().is_some_and(Gathering::is_stuck)
+        self.gathering.as_ref().is_some_and(LocalityStaging::is_stuck)
     }
 
     /// Whether `record` lives in memory only until it leaves it. What would sweep memory does not,
@@ -254,7 +239,7 @@ impl Core {
     }
 
     /// What an insertion into the index pushed out is dead: nothing leads to it any more.
-    pub(crate) fn bury(&mut self, inserted: Inserted) {
+    pub(super) fn bury(&mut self, inserted: Inserted) {
         for slot in inserted.old.into_iter().chain(inserted.displaced) {
             self.kill(slot);
         }
@@ -518,7 +503,7 @@ impl Core {
 
     /// Writes every dirty object out (orderly stop, C13), neighbours behind one another. False
     /// when room is missing: try again.
-    pub(crate) fn write_out_dirty(&mut self, now: Now) -> bool {
+    pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
         let mut dirty: Vec<(u64, Digest)> = self
             .tier
             .iter()

@@ -2,137 +2,23 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use device::Extent;
 
-use super::prefetch::{Scope, Surroundings};
-use super::reading::{Took, WindowId};
-use super::{Core, Health, Now};
-use crate::api::Source;
-use crate::digest::Digest;
-use crate::doorkeeper;
+use crate::base::digest::Digest;
+use crate::base::now::Now;
+use crate::base::record::RecordKind;
+use crate::base::source::Source;
+use crate::config::options::ReadUnit;
+use crate::core::read_plan::{Company, Expected, Finding, MetaPlan, ReadPlan, Scope, Surroundings};
+use crate::core::state::{Core, Health};
 use crate::index::Slot;
-use crate::object::Object;
-use crate::options::ReadUnit;
-use crate::read_ahead::Ahead;
-use crate::read_window::{Memory, Ring};
-use crate::record::{Place, RecordKind};
+use crate::memory::doorkeeper;
+use crate::memory::memory_tier::Resident;
+use crate::memory::object::Object;
+use crate::read::reads::{Took, WindowId};
+use crate::read::window::{Memory, Ring};
+use crate::space::Location;
 use crate::space::slots::SlotSpace;
-use crate::space::{Location, Split};
-use crate::tier::Resident;
-
-/// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
-#[derive(Clone, Copy)]
-pub(crate) enum Expected<'a> {
-    /// An object with this key.
-    Key(&'a [u8]),
-    /// A piece; its digest names it.
-    Piece,
-}
-
-impl Expected<'_> {
-    /// Whether `object` is the one.
-    pub(crate) fn is(self, object: &Object) -> bool {
-        match self {
-            Expected::Key(key) => object.header.kind == RecordKind::Object && object.key == key,
-            Expected::Piece => object.header.kind == RecordKind::Piece,
-        }
-    }
-}
-
-/// Whether a lookup may wait for a read that is under way for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// It may.
-    Join,
-    /// It did, and its record did not come along.
-    Alone,
-}
-
-/// What a lookup found under the lock.
-pub(crate) enum Finding {
-    /// The object, verified.
-    Object(Arc<Object>, Source),
-    /// An earlier read brought it along: verify it, and say so with [`Core::found_ahead`].
-    Ahead(Ahead, Bytes),
-    /// It may be on the device: the cluster is pinned until [`Core::loaded`] or [`Core::unread`].
-    Read(ReadPlan),
-    /// A read that is under way for another brings it along: look again when that has ended.
-    UnderWay(WindowId),
-    /// Not here.
-    Nothing,
-}
-
-/// What must be read for a lookup.
-pub(crate) struct ReadPlan {
-    pub(crate) digest: Digest,
-    pub(crate) position: u32,
-    pub(crate) place: Place,
-    /// The record on the device; up to an eighth too long.
-    record: Extent,
-    /// What is read for it.
-    pub(crate) extent: Extent,
-    /// The extent holds more than the record.
-    pub(crate) surroundings: Option<Surroundings>,
-    /// The number under which others wait for it then.
-    pub(crate) window: Option<WindowId>,
-    /// What the device needed for it, once it was read.
-    pub(crate) took: Option<Took>,
-    /// The record lies in several runs, of which the extent is the first.
-    pub(crate) split: Option<Box<Split>>,
-    /// Metadata that replace those in the record.
-    pub(crate) meta: Option<MetaPlan>,
-    /// The object is to enter memory.
-    pub(crate) keep: bool,
-}
-
-impl MetaPlan {
-    fn position(&self) -> u32 {
-        match self {
-            MetaPlan::Ready { position, .. } | MetaPlan::Read { position, .. } => *position,
-        }
-    }
-}
-
-/// Where replaced metadata are.
-pub(crate) enum MetaPlan {
-    /// In memory still, for the object record with the sequence number `target`.
-    /// They were placed with this `sequence` number.
-    Ready { position: u32, meta: Bytes, target: u64, sequence: u64 },
-    /// On the device; pinned too.
-    Read { position: u32, place: Place, location: Location },
-}
-
-impl ReadPlan {
-    /// The plan for a record at `place`, pinned, to which no index entry leads any more.
-    pub(super) fn of_held(digest: Digest, place: Place, location: Location) -> ReadPlan {
-        let Location { extent, split } = location;
-        ReadPlan {
-            digest,
-            position: place.position,
-            place,
-            record: extent,
-            extent,
-            surroundings: None,
-            window: None,
-            took: None,
-            split,
-            meta: None,
-            keep: false,
-        }
-    }
-
-    /// Where in the bytes of the extent the record starts.
-    pub(crate) fn start_in_extent(&self) -> usize {
-        (self.record.offset - self.extent.offset) as usize
-    }
-
-    /// The record within the bytes of the extent.
-    pub(crate) fn record_in_extent(&self) -> std::ops::Range<u64> {
-        let start = self.record.offset - self.extent.offset;
-        start..start + self.record.len
-    }
-}
 
 /// At most `most` bytes of `bounds` around a record in it, in whole granules from its begin on; the
 /// record is never cut.
@@ -200,6 +86,30 @@ impl Core {
                 plan.map_or(Finding::Nothing, Finding::Read)
             }
         }
+    }
+
+    /// As [`Core::find`], for a request: counts at once what that settles, which is nothing or an
+    /// object in memory that is not in pieces. True when it was counted; the others are when they
+    /// have been read ([`Core::count_lookup`]).
+    pub(crate) fn find_for_request(
+        &mut self,
+        digest: Digest,
+        expected: Expected<'_>,
+        company: Company,
+        now: u32,
+    ) -> (Finding, bool) {
+        let finding = self.find(digest, expected, company, now);
+        let settled = match &finding {
+            Finding::Nothing => Some(None),
+            Finding::Object(object, source) => {
+                (company == Company::Join && !object.in_pieces()).then_some(Some(*source))
+            }
+            Finding::Ahead(..) | Finding::Read(_) | Finding::UnderWay(_) => None,
+        };
+        if let Some(answer) = settled {
+            self.count_lookup(&digest, answer);
+        }
+        (finding, settled.is_some())
     }
 
     /// The piece that is looked for, when it is on its way to somebody else.
@@ -440,7 +350,7 @@ impl Core {
 
     /// Keeps `object`, read from the device, in memory if it is still the current one and its
     /// metadata are those at `meta`, or its own. The caller shrinks the tier afterwards.
-    pub(crate) fn keep(
+    pub(super) fn keep(
         &mut self,
         digest: Digest,
         object: &Arc<Object>,
@@ -461,8 +371,8 @@ impl Core {
 
     /// Whether memory is the place for it: it fits, and is not a part of something so large that
     /// it would sweep everything else out.
-    pub(crate) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
-        use crate::tier::Weighed;
+    pub(super) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
+        use crate::memory::memory_tier::Weighed;
         let scan = object.header.kind == RecordKind::Piece
             && object.header.object_len > self.tier_share_max();
         !scan && self.tier.fits(object.weight())
@@ -477,7 +387,7 @@ impl Core {
         self.tier.capacity() as u64 / 16
     }
 
-    pub(crate) fn resident(
+    pub(super) fn resident(
         &self,
         object: &Arc<Object>,
         dirty: bool,

@@ -2,20 +2,21 @@
 
 use device::{Extent, Nanos};
 
-use super::Core;
-use super::bearing::LabelsPlan;
-use super::gathering::Gathering;
-use super::held::LetDown;
-use crate::appender::{Appender, Lost, Requests, WriteJob};
-use crate::checkpoint::Checkpoint;
-use crate::cluster_table::{ClusterId, State as ClusterState};
-use crate::core::insertion::Now;
-use crate::digest::Digest;
-use crate::journal::{Fact, Moment};
-use crate::options::WritePolicy;
-use crate::space::Space;
-use crate::space::slots::page_write::PageJob;
-use crate::summary::Entry;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::now::Now;
+use crate::base::summary::Entry;
+use crate::config::options::WritePolicy;
+use crate::core::maintenance_state::Sweep;
+use crate::core::state::Core;
+use crate::core::task::{EvictPlan, Task};
+use crate::format::checkpoint::Checkpoint;
+use crate::format::journal::{Fact, FlushMark, JournalWrite};
+use crate::index::IndexKind;
+use crate::memory::locality_staging::LocalityStaging;
+use crate::space::appender::{Appender, Lost, Requests, WriteJob};
+use crate::space::cluster_table::State as ClusterState;
+use crate::space::{Space, slot_dump};
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;
@@ -33,88 +34,6 @@ const LEARNT_AT_ONCE: usize = 16;
 const SWEEP_STEP: usize = 4096;
 /// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
 const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
-/// Bytes at the end of a cluster that are read first for its summary.
-pub(crate) const SUMMARY_READ: u32 = 4096;
-
-/// What maintenance remembers between its steps.
-#[derive(Default)]
-pub(crate) struct State {
-    /// The free reserve fell below its low mark and has not reached its high one yet.
-    refilling: bool,
-    /// Something was written since the last flush began.
-    pub(crate) unflushed: bool,
-    /// When the last flush ended.
-    pub(crate) last_flush: Nanos,
-    /// When facts were first seen waiting.
-    facts_since: Option<Nanos>,
-    /// Everything is to be written now: an orderly stop.
-    pub(crate) draining: bool,
-    /// The last step was for those who wait for the journal.
-    synced: bool,
-    /// An insertion found no place.
-    pub(crate) starved: bool,
-    /// Clusters that are being given up together.
-    sweep: Option<Sweep>,
-    /// A checkpoint is to be written now.
-    pub(crate) checkpoint_wanted: bool,
-    /// Clusters in which something was asked for, and of which it is not known what lies together.
-    unlearned: Vec<ClusterId>,
-    /// Clusters to be given up by what their summaries say, pinned.
-    summarized: Vec<(ClusterId, u64)>,
-    /// Somebody waits for the journal to be written up to here.
-    pub(crate) write_wanted: Moment,
-    /// Somebody waits for the journal to be durable up to here.
-    pub(crate) flush_wanted: Moment,
-    /// Somebody waits for the superblock to name this run of the store.
-    pub(crate) run_wanted: u64,
-}
-
-/// Clusters that are given up together. The journal says so already; a sweep of the index forgets
-/// what leads there, so that nothing has to be read for it.
-struct Sweep {
-    /// Pinned until the sweep has ended: nothing is written there meanwhile.
-    victims: Vec<ClusterId>,
-    /// A bit per cluster: set for those.
-    bits: Vec<u64>,
-}
-
-/// The next step of the background.
-pub(crate) enum Task {
-    /// Nothing to do before the deadline, or before something changes.
-    Idle(Option<Nanos>),
-    /// Write the journal's facts; flush when `durable`.
-    Sync { durable: bool },
-    /// Write records.
-    Write(WriteJob),
-    /// Write pages of slots.
-    WritePages(PageJob),
-    /// Read the summary of a cluster and give the cluster up.
-    Evict(EvictPlan),
-    /// Read the summary of a cluster to know what lies together in it. It is pinned meanwhile.
-    Learn { cluster: ClusterId, incarnation: u64, extent: Extent },
-    /// Read a cluster to know the labels of what it holds. It is pinned meanwhile.
-    ReadLabels(LabelsPlan),
-    /// Ask again, after others had their turn.
-    Again,
-    /// Say who was let down.
-    Tell(LetDown),
-    /// Write a checkpoint.
-    Checkpoint,
-    /// Write the superblocks with this run of the store.
-    NameRun(u64),
-    /// The store is offline: stop.
-    Stop,
-}
-
-/// A cluster to be given up; pinned meanwhile.
-#[derive(Clone, Copy)]
-pub(crate) struct EvictPlan {
-    pub(crate) cluster: ClusterId,
-    pub(crate) incarnation: u64,
-    pub(crate) extent: Extent,
-    /// Nothing in it lives: its summary has nothing to say.
-    pub(crate) all_dead: bool,
-}
 
 impl Core {
     /// Decides the next step.
@@ -284,7 +203,7 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let free = space.table.count(ClusterState::Free);
-                let waiting = self.gathering.as_ref().map_or(0, Gathering::bytes);
+                let waiting = self.gathering.as_ref().map_or(0, LocalityStaging::bytes);
                 let wanted = waiting.div_ceil(u64::from(self.areas.cluster_size)) as u32;
                 free > self.reserve().1 + wanted && self.index.load() < INDEX_LOAD_FULL
             }
@@ -421,7 +340,7 @@ impl Core {
 
     /// Forgets some of what leads into the clusters that were given up; in the end they are free
     /// for the journal. True while there is more to do.
-    pub(crate) fn step_sweep(&mut self) -> bool {
+    pub(super) fn step_sweep(&mut self) -> bool {
         let Some(sweep) = &self.maintenance.sweep else { return false };
         // A power of two; asked for every entry of the index.
         let shift = self.areas.granules_per_cluster().trailing_zeros();
@@ -470,7 +389,7 @@ impl Core {
     }
 
     /// Declares a cluster given up; it becomes free when the journal is durable up to here.
-    pub(crate) fn drop_cluster(&mut self, cluster: ClusterId) {
+    pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
         let incarnation = self.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
         self.space.table_mut().give_up(cluster, self.journal.now());
@@ -559,8 +478,42 @@ impl Core {
         debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
     }
 
-    /// The journal is durable up to its mark: quarantined clusters may become free.
-    pub(crate) fn flushed(&mut self, now: Nanos) {
+    /// The background runs, or has ended.
+    pub(crate) fn set_maintained(&mut self, runs: bool) {
+        self.maintained = runs;
+        if !runs {
+            self.wake();
+        }
+    }
+
+    /// Whether the background runs.
+    pub(crate) fn is_maintained(&self) -> bool {
+        self.maintained
+    }
+
+    /// What of the journal is to be written next; `None`: nothing.
+    pub(crate) fn begin_journal_write(&mut self) -> Option<JournalWrite> {
+        self.journal.begin_write(&self.secret)
+    }
+
+    /// It is written.
+    pub(crate) fn end_journal_write(&mut self, write: &JournalWrite) {
+        self.journal.end_write(write);
+        self.maintenance.unflushed = true;
+        self.wake();
+    }
+
+    /// A flush of the device begins: what was written before is durable when it ends.
+    pub(crate) fn begin_flush(&mut self) -> FlushMark {
+        self.maintenance.unflushed = false;
+        self.space.begin_flush();
+        self.journal.begin_flush()
+    }
+
+    /// The flush has ended: the journal is durable up to the mark, quarantined clusters may become
+    /// free.
+    pub(crate) fn flushed(&mut self, mark: FlushMark, now: Nanos) {
+        self.journal.end_flush(mark);
         match &mut self.space {
             Space::Clusters(space) => {
                 space.table.journal_durable(self.journal.durable());
@@ -572,10 +525,47 @@ impl Core {
         self.kick();
     }
 
-    /// The next checkpoint, as of now.
+    /// The superblocks name this run of the store.
+    pub(crate) fn run_named(&mut self, run: u64) {
+        self.superblock.run = run;
+        self.wake();
+    }
+
+    /// One step of an orderly stop: whether everything is written; `None`: not yet.
+    pub(crate) fn drain(&mut self, now: Now) -> Option<bool> {
+        if !self.online() {
+            return Some(false);
+        }
+        self.maintenance.draining = true;
+        // What leads into a cluster that was given up is not to be in the dump.
+        while self.step_sweep() {}
+        let placed = self.write_out_dirty(now);
+        self.space.seal(&self.areas);
+        self.kick();
+        let written = self.journal.written() == self.journal.now();
+        (placed && self.space.unwritten_bytes() == 0 && written && !self.space.busy())
+            .then_some(true)
+    }
+
+    /// The kind of the index, and its buckets.
+    pub(crate) fn index_shape(&self) -> (IndexKind, usize) {
+        (self.index.kind(), self.index.bucket_count())
+    }
+
+    /// The index from the bucket `first` on, as bytes for its dump.
+    pub(crate) fn dump_index(&self, first: usize, bytes: &mut [u8]) {
+        self.index.dump(first, bytes);
+    }
+
+    /// The list of all records in slots, for its dump; see [`slot_dump::encode`].
+    pub(crate) fn dump_records(&mut self) -> Option<Vec<u8>> {
+        slot_dump::encode(self.space.slots_mut()?, &self.index)
+    }
+
+    /// The next checkpoint, as of now, and where it is to be written.
     /// Where dead records have come faster than the background could give clusters up, those with
     /// the most of them go now, so that it fits its slot.
-    pub(crate) fn make_checkpoint(&mut self) -> Checkpoint {
+    pub(crate) fn make_checkpoint(&mut self) -> (Checkpoint, Extent) {
         self.checkpoint += 1;
         self.maintenance.checkpoint_wanted = false;
         self.prune_purges();
@@ -601,13 +591,15 @@ impl Core {
         let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {
             recovering.removed.iter().map(|(digest, sequence)| (*digest, *sequence)).collect()
         });
-        Checkpoint {
+        let checkpoint = Checkpoint {
             number: self.checkpoint,
             journal_block: self.journal.next_block(),
             space: clusters,
             removed,
             purges: self.encode_purges(),
-        }
+        };
+        let slot = self.areas.checkpoints[checkpoint.slot()];
+        (checkpoint, slot)
     }
 
     /// The checkpoint is durable.

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::Core;
-use crate::digest::Digest;
-use crate::object::Object;
-use crate::record::RecordKind;
-use crate::tier::Resident;
+use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
+use crate::core::state::Core;
+use crate::memory::memory_tier::Resident;
+use crate::memory::object::Object;
 
 impl Core {
     /// Puts an object into memory, in place of what is there under its digest.

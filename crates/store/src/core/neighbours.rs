@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::Core;
-use crate::digest::Digest;
-use crate::object::Object;
-use crate::purges::Fate;
-use crate::record::RecordKind;
+use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
+use crate::core::state::Core;
+use crate::memory::object::Object;
+use crate::purge::purges::Fate;
 
 /// So many steps are gone each way from the object's own place: a walk under the lock must be
 /// short, some microseconds, and what is farther away came to memory at another time.

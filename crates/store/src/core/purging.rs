@@ -3,27 +3,18 @@
 
 use bytes::Bytes;
 
-use super::{Core, Now};
-use crate::cluster_table::State;
-use crate::digest::Digest;
-use crate::journal::{Fact, Moment};
-use crate::labels::{Label, Labels, Mode, Target};
-use crate::object::Object;
-use crate::purges::{Fate, Labelled, Purge, Purges, Scope};
-use crate::record::RecordKind;
+use crate::base::digest::Digest;
+use crate::base::labels::{Label, Labels, Mode, Target};
+use crate::base::now::Now;
+use crate::base::record::RecordKind;
+use crate::base::wire::Encoder;
+use crate::core::sizing::purges_in;
+use crate::core::state::Core;
+use crate::format::journal::{Fact, Moment};
+use crate::memory::object::Object;
+use crate::purge::purges::{Fate, Labelled, Purge, Purges, Scope};
 use crate::space::Space;
-use crate::wire::Encoder;
-
-/// Purges of what nothing bears that are remembered for fetches that had begun before. What began
-/// before the oldest quarter of more of them is not kept.
-pub(super) const PASSING: usize = 16_384;
-/// The part of the memory that the table of purges may take.
-const TABLE_SHARE: u64 = 32;
-
-/// Bytes of memory for the table of purges, and for those of what nothing bears.
-pub(super) fn table_bytes(memory: u64) -> u64 {
-    memory / TABLE_SHARE + (PASSING * Purges::ENTRY_BYTES) as u64
-}
+use crate::space::cluster_table::State;
 
 /// When the table is full, and less than one in so many of its entries can be dropped, the oldest
 /// are merged.
@@ -151,7 +142,7 @@ impl Core {
 
     /// Makes what was found on the device fit the bound of this run.
     pub(super) fn fit_purges(&mut self, memory: u64) {
-        let in_memory = memory / TABLE_SHARE / Purges::ENTRY_BYTES as u64;
+        let in_memory = purges_in(memory);
         let room = self.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
         self.purges.set_max(usize::try_from(room).unwrap_or(usize::MAX));
         self.limit_purges();

@@ -1,11 +1,11 @@
 //! Removal: records die, in memory at once and for recovery through the journal.
 
-use super::Core;
-use crate::cluster_table::ClusterId;
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::core::state::Core;
+use crate::format::journal::{Fact, Moment};
 use crate::index::{IndexKind, Slot};
-use crate::journal::{Fact, Moment};
-use crate::object::Object;
+use crate::memory::object::Object;
 use crate::space::Space;
 
 /// How many pieces a lookup makes sure of: 64 MiB of body, some 50 µs.
@@ -59,7 +59,7 @@ impl Core {
     /// Pieces of a version that nobody can ask for any more. They are dead like any record that
     /// the index lets go: their bytes count as dead, and what had an equal tag does not come back.
     /// Who reads the version already holds them ([`super::held`]).
-    pub(crate) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
+    pub(super) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         if self.held.may_hold(object_id) {
             for number in pieces.clone() {
                 self.hold_dying(object_id, number);
@@ -122,7 +122,7 @@ impl Core {
     }
 
     /// The record of `slot`, which the index has just let go, is dead.
-    pub(crate) fn kill(&mut self, slot: Slot) {
+    pub(super) fn kill(&mut self, slot: Slot) {
         self.kill_known(None, slot);
     }
 
@@ -204,7 +204,7 @@ impl Core {
     }
 
     /// Whether the cluster is in use with this incarnation.
-    pub(crate) fn still(&self, cluster: ClusterId, incarnation: u64) -> bool {
+    pub(super) fn still(&self, cluster: ClusterId, incarnation: u64) -> bool {
         self.space.table().incarnation(cluster) == incarnation
             && self.space.table().state(cluster).in_use()
     }

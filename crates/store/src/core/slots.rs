@@ -1,12 +1,12 @@
 //! What the core decides for a space of slots: which records make room, and when they are dead.
 
-use super::Core;
-use super::insertion::Room;
-use crate::api::Refusal;
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
+use crate::base::refusal::Refusal;
+use crate::core::new_object::Room;
+use crate::core::state::Core;
+use crate::format::journal::{Fact, Moment};
 use crate::index::Slot;
-use crate::journal::{Fact, Moment};
-use crate::record::RecordKind;
 use crate::space::Space;
 use crate::space::slots::SlotSpace;
 use crate::space::slots::page_write::{PageDone, PageJob};
@@ -71,7 +71,7 @@ impl Core {
     }
 
     /// The record at `position` is dead: recovery learns it, and its slots become free in time.
-    pub(crate) fn kill_at(&mut self, position: u32) {
+    pub(super) fn kill_at(&mut self, position: u32) {
         let Some(listed) = self.space.slots().and_then(|space| space.listed(position)) else {
             return;
         };
@@ -125,7 +125,7 @@ impl Core {
     }
 
     /// All that lives is listed: the rest is free from now on.
-    pub(crate) fn assembled(&mut self) {
+    pub(super) fn assembled(&mut self) {
         let Some(space) = self.space.slots_mut() else { return };
         for record in space.assembled(true) {
             self.forget_listed(&record);
@@ -175,7 +175,7 @@ impl Core {
     }
 
     /// Removes what leads to a record of `kind` at `position`.
-    pub(crate) fn forget_record(&mut self, kind: RecordKind, digest: &Digest, position: u32) {
+    pub(super) fn forget_record(&mut self, kind: RecordKind, digest: &Digest, position: u32) {
         if kind != RecordKind::Piece {
             // Recovery may not have met it yet: then what it has superseded, or the object whose
             // metadata it replaces, may still turn up and would take its place.

@@ -15,12 +15,14 @@
 //! of them leaves. Clusters that hold replaced metadata, or pieces of objects that memory does not
 //! take, are no virtual clusters.
 
-use super::{Core, Now};
-use crate::cluster_table::{ClusterId, State};
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::now::Now;
+use crate::config::options::WritePolicy;
+use crate::core::state::Core;
 use crate::index::Slot;
-use crate::options::WritePolicy;
-use crate::tier::Level;
+use crate::memory::memory_tier::Level;
+use crate::space::cluster_table::State;
 
 impl Core {
     /// All of `members`, which are what lives in the cluster, are in memory now. Without

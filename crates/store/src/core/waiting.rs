@@ -1,98 +1,13 @@
-//! Who waits for what. A change wakes those whose moment has come, in the order in which they came,
-//! and as many of those who want room as there is room for.
-//!
-//! Who was woken for room and has not tried yet counts as having taken it. When it has ended, with
-//! or without, the next are looked for: no room is left while somebody waits for it.
+//! Tasks wait for the core, and are woken when there is what they wait for.
 
-use std::collections::BTreeMap;
 use std::task::Waker;
 
-use super::Core;
-use crate::cluster_table::State;
-use crate::journal::Moment;
-use crate::options::WritePolicy;
+use crate::config::options::WritePolicy;
+use crate::core::state::Core;
+use crate::core::waiters::{Offer, WaiterId, Wanted};
+use crate::format::journal::Moment;
 use crate::space::Space;
-
-/// What somebody waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// The journal is written up to here.
-    Written(Moment),
-    /// The journal is durable up to here.
-    Durable(Moment),
-    /// A place for so many bytes.
-    Room(usize),
-    /// Anything else.
-    Change,
-}
-
-/// The number under which somebody waits.
-pub(crate) type WaiterId = u64;
-
-struct Waiter {
-    wanted: Wanted,
-    waker: Waker,
-    woken: bool,
-}
-
-/// All who wait.
-#[derive(Default)]
-pub(crate) struct Waiters {
-    /// By their numbers, that is, in the order in which they came.
-    waiters: BTreeMap<WaiterId, Waiter>,
-    next: WaiterId,
-}
-
-/// What there is to be had now.
-struct Offer {
-    written: Moment,
-    durable: Moment,
-    /// Bytes that may wait to be written beside those that do.
-    room: usize,
-    /// All is at an end: everybody shall see that.
-    over: bool,
-}
-
-impl Waiters {
-    /// A number for somebody who is going to wait.
-    pub(crate) fn enter(&mut self) -> WaiterId {
-        self.next += 1;
-        self.next
-    }
-
-    /// `waker` is woken when there is what `id` wants.
-    pub(crate) fn wait(&mut self, id: WaiterId, wanted: Wanted, waker: &Waker) {
-        self.waiters.insert(id, Waiter { wanted, waker: waker.clone(), woken: false });
-    }
-
-    /// `id` waits no more.
-    pub(crate) fn leave(&mut self, id: WaiterId) {
-        self.waiters.remove(&id);
-    }
-
-    fn wake(&mut self, offer: &Offer) {
-        let mut room = Some(offer.room);
-        for waiter in self.waiters.values_mut() {
-            let there = match waiter.wanted {
-                Wanted::Written(moment) => offer.written >= moment,
-                Wanted::Durable(moment) => offer.durable >= moment,
-                Wanted::Room(len) => match room.filter(|room| *room > 0) {
-                    // What is larger than all that may wait goes alone.
-                    Some(left) => {
-                        room = left.checked_sub(len);
-                        true
-                    }
-                    None => false,
-                },
-                Wanted::Change => true,
-            };
-            if (there || offer.over) && !waiter.woken {
-                waiter.woken = true;
-                waiter.waker.wake_by_ref();
-            }
-        }
-    }
-}
+use crate::space::cluster_table::State;
 
 impl Core {
     /// Wakes those whose moment has come: something changed.
@@ -119,70 +34,52 @@ impl Core {
         let most = if late { self.unwritten_max / 2 + 1 } else { self.unwritten_max };
         if placed { most.saturating_sub(self.space.unwritten_bytes()) } else { 0 }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::task::Wake;
+    /// A number for somebody who is going to wait.
+    pub(crate) fn enter_waiting(&mut self) -> WaiterId {
+        self.waiters.enter()
+    }
 
-    use super::*;
+    /// `waker` is woken when there is what `id` wants.
+    pub(crate) fn wait(&mut self, id: WaiterId, wanted: Wanted, waker: &Waker) {
+        self.waiters.wait(id, wanted, waker);
+    }
 
-    #[derive(Default)]
-    struct Count(AtomicU32);
+    /// `id` waits no more: what it was woken for, and leaves, is for the next.
+    pub(crate) fn leave_waiting(&mut self, id: WaiterId) {
+        self.waiters.leave(id);
+        self.wake();
+    }
 
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+    /// Whether the journal is written, or durable, up to `moment`; asks for it when it is not.
+    /// `Some(false)`: it will not be, the device was given up.
+    pub(crate) fn synced(&mut self, moment: Moment, durable: bool) -> Option<bool> {
+        let reached = if durable { self.journal.durable() } else { self.journal.written() };
+        if reached >= moment {
+            return Some(true);
         }
-    }
-
-    struct Bench {
-        waiters: Waiters,
-        counts: Vec<Arc<Count>>,
-    }
-
-    impl Bench {
-        fn new(wanted: &[Wanted]) -> Bench {
-            let mut bench = Bench { waiters: Waiters::default(), counts: Vec::new() };
-            for wanted in wanted {
-                let (id, count) = (bench.waiters.enter(), Arc::<Count>::default());
-                bench.waiters.wait(id, *wanted, &Waker::from(Arc::clone(&count)));
-                bench.counts.push(count);
-            }
-            bench
+        if !self.online() {
+            return Some(false);
         }
+        let wanted = &mut self.maintenance;
+        let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
+        *mark = (*mark).max(moment);
+        self.kick();
+        None
+    }
 
-        fn wake(&mut self, written: Moment, durable: Moment, room: usize) -> Vec<u32> {
-            self.waiters.wake(&Offer { written, durable, room, over: false });
-            self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect()
+    /// Whether the superblocks say that the store went on without `away` of its devices; asks for
+    /// it when they do not. `Some(false)`: they will not, this device was given up, too.
+    pub(crate) fn runs_without(&mut self, away: u64) -> Option<bool> {
+        let run = self.first_run + away;
+        if self.superblock.run >= run {
+            return Some(true);
         }
-    }
-
-    #[test]
-    fn a_moment_wakes_those_who_wait_for_it() {
-        let (early, late) = (Wanted::Written(3), Wanted::Written(5));
-        let mut bench = Bench::new(&[late, Wanted::Durable(3), early, Wanted::Change]);
-        assert_eq!(bench.wake(2, 2, 0), [0, 0, 0, 1]);
-        assert_eq!(bench.wake(4, 2, 0), [0, 0, 1, 1], "a change is told once");
-        assert_eq!(bench.wake(4, 3, 0), [0, 1, 1, 1]);
-        assert_eq!(bench.wake(9, 9, 0), [1, 1, 1, 1]);
-    }
-
-    #[test]
-    fn room_wakes_as_many_as_it_holds_in_their_order() {
-        let mut bench = Bench::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
-        assert_eq!(bench.wake(0, 0, 0), [0, 0, 0]);
-        assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "the second may fit what others leave");
-        assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "they have not tried yet");
-        bench.waiters.leave(1);
-        assert_eq!(bench.wake(0, 0, 40), [1, 1, 0], "the first one took its room");
-        // The second tried in vain and waits again.
-        let waker = Waker::from(Arc::clone(&bench.counts[1]));
-        bench.waiters.wait(2, Wanted::Room(60), &waker);
-        assert_eq!(bench.wake(0, 0, 30), [1, 2, 0]);
-        bench.waiters.leave(2);
-        assert_eq!(bench.wake(0, 0, 30), [1, 2, 1]);
+        if !self.online() {
+            return Some(false);
+        }
+        self.maintenance.run_wanted = self.maintenance.run_wanted.max(run);
+        self.kick();
+        None
     }
 }

@@ -15,10 +15,10 @@
 //!
 //! It is deterministic: the same operations give the same table, byte for byte.
 
-use super::cuckoo::{self, Place};
-use super::{BadDump, Inserted, Slot};
-use crate::digest::Digest;
-use crate::size_class::SizeClass;
+use super::cuckoo::Place;
+use super::{BadDump, Inserted, Slot, cuckoo};
+use crate::base::digest::Digest;
+use crate::base::size_class::SizeClass;
 
 const SLOTS: usize = cuckoo::SLOTS;
 const TAG_BITS: u32 = 24;
@@ -378,5 +378,4 @@ impl cuckoo::Table for CompactIndex {
 }
 
 #[cfg(test)]
-#[path = "compact_tests.rs"]
 mod tests;

@@ -19,10 +19,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::cuckoo::{self, Place, SLOTS};
-use super::{BadDump, Inserted, Slot};
-use crate::digest::Digest;
-use crate::size_class::SizeClass;
+use super::cuckoo::{Place, SLOTS};
+use super::{BadDump, Inserted, Slot, cuckoo};
+use crate::base::digest::Digest;
+use crate::base::size_class::SizeClass;
 
 /// No object is under this digest: the place is free.
 const FREE: Digest = Digest([0; 16]);
@@ -382,5 +382,4 @@ fn buckets_for(entries: usize) -> usize {
 }
 
 #[cfg(test)]
-#[path = "exact_tests.rs"]
 mod tests;

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use device::Extent;
 
-use crate::account::Account;
-use crate::appender::Appender;
-use crate::areas::Areas;
-use crate::cluster_table::{ClusterId, ClusterTable, State};
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::record::Place;
+use crate::base::size_class::SizeClass;
+use crate::format::device_layout::Areas;
 use crate::index::{Index, Slot};
-use crate::record::Place;
-use crate::run_map::{Around, RunMap};
-use crate::size_class::SizeClass;
+use crate::space::appender::Appender;
+use crate::space::cluster_table::{ClusterTable, State};
+use crate::space::run_map::{Around, RunMap};
+use crate::space::space_audit::Account;
 
 /// Clusters, and what is on its way into them.
 pub(crate) struct ClusterSpace {

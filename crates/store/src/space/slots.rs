@@ -9,7 +9,8 @@
 //! other of [`crate::policy`]).
 
 pub(crate) mod batches;
-mod frontier;
+pub(crate) mod durable_sequence;
+pub(crate) mod found;
 pub(crate) mod image;
 pub(crate) mod page_write;
 mod quarantine;
@@ -22,17 +23,18 @@ use std::sync::Arc;
 use device::{Extent, Nanos};
 
 use super::{Location, Split};
-use crate::account::Account;
-use crate::areas::Areas;
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::record::{Place, Record, RecordKind};
+use crate::config::options::SlotOptions;
+use crate::format::device_layout::Areas;
+use crate::format::journal::Moment;
 use crate::index::Index;
-use crate::journal::Moment;
-use crate::layout::{AnyLayout, Layout, LayoutKind, Run};
-use crate::policy::{AnyPolicy, Parameters, Policy, PolicyName};
-use crate::record::{Place, Record, RecordKind};
-use crate::stats::SlotStats;
+use crate::layout::{AnyLayout, Layout, Run};
+use crate::policy::{AnyPolicy, Parameters, Policy};
+use crate::space::slot_stats::SlotStats;
+use crate::space::space_audit::Account;
 use batches::{Batches, Unwritten};
-use frontier::Frontier;
+use durable_sequence::Frontier;
 use image::SlotImage;
 use page_write::{Edge, PageDone, PageJob, PageWrite};
 use quarantine::Quarantine;
@@ -45,21 +47,6 @@ pub(crate) const RECORD_MEMORY: usize = 80;
 
 /// Deaths that are kept before they are looked through for the first time.
 const RECENT_DEATHS: usize = 1 << 16;
-
-/// How a slot space works.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SlotOptions {
-    pub(crate) layout: LayoutKind,
-    pub(crate) policy: PolicyName,
-    /// Percent of the slots that may be taken before something is evicted.
-    pub(crate) fill_percent: u8,
-    /// Bytes of a packet; 0: none.
-    pub(crate) packet: u32,
-    /// Bytes of a page: what is written alone.
-    pub(crate) page: u32,
-    /// Records that one insertion may cost others for want of a fitting place.
-    pub(crate) evict_max: u32,
-}
 
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The allocator against its rule, applied to a plain vector.
 
 use super::*;
-use crate::layout::naive::Naive;
+use crate::layout::reference_model::Naive;
 use crate::test_seed::seeds;
 
 /// The rule on a plain vector: which slots are in use, which region has which class.

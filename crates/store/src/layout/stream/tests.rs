@@ -1,7 +1,7 @@
 //! The allocator against its rule, applied to a plain vector.
 
 use super::*;
-use crate::layout::naive::{Naive, fill};
+use crate::layout::reference_model::{Naive, fill};
 use crate::test_seed::seeds;
 
 const SPACE: Space = Space { slots: 100, slot_bytes: 512, run_header: 32 };

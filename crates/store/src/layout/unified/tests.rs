@@ -2,7 +2,7 @@
 //! and the heap promise.
 
 use super::*;
-use crate::layout::naive::Naive;
+use crate::layout::reference_model::Naive;
 use crate::test_seed::seeds;
 
 const SPACE: Space = Space { slots: 100, slot_bytes: 512, run_header: 0 };

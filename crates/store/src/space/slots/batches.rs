@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use device::Nanos;
 
+use crate::base::record::{Place, Record};
 use crate::layout::Run;
-use crate::record::{Place, Record};
 
 /// Batches that one job takes at most: they are written side by side.
 const JOB_BATCHES: usize = 32;
@@ -252,9 +252,9 @@ mod tests {
 
     use bytes::Bytes;
 
-    use crate::digest::Digest;
-    use crate::record::{Header, RecordKind};
-    use crate::secret::Secret;
+    use crate::base::digest::Digest;
+    use crate::base::keyed_checksum::Secret;
+    use crate::base::record::{Header, RecordKind};
 
     fn unwritten(sequence: u64, runs: &[Run]) -> Unwritten {
         let header = Header {

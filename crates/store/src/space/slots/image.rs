@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::wire::{Decoder, Encoder};
+use crate::base::wire::{Decoder, Encoder};
 
 /// One bit per slot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use device::IoBuf;
 
 use super::batches::{Batch, Part};
 use super::run_header::{RUN_HEADER_LEN, RunHeader};
+use crate::base::keyed_checksum::Secret;
+use crate::base::record::{Chain, Place};
 use crate::layout::Run;
-use crate::record::{Chain, Place};
-use crate::secret::Secret;
 
 /// The page at an end of a batch that it does not fill.
 #[derive(Clone, Debug, PartialEq, Eq)]

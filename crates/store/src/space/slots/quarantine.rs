@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::journal::Moment;
+use crate::format::journal::Moment;
 use crate::layout::Run;
 
 /// What waits to become free, and who uses what.

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 
-use crate::digest::Digest;
+use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
 use crate::layout::Run;
-use crate::record::RecordKind;
 
 /// Number of a record while it is listed: small, and used again.
 pub(crate) type RecordId = u32;

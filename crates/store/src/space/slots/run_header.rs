@@ -1,9 +1,9 @@
 //! The header of a run after the first, of a record that lies in several (systems M6). It ties the
 //! runs together: each names the next. The first run's header is the record's own.
 
+use crate::base::keyed_checksum::Secret;
+use crate::base::wire::{Decoder, Encoder};
 use crate::layout::Run;
-use crate::secret::Secret;
-use crate::wire::{Decoder, Encoder};
 
 /// Bytes of the header.
 pub(crate) const RUN_HEADER_LEN: usize = 32;

@@ -1,0 +1,154 @@
+//! Digests: fixed-size names of records. They exist so that index and tables need not hold keys.
+//!
+//! A digest is SipHash-1-3 with 128 bits of output, keyed with the cache's secret, so that nobody
+//! outside can choose keys that collide in the index. Equal keys have equal digests for the life
+//! of a cache. Two keys with one digest are possible in theory only; the full key is stored with
+//! the record and compared all the same.
+
+use crate::base::labels::Labels;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use siphasher::sip128::SipHasher13;
+
+/// The name of one record: of an object's head, of its replaced metadata or of one of its pieces.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Digest(pub [u8; 16]);
+
+/// Makes digests with the secret of one cache.
+#[derive(Clone)]
+pub(crate) struct Digester {
+    keys: SipHasher13,
+    pieces: SipHasher13,
+    labels: SipHasher13,
+}
+
+impl Digester {
+    /// A digester for the cache that has this secret.
+    pub(crate) fn new(secret: &[u8; 16]) -> Digester {
+        // Pieces are hashed with another key than objects, so that no choice of key bytes makes
+        // an object's digest that of a piece.
+        let pieces = secret.map(|byte| !byte);
+        let labels = secret.map(|byte| byte ^ 0x55);
+        Digester {
+            keys: SipHasher13::new_with_key(secret),
+            pieces: SipHasher13::new_with_key(&pieces),
+            labels: SipHasher13::new_with_key(&labels),
+        }
+    }
+
+    /// The digest of a label of this kind. Labels that are mistaken for each other are purged with
+    /// each other: 64 bits of a keyed hash make that unlikely enough, and harmless.
+    pub(crate) fn label(&self, kind: u8, name: &[u8]) -> u64 {
+        let mut hasher = self.labels;
+        hasher.write_u8(kind);
+        hasher.write(name);
+        hasher.finish()
+    }
+
+    /// Appends the digests of the labels of an object with this key and these metadata.
+    pub(crate) fn labels(&self, of: &dyn Labels, key: &[u8], meta: &[u8], all: &mut Vec<u64>) {
+        of.labels(key, meta, &mut |label| all.push(self.label(label.kind, label.name)));
+    }
+
+    /// The digest of a prefix. Nothing but a prefix of the same length is compared with it.
+    pub(crate) fn prefix(&self, prefix: &[u8]) -> u64 {
+        self.labels.hash(prefix).h1
+    }
+
+    /// The digest of an object's key.
+    pub(crate) fn key(&self, bytes: &[u8]) -> Digest {
+        let hash = self.keys.hash(bytes);
+        Digest::from_halves(hash.h1, hash.h2)
+    }
+
+    /// The digest of piece `number` of the large object with this identity.
+    pub(crate) fn piece(&self, object_id: u64, number: u32) -> Digest {
+        let mut message = [0; 12];
+        message[..8].copy_from_slice(&object_id.to_le_bytes());
+        message[8..].copy_from_slice(&number.to_le_bytes());
+        let hash = self.pieces.hash(&message);
+        Digest::from_halves(hash.h1, hash.h2)
+    }
+}
+
+impl Digest {
+    /// A digest from its first and last eight bytes, read as little-endian numbers.
+    pub(crate) fn from_halves(low: u64, high: u64) -> Digest {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&low.to_le_bytes());
+        bytes[8..].copy_from_slice(&high.to_le_bytes());
+        Digest(bytes)
+    }
+
+    /// What it has in common with every digest that an index may take for it: the tag.
+    pub(crate) fn tag_alone(&self) -> Digest {
+        let tag = (self.halves().1 >> 40).max(1);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&tag.to_le_bytes());
+        Digest(bytes)
+    }
+
+    /// The first and the last eight bytes as little-endian numbers.
+    pub(crate) fn halves(&self) -> (u64, u64) {
+        let all = u128::from_le_bytes(self.0);
+        (all as u64, (all >> 64) as u64)
+    }
+
+    /// The name of the record that replaces the metadata of the object with this digest.
+    pub(crate) fn derive_meta(&self) -> Digest {
+        // A bijection without fixed points in practice; as uniform as its argument.
+        let (low, high) = self.halves();
+        let low = (low ^ 0x6d65_7461_2d72_6563).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let high = (high ^ 0x6f72_642d_6f66_2d61).wrapping_mul(0xd1b5_4a32_d192_ed03);
+        Digest::from_halves(low ^ (low >> 32), high ^ (high >> 32))
+    }
+}
+
+/// A digest is uniform already: tables take its first half as it is.
+impl Hash for Digest {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.halves().0);
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_depend_on_secret_key_and_role() {
+        let a = Digester::new(&[1; 16]);
+        let b = Digester::new(&[2; 16]);
+        assert_eq!(a.key(b"x"), Digester::new(&[1; 16]).key(b"x"));
+        assert_ne!(a.key(b"x"), b.key(b"x"));
+        assert_ne!(a.key(b"x"), a.key(b"y"));
+        assert_ne!(a.key(b"x"), a.key(b"x").derive_meta());
+        assert_ne!(a.piece(1, 0), a.piece(1, 1));
+        assert_ne!(a.piece(1, 0), a.piece(2, 0));
+        let mut message = 1_u64.to_le_bytes().to_vec();
+        message.extend_from_slice(&0_u32.to_le_bytes());
+        assert_ne!(a.piece(1, 0), a.key(&message));
+    }
+
+    #[test]
+    fn halves_and_bytes_agree() {
+        let digest = Digest::from_halves(0x0102, 0x0304);
+        assert_eq!(digest.halves(), (0x0102, 0x0304));
+        assert_eq!((digest.0[0], digest.0[8]), (0x02, 0x04));
+        assert_eq!(format!("{digest:?}"), "02010000000000000403000000000000");
+    }
+
+    #[test]
+    fn the_format_of_a_digest_is_fixed() {
+        // Digests are stored on devices: this value may never change within a format version.
+        let digest = Digester::new(&[7; 16]).key(b"http://example.org/");
+        assert_eq!(format!("{digest:?}"), "34ea0ed502dd2691f3cffce7fb195386");
+    }
+}

@@ -1,0 +1,10 @@
+//! Where an answer came from.
+
+/// Where an answer came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The memory tier or a buffer on its way to the device: no read was needed.
+    Ram,
+    /// The device.
+    Disk,
+}

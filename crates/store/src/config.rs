@@ -1,0 +1,5 @@
+//! What the store is told: options, presets, names of layouts.
+
+pub(crate) mod layout_name;
+pub(crate) mod options;
+pub(crate) mod preset;

@@ -1,0 +1,183 @@
+//! Recovery of a space of clusters: what the summaries say becomes the index again. See
+//! [`crate::shell::recovery`] for what is read, in which order.
+
+use std::collections::BTreeMap;
+
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::record::RecordKind;
+use crate::base::size_class::SizeClass;
+use crate::base::summary::Entry;
+use crate::core::state::Core;
+use crate::index::Slot;
+use crate::space::cluster_table::State;
+
+/// How far a scan of clusters has come.
+pub(crate) struct ClusterScan {
+    /// Clusters that were read.
+    done: u32,
+    /// Metadata records met so far whose object has not been.
+    metas: BTreeMap<Digest, FoundMeta>,
+}
+
+/// A metadata record on its way to its object.
+struct FoundMeta {
+    slot: Slot,
+    target: u32,
+    target_sequence: u64,
+    /// Where it was found.
+    cluster: ClusterId,
+    incarnation: u64,
+}
+
+impl ClusterScan {
+    /// A scan that has read nothing yet.
+    pub(crate) fn new() -> ClusterScan {
+        ClusterScan { done: 0, metas: BTreeMap::new() }
+    }
+
+    /// What the cluster holds cannot be known.
+    fn give_up(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
+        let unchanged = core.space.table().incarnation(cluster) == incarnation
+            && core.space.table().state(cluster) == State::OnDisk;
+        if unchanged {
+            core.counters.evicted_clusters += 1;
+            core.drop_cluster(cluster);
+        }
+    }
+
+    /// Takes in what a cluster holds, the newest record first.
+    fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
+        if !core.still(cluster, incarnation) {
+            return;
+        }
+        core.space.learn_runs(&core.areas, cluster, entries);
+        for entry in entries.iter().rev() {
+            if entry.granule >= core.areas.granules_per_cluster()
+                || entry.len > SizeClass::MAX_LEN
+                || core.space.table().is_dead(cluster, entry.granule)
+            {
+                continue;
+            }
+            let position = core.areas.position(cluster, entry.granule);
+            let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
+            self.apply_record(core, entry, slot, incarnation);
+        }
+    }
+
+    fn apply_record(&mut self, core: &mut Core, entry: &Entry, slot: Slot, opened: u64) {
+        match entry.kind {
+            RecordKind::Piece => {
+                if let Ok(inserted) = core.index.insert_if_absent(&entry.digest, slot) {
+                    core.bury(inserted);
+                }
+            }
+            // Metadata are newer than their object: what has been found is not theirs.
+            RecordKind::Meta if core.index.get(&entry.digest).is_some() => {}
+            RecordKind::Meta => {
+                let found = FoundMeta {
+                    slot,
+                    target: entry.target,
+                    target_sequence: entry.target_sequence,
+                    cluster: core.areas.locate(slot.position).0,
+                    incarnation: opened,
+                };
+                self.metas.entry(entry.digest).or_insert(found);
+            }
+            RecordKind::Object => self.apply_object(core, entry, slot),
+        }
+    }
+
+    fn apply_object(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
+        let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&entry.digest));
+        if removed.is_some_and(|sequence| entry.sequence < *sequence) {
+            core.kill(slot);
+            return;
+        }
+        let meta = self
+            .metas
+            .remove(&entry.digest)
+            .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
+        // Evicted meanwhile: the object would fall back to metadata that are no longer true.
+        if meta.as_ref().is_some_and(|meta| !core.still(meta.cluster, meta.incarnation)) {
+            core.kill(slot);
+            return;
+        }
+        let slot = Slot { refreshed: meta.is_some(), ..slot };
+        match core.index.insert_if_absent(&entry.digest, slot) {
+            // Known already, or a newer record of the key (or of an equal tag) was met before.
+            Err(known) if known.position == slot.position => {}
+            Err(_) => core.kill(slot),
+            Ok(inserted) => {
+                core.bury(inserted);
+                if let Some(meta) = meta {
+                    let inserted = core.index.insert(&entry.digest.derive_meta(), meta.slot);
+                    core.bury(inserted);
+                }
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Whether no cluster is left to be read.
+    pub(crate) fn all_clusters_read(&self) -> bool {
+        self.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
+    }
+
+    /// The next clusters to read, at most so many, with their incarnations, pinned: they stay what
+    /// they are meanwhile. `None` when the device is offline.
+    pub(crate) fn next_clusters(
+        &mut self,
+        scan: &mut ClusterScan,
+        most: usize,
+    ) -> Option<Vec<(ClusterId, u64)>> {
+        if !self.online() {
+            return None;
+        }
+        let left = &mut self.recovering.as_mut()?.left;
+        let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(most)).collect();
+        scan.done += batch.len() as u32;
+        // Some may have been given up since the scan was planned.
+        batch.retain(|(cluster, incarnation)| self.still(*cluster, *incarnation));
+        batch.iter().for_each(|(cluster, _)| self.space.table_mut().pin(*cluster));
+        self.recovering.as_mut()?.under_way.clone_from(&batch);
+        Some(batch)
+    }
+
+    /// The cluster was read: it holds these records, which bear these labels, if that is known;
+    /// `None` when what it holds cannot be known.
+    pub(crate) fn cluster_read(
+        &mut self,
+        scan: &mut ClusterScan,
+        (cluster, incarnation): (ClusterId, u64),
+        contents: Option<(&[Entry], Option<&[u64]>)>,
+    ) {
+        match contents {
+            Some((entries, labels)) => {
+                scan.apply(self, cluster, incarnation, entries);
+                if let Some(labels) = labels {
+                    self.learn_labels(cluster, incarnation, labels);
+                }
+            }
+            None => scan.give_up(self, cluster, incarnation),
+        }
+        if self.space.table_mut().unpin(cluster) {
+            self.wake();
+        }
+        if let Some(recovering) = &mut self.recovering {
+            recovering.under_way.retain(|(other, _)| *other != cluster);
+            self.scanned = (scan.done, recovering.of);
+        }
+    }
+
+    /// Recovery has ended; returns how many records there are.
+    pub(crate) fn recovered(&mut self) -> usize {
+        self.recovering = None;
+        self.recovered_labels();
+        self.index.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

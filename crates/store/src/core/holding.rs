@@ -1,0 +1,166 @@
+//! Readers of large objects begin, get on and end; what dies is held for them. See [`super::held`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use device::Nanos;
+
+use crate::base::limits::ClusterId;
+use crate::base::now::Now;
+use crate::base::record::Place;
+use crate::core::held::{Piece, ReaderId};
+use crate::core::read_plan::ReadPlan;
+use crate::core::state::Core;
+use crate::index::Slot;
+use crate::memory::object::Object;
+
+/// Pieces that are looked up under one lock.
+pub(crate) const HELD_STEP: u32 = 512;
+
+/// What a reader finds that is not to be found any more.
+pub(crate) enum HeldPiece {
+    /// To be read by this plan.
+    Read(ReadPlan),
+    /// Here.
+    Object(Arc<Object>),
+}
+
+impl Core {
+    /// Somebody begins to read the version at piece `at`.
+    pub(crate) fn begin_reading(&mut self, object_id: u64, at: u32, now: Now) -> ReaderId {
+        self.end_overdue(now.monotonic);
+        self.held.begin(object_id, at, now.monotonic)
+    }
+
+    /// The reader has read what lies before piece `at`.
+    pub(crate) fn read_on(&mut self, id: ReaderId, at: u32) {
+        let done = self.held.read_on(id, at);
+        self.release_held(done);
+    }
+
+    /// The reader reads the body, and does not only have it at hand.
+    pub(crate) fn reads_body(&mut self, id: ReaderId) {
+        self.held.reads_body(id);
+    }
+
+    /// The reader has ended.
+    pub(crate) fn end_reading(&mut self, id: ReaderId) {
+        let done = self.held.end(id);
+        self.release_held(done);
+    }
+
+    /// Readers that have taken too long hold nothing any more.
+    pub(super) fn end_overdue(&mut self, now: Nanos) {
+        while let Some(done) = self.held.end_overdue(now) {
+            self.release_held(done);
+            self.kick();
+        }
+    }
+
+    /// Pins the pieces of a version that is being read, as far as they are placed: they stay.
+    pub(crate) fn hold(&mut self, object_id: u64, pieces: Range<u32>) {
+        for number in pieces {
+            let digest = self.digester.piece(object_id, number);
+            if let Some(slot) = self.index.get(&digest)
+                && !self.hold_placed(object_id, number, slot)
+            {
+                return;
+            }
+        }
+    }
+
+    /// A piece is about to die: who reads its version holds it.
+    pub(super) fn hold_dying(&mut self, object_id: u64, number: u32) {
+        if self.held.has(object_id, number) {
+            return;
+        }
+        let digest = &self.digester.piece(object_id, number);
+        if let Some(slot) = self.index.get(digest).filter(|slot| self.has_place(*slot)) {
+            self.hold_placed(object_id, number, slot);
+            return;
+        }
+        if let Some(resident) = self.tier.peek(digest) {
+            self.held.hold_in_memory(object_id, number, Arc::clone(&resident.object));
+        }
+    }
+
+    fn has_place(&self, slot: Slot) -> bool {
+        self.place_at(slot.position).is_some()
+    }
+
+    /// False when the version may hold no more.
+    fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
+        let Some(place) = self.place_at(slot.position) else { return true };
+        if !self.held.may_hold(object_id) {
+            return false;
+        }
+        if self.held.has(object_id, number) {
+            return true;
+        }
+        let location = self.space.locate(&self.areas, slot);
+        let cluster = self.cluster_held(place);
+        while !self.held.has_room(cluster, &location) {
+            match self.held.lower_than(object_id) {
+                Some(lower) => self.let_down(lower),
+                None => return false,
+            }
+        }
+        self.held.hold_placed(object_id, number, cluster, (place, location));
+        self.space.pin(&self.areas, place.position);
+        true
+    }
+
+    /// The cluster that `place` lies in, and its bytes.
+    fn cluster_held(&self, place: Place) -> Option<(ClusterId, u32)> {
+        let cluster = self.space.cluster_of(&self.areas, place.position)?;
+        Some((cluster, self.areas.cluster_size))
+    }
+
+    /// The readers of a version hold nothing any more.
+    fn let_down(&mut self, object_id: u64) {
+        if let Some(pieces) = self.held.let_down(object_id) {
+            self.release_held(pieces);
+            self.kick();
+        }
+    }
+
+    fn release_held(&mut self, pieces: Vec<Piece>) {
+        let mut freed = false;
+        for piece in pieces {
+            match piece {
+                Piece::Placed { place, location } => {
+                    self.held.subtract(self.cluster_held(place), &location);
+                    freed |= self.space.unpin(&self.areas, place.position);
+                }
+                Piece::InMemory(object) => self.held.forget_in_memory(&object),
+            }
+        }
+        if freed {
+            self.wake();
+            self.kick();
+        }
+    }
+
+    /// Piece `number` of a version that somebody reads and that is not to be found any more; `None`
+    /// when it is not held. The plan is pinned like any other.
+    pub(crate) fn find_held(&mut self, object_id: u64, number: u32) -> Option<HeldPiece> {
+        if !self.online() {
+            return None;
+        }
+        let (place, location) = match self.held.piece(object_id, number)? {
+            Piece::InMemory(object) => return Some(HeldPiece::Object(Arc::clone(object))),
+            Piece::Placed { place, location } => (*place, location.clone()),
+        };
+        let digest = self.digester.piece(object_id, number);
+        if let Some(piece) = self.in_transit.get(&digest) {
+            return Some(HeldPiece::Object(piece));
+        }
+        if let Some(record) = self.space.waiting(place) {
+            let object = Object::from_record(record, Some(place));
+            return Some(HeldPiece::Object(Arc::new(object)));
+        }
+        self.space.pin(&self.areas, place.position);
+        self.reading.counters.exact += 1;
+        Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
+    }
+}

@@ -1,0 +1,324 @@
+//! The state of one device's store: a core, and what it is made of.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::base::counters::Counters;
+use crate::base::digest::{Digest, Digester};
+use crate::base::keyed_checksum::Secret;
+use crate::base::limits::{ClusterId, PIECE_MAX};
+use crate::base::record::Place;
+use crate::base::size_class::SizeClass;
+use crate::config::options::{Options, ReadUnit, TierAdmission};
+use crate::core::fetches::Fetches;
+use crate::core::held::Held;
+use crate::core::maintenance_state::MaintenanceState;
+use crate::core::recovering::Recovering;
+use crate::core::sizing::{MemoryPlan, PASSING, objects_of, table_bytes};
+use crate::core::waiters::Waiters;
+use crate::format::device_layout::Areas;
+use crate::format::journal::Journal;
+use crate::format::superblock::{Condition, Superblock};
+use crate::index::Index;
+use crate::memory::doorkeeper::Doorkeeper;
+use crate::memory::in_transit::InTransit;
+use crate::memory::locality_staging::LocalityStaging;
+use crate::memory::memory_tier::Tier;
+use crate::memory::object::Object;
+use crate::policy::Admission;
+use crate::purge::bearers::Bearers;
+use crate::purge::purges::Purges;
+use crate::read::reads::Reading;
+use crate::space::Space;
+use crate::space::appender::Appender;
+use crate::space::slots::SlotSpace;
+use crate::space::space_audit::Account;
+
+/// Whether the device is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// Reads and writes.
+    Online,
+    /// Given up after errors, or shut down: every lookup misses, every insertion is refused.
+    Offline,
+}
+
+/// The state of one device's store.
+pub(crate) struct Core {
+    pub(super) superblock: Superblock,
+    pub(super) areas: Areas,
+    pub(super) secret: Arc<Secret>,
+    pub(super) options: Arc<Options>,
+    pub(super) digester: Digester,
+    pub(super) index: Index,
+    pub(super) tier: Tier<Arc<Object>>,
+    /// Says what enters the tier when it is read; without one all does.
+    pub(super) doorkeeper: Option<Doorkeeper>,
+    pub(super) space: Space,
+    pub(super) journal: Journal,
+    pub(super) fetches: Fetches,
+    pub(super) admission: Admission,
+    /// What waits for others that it is to lie beside, when that is wanted.
+    pub(super) gathering: Option<LocalityStaging>,
+    /// What the readers of large objects hold.
+    pub(super) held: Held,
+    /// Pieces that are being sent.
+    pub(super) in_transit: InTransit,
+    /// The purges in force.
+    pub(super) purges: Purges,
+    /// Purges of what nothing bore when they were made: for fetches that had begun before.
+    pub(super) passing: Purges,
+    /// Which labels may be borne.
+    pub(super) bearers: Bearers,
+    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
+    /// the object, position of the metadata.
+    pub(super) relabelled: Vec<(Digest, u32)>,
+    pub(super) counters: Counters,
+    pub(super) recovering: Option<Recovering>,
+    pub(super) health: Health,
+    /// The last sequence number given out.
+    pub(super) sequence: u64,
+    /// Bytes of records that may wait to be written.
+    pub(super) unwritten_max: usize,
+    /// Bytes of buffers that are kept for the next reads.
+    pub(super) buffers_max: usize,
+    /// How many removed digests a checkpoint has room for.
+    pub(super) removed_max: u64,
+    /// The run of the store in which it was opened; the superblock's is higher when devices were
+    /// given up since.
+    pub(super) first_run: u64,
+    /// Number of the last checkpoint.
+    pub(super) checkpoint: u64,
+    pub(super) maintenance: MaintenanceState,
+    pub(super) reading: Reading,
+    /// Clusters that recovery has read, and how many there are.
+    pub(super) scanned: (u32, u32),
+    /// Tasks that wait for room, a write, a flush or another change.
+    pub(super) waiters: Waiters,
+    /// The background task, when it idles.
+    pub(super) background: Option<Waker>,
+    /// Something changed since the background was last told what to do.
+    pub(super) kicked: bool,
+    /// The background runs.
+    pub(super) maintained: bool,
+}
+
+/// What a core is made of.
+pub(crate) struct Parts {
+    /// As written for this opening of the cache.
+    pub(crate) superblock: Superblock,
+    pub(crate) options: Arc<Options>,
+    pub(crate) space: Space,
+    pub(crate) journal: Journal,
+    pub(crate) index: Index,
+    /// Bytes of memory for everything.
+    pub(crate) memory: u64,
+    pub(crate) checkpoint: u64,
+    pub(crate) purges: Purges,
+    pub(crate) recovering: Option<Recovering>,
+    /// The filters of borne labels, when they are known from an orderly stop.
+    pub(crate) bearers: Option<Bearers>,
+}
+
+impl Core {
+    pub(crate) fn new(parts: Parts) -> Core {
+        let admission = Admission::new(parts.options.admission, parts.options.admission_keys);
+        let expected =
+            parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
+        let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
+        let by_second_use = parts.options.tier_admission == TierAdmission::SecondUse;
+        let doorkeeper = by_second_use.then(|| Doorkeeper::new(parts.memory));
+        let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
+        let clusters = parts.space.has_clusters().then_some(parts.superblock.areas.clusters);
+        let named = parts.options.labels.is_some();
+        let (superblock, index) = (&parts.superblock, parts.options.index);
+        let objects = objects_of(index, superblock.areas.end(), superblock.mean_object);
+        let bearers = if named { Bearers::bytes_for(objects, parts.memory) } else { 0 };
+        let purges = if named { table_bytes(parts.memory) } else { 0 };
+        let tables = tables + admission.memory_bytes() + remembered;
+        let tables = tables + usize::try_from(bearers + purges).unwrap_or(usize::MAX);
+        let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
+        let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
+        let secret = Arc::new(parts.superblock.secret.clone());
+        // Sequence numbers of different openings never meet: 2^40 each.
+        let sequence = parts.superblock.generation << 40;
+        let mut core = Core {
+            held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
+            in_transit: InTransit::default(),
+            digester: Digester::new(&secret.digest_key()),
+            tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
+            doorkeeper,
+            unwritten_max: memory.unwritten_max,
+            buffers_max: memory.buffers,
+            removed_max: parts.superblock.areas.removed_max(),
+            fetches: Fetches::default(),
+            admission,
+            gathering: LocalityStaging::new(
+                &parts.options,
+                parts.space.has_clusters(),
+                memory.unwritten_max,
+            ),
+            counters: Counters::default(),
+            health: Health::Online,
+            sequence,
+            maintenance: MaintenanceState::default(),
+            reading: Reading::new(&parts.options, memory.tier, memory.ahead),
+            scanned: (0, 0),
+            waiters: Waiters::default(),
+            background: None,
+            kicked: false,
+            maintained: false,
+            first_run: parts.superblock.run,
+            areas: parts.superblock.areas.clone(),
+            superblock: parts.superblock,
+            secret,
+            options: parts.options,
+            index: parts.index,
+            space: parts.space,
+            journal: parts.journal,
+            recovering: parts.recovering,
+            checkpoint: parts.checkpoint,
+            purges: parts.purges,
+            passing: Purges::new(PASSING),
+            bearers: parts
+                .bearers
+                .unwrap_or_else(|| Bearers::new(bearers, clusters.unwrap_or(0), sequence)),
+            relabelled: Vec::new(),
+        };
+        core.recount_unknown();
+        core.fit_purges(parts.memory);
+        core
+    }
+
+    /// Counts the space anew; see [`crate::Store::account`].
+    pub(crate) fn account(&self) -> Result<Account, String> {
+        let account = self.space.account(&self.areas, &self.index)?;
+        if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
+    }
+
+    /// The superblock as it was written last.
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// How the device is divided.
+    pub(crate) fn areas(&self) -> &Areas {
+        &self.areas
+    }
+
+    pub(crate) fn options(&self) -> &Arc<Options> {
+        &self.options
+    }
+
+    pub(crate) fn secret(&self) -> &Arc<Secret> {
+        &self.secret
+    }
+
+    pub(crate) fn digester(&self) -> &Digester {
+        &self.digester
+    }
+
+    /// Bytes of buffers that are kept for the next reads.
+    pub(crate) fn buffers_max(&self) -> usize {
+        self.buffers_max
+    }
+
+    /// Whether records lie in clusters, and not in slots.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.space.has_clusters()
+    }
+
+    /// The slots, where records lie in those.
+    pub(crate) fn slots(&self) -> Option<&SlotSpace> {
+        self.space.slots()
+    }
+
+    /// The incarnation of a cluster that is in use.
+    pub(crate) fn cluster_in_use(&self, cluster: ClusterId) -> Option<u64> {
+        let table = self.space.table();
+        table.state(cluster).in_use().then(|| table.incarnation(cluster))
+    }
+
+    /// Whether the record at this granule of a cluster is dead.
+    pub(crate) fn is_dead(&self, cluster: ClusterId, granule: u32) -> bool {
+        self.space.table().is_dead(cluster, granule)
+    }
+
+    /// The stamp of what is stored under `digest`; see [`crate::Store::stamp`].
+    pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
+        self.index.stamp(digest)
+    }
+
+    /// Whether recovery goes on.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.recovering.is_some()
+    }
+
+    /// Clusters or windows that recovery has read, and how many there are.
+    pub(crate) fn recovery_progress(&self) -> (u32, u32) {
+        self.scanned
+    }
+
+    pub(crate) fn online(&self) -> bool {
+        self.health == Health::Online
+    }
+
+    /// Wakes the background: it may have something to do.
+    pub(super) fn kick(&mut self) {
+        self.kicked = true;
+        if let Some(background) = self.background.take() {
+            background.wake();
+        }
+    }
+
+    /// Whether the background was kicked since it was last told what to do.
+    pub(crate) fn kicked(&self) -> bool {
+        self.kicked
+    }
+
+    /// The superblock that says that nothing here may be believed any more.
+    pub(crate) fn condemned_superblock(&self) -> Superblock {
+        Superblock { condition: Condition::Condemned, ..self.superblock.clone() }
+    }
+
+    /// `waker` is the idle background's.
+    pub(crate) fn idle(&mut self, waker: &Waker) {
+        self.background = Some(waker.clone());
+    }
+
+    /// Gives the device up, or ends: nothing is read or written from now on. True the first time.
+    pub(crate) fn go_offline(&mut self) -> bool {
+        let first = self.online();
+        self.health = Health::Offline;
+        self.wake();
+        self.kick();
+        first
+    }
+
+    /// Bytes of the largest record.
+    pub(crate) fn record_max(&self) -> usize {
+        match &self.space {
+            Space::Clusters(_) => Appender::record_max(&self.areas),
+            Space::Slots(_) => SizeClass::MAX_LEN as usize,
+        }
+    }
+
+    /// Bytes of body in a piece of a large object: small enough for a reader's buffer and for the
+    /// clusters; large enough for one read to be worth it.
+    pub(crate) fn piece_size(&self) -> u32 {
+        match &self.space {
+            Space::Clusters(_) => Appender::piece_size(&self.areas),
+            Space::Slots(_) => PIECE_MAX,
+        }
+    }
+
+    /// The place that a record at `position` has now; `None` when nothing lives there.
+    pub(super) fn place_at(&self, position: u32) -> Option<Place> {
+        self.space.place_at(&self.areas, position)
+    }
+
+    /// Whether the record at `position` is the one that has, or had, `place`.
+    pub(super) fn is_at(&self, position: u32, place: Option<Place>) -> bool {
+        place.is_some() && self.place_at(position) == place
+    }
+}

@@ -1,0 +1,158 @@
+//! Who waits for what. A change wakes those whose moment has come, in the order in which they came,
+//! and as many of those who want room as there is room for.
+//!
+//! Who was woken for room and has not tried yet counts as having taken it. When it has ended, with
+//! or without, the next are looked for: no room is left while somebody waits for it.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use crate::format::journal::Moment;
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The journal is written up to here.
+    Written(Moment),
+    /// The journal is durable up to here.
+    Durable(Moment),
+    /// A place for so many bytes.
+    Room(usize),
+    /// Anything else.
+    Change,
+}
+
+/// The number under which somebody waits.
+pub(crate) type WaiterId = u64;
+
+struct Waiter {
+    wanted: Wanted,
+    waker: Waker,
+    woken: bool,
+}
+
+/// All who wait.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    /// By their numbers, that is, in the order in which they came.
+    waiters: BTreeMap<WaiterId, Waiter>,
+    next: WaiterId,
+}
+
+/// What there is to be had now.
+pub(super) struct Offer {
+    pub(super) written: Moment,
+    pub(super) durable: Moment,
+    /// Bytes that may wait to be written beside those that do.
+    pub(super) room: usize,
+    /// All is at an end: everybody shall see that.
+    pub(super) over: bool,
+}
+
+impl Waiters {
+    /// A number for somebody who is going to wait.
+    pub(crate) fn enter(&mut self) -> WaiterId {
+        self.next += 1;
+        self.next
+    }
+
+    /// `waker` is woken when there is what `id` wants.
+    pub(crate) fn wait(&mut self, id: WaiterId, wanted: Wanted, waker: &Waker) {
+        self.waiters.insert(id, Waiter { wanted, waker: waker.clone(), woken: false });
+    }
+
+    /// `id` waits no more.
+    pub(crate) fn leave(&mut self, id: WaiterId) {
+        self.waiters.remove(&id);
+    }
+
+    /// Wakes those for whom there is what they wait for.
+    pub(super) fn wake(&mut self, offer: &Offer) {
+        let mut room = Some(offer.room);
+        for waiter in self.waiters.values_mut() {
+            let there = match waiter.wanted {
+                Wanted::Written(moment) => offer.written >= moment,
+                Wanted::Durable(moment) => offer.durable >= moment,
+                Wanted::Room(len) => match room.filter(|room| *room > 0) {
+                    // What is larger than all that may wait goes alone.
+                    Some(left) => {
+                        room = left.checked_sub(len);
+                        true
+                    }
+                    None => false,
+                },
+                Wanted::Change => true,
+            };
+            if (there || offer.over) && !waiter.woken {
+                waiter.woken = true;
+                waiter.waker.wake_by_ref();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    struct Bench {
+        waiters: Waiters,
+        counts: Vec<Arc<Count>>,
+    }
+
+    impl Bench {
+        fn new(wanted: &[Wanted]) -> Bench {
+            let mut bench = Bench { waiters: Waiters::default(), counts: Vec::new() };
+            for wanted in wanted {
+                let (id, count) = (bench.waiters.enter(), Arc::<Count>::default());
+                bench.waiters.wait(id, *wanted, &Waker::from(Arc::clone(&count)));
+                bench.counts.push(count);
+            }
+            bench
+        }
+
+        fn wake(&mut self, written: Moment, durable: Moment, room: usize) -> Vec<u32> {
+            self.waiters.wake(&Offer { written, durable, room, over: false });
+            self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect()
+        }
+    }
+
+    #[test]
+    fn a_moment_wakes_those_who_wait_for_it() {
+        let (early, late) = (Wanted::Written(3), Wanted::Written(5));
+        let mut bench = Bench::new(&[late, Wanted::Durable(3), early, Wanted::Change]);
+        assert_eq!(bench.wake(2, 2, 0), [0, 0, 0, 1]);
+        assert_eq!(bench.wake(4, 2, 0), [0, 0, 1, 1], "a change is told once");
+        assert_eq!(bench.wake(4, 3, 0), [0, 1, 1, 1]);
+        assert_eq!(bench.wake(9, 9, 0), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn room_wakes_as_many_as_it_holds_in_their_order() {
+        let mut bench = Bench::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
+        assert_eq!(bench.wake(0, 0, 0), [0, 0, 0]);
+        assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "the second may fit what others leave");
+        assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "they have not tried yet");
+        bench.waiters.leave(1);
+        assert_eq!(bench.wake(0, 0, 40), [1, 1, 0], "the first one took its room");
+        // The second tried in vain and waits again.
+        let waker = Waker::from(Arc::clone(&bench.counts[1]));
+        bench.waiters.wait(2, Wanted::Room(60), &waker);
+        assert_eq!(bench.wake(0, 0, 30), [1, 2, 0]);
+        bench.waiters.leave(2);
+        assert_eq!(bench.wake(0, 0, 30), [1, 2, 1]);
+    }
+}

@@ -1,0 +1,463 @@
+//! The journal: a ring of 4 KiB blocks that says what cannot be read off the clusters alone.
+//!
+//! Its entries are what keeps dead records dead. They are applied to the last checkpoint in order;
+//! applying one twice does no harm. A block is written once and never again until the ring comes
+//! round; one write is under way at a time.
+//!
+//! Every block says up to which block the device is known to have been flushed. A gap below that
+//! mark is damage, and the cache starts empty; a gap above it is what a power loss leaves.
+
+use device::Extent;
+
+use crate::base::digest::Digest;
+use crate::base::keyed_checksum::Secret;
+use crate::base::wire::{Decoder, Encoder};
+use crate::format::device_layout::BLOCK;
+use crate::format::pending_deletions::Deaths;
+use crate::purge::purges::Purge;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
+const HEADER_LEN: usize = 40;
+
+/// Whether a block looks like one of a journal, whosever.
+pub(crate) fn is_block(block: &[u8]) -> bool {
+    block.starts_with(&MAGIC.to_le_bytes())
+}
+/// Blocks that one write may hold.
+const BLOCKS_PER_WRITE: u64 = 16;
+/// So many facts of slots fill a write: nobody gains by more of them waiting in memory.
+const FACTS_PER_WRITE: usize = BLOCKS_PER_WRITE as usize * (BLOCK as usize - HEADER_LEN) / 13;
+
+/// A fact about clusters and records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    /// A free cluster is about to be written for the first time.
+    Opened { cluster: u32, incarnation: u64 },
+    /// A cluster was given up with all its records.
+    Dropped { cluster: u32, incarnation: u64 },
+    /// The record at `granule` of the cluster must never be found again.
+    Dead { cluster: u32, incarnation: u64, granule: u32 },
+    /// Every record of `digest` with a smaller sequence number is dead. Written only while
+    /// recovery has not yet found where they are.
+    Removed { digest: Digest, sequence: u64 },
+    /// The record with this sequence number at `position` is dead, in a space of slots.
+    Released { position: u32, sequence: u64 },
+    /// The object at `position` has new metadata, in the record with this sequence number, and is
+    /// not to be found without them, in a space of slots.
+    Refreshed { position: u32, sequence: u64 },
+    /// Everything with a label, or all there is, was purged.
+    Purged(Purge),
+}
+
+impl Fact {
+    const LEN_MAX: usize = 1 + Purge::LEN;
+
+    fn encode(&self, out: &mut Encoder<'_>) {
+        match *self {
+            Fact::Opened { cluster, incarnation } => out.u8(1).u32(cluster).u64(incarnation),
+            Fact::Dropped { cluster, incarnation } => out.u8(2).u32(cluster).u64(incarnation),
+            Fact::Dead { cluster, incarnation, granule } => {
+                out.u8(3).u32(cluster).u64(incarnation).u32(granule)
+            }
+            Fact::Removed { digest, sequence } => out.u8(4).bytes(&digest.0).u64(sequence),
+            Fact::Released { position, sequence } => out.u8(5).u32(position).u64(sequence),
+            Fact::Refreshed { position, sequence } => out.u8(6).u32(position).u64(sequence),
+            Fact::Purged(purge) => {
+                purge.encode(out.u8(7));
+                out
+            }
+        };
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Option<Fact> {
+        Some(match from.u8()? {
+            1 => Fact::Opened { cluster: from.u32()?, incarnation: from.u64()? },
+            2 => Fact::Dropped { cluster: from.u32()?, incarnation: from.u64()? },
+            3 => {
+                Fact::Dead { cluster: from.u32()?, incarnation: from.u64()?, granule: from.u32()? }
+            }
+            4 => Fact::Removed { digest: Digest(from.array()?), sequence: from.u64()? },
+            5 => Fact::Released { position: from.u32()?, sequence: from.u64()? },
+            6 => Fact::Refreshed { position: from.u32()?, sequence: from.u64()? },
+            7 => Fact::Purged(Purge::decode(from)?),
+            _ => return None,
+        })
+    }
+}
+
+/// A moment in the journal: the number of facts noted before it since the cache was opened.
+pub(crate) type Moment = u64;
+
+/// Blocks to be written.
+#[derive(Debug)]
+pub(crate) struct JournalWrite {
+    /// Byte offset on the device.
+    pub(crate) offset: u64,
+    /// Whole blocks.
+    pub(crate) bytes: Vec<u8>,
+    /// Everything noted before this moment is in these blocks or in earlier ones.
+    pub(crate) until: Moment,
+}
+
+/// The journal in operation.
+pub(crate) struct Journal {
+    area: Extent,
+    pending: Vec<Fact>,
+    noted: Moment,
+    /// The moment after the last fact by which something died of which the key is not known.
+    last_death: Moment,
+    /// The keys of what else died, until that is written.
+    deaths: Deaths,
+    written: Moment,
+    durable: Moment,
+    /// Sequence number of the next block, from 1.
+    next_block: u64,
+    /// The last block that is on the device, and the last that a flush has covered.
+    written_block: u64,
+    durable_block: u64,
+    /// The first block that recovery would still need.
+    first_block: u64,
+    writing: bool,
+}
+
+impl Journal {
+    /// A journal whose next block has the sequence number `next_block`; nothing older is needed.
+    pub(crate) fn new(area: Extent, next_block: u64) -> Journal {
+        Journal {
+            area,
+            pending: Vec::new(),
+            noted: 0,
+            last_death: 0,
+            deaths: Deaths::default(),
+            written: 0,
+            durable: 0,
+            next_block,
+            written_block: next_block - 1,
+            durable_block: next_block - 1,
+            first_block: next_block,
+            writing: false,
+        }
+    }
+
+    /// Takes a fact down.
+    pub(crate) fn note(&mut self, fact: Fact) {
+        self.take(fact);
+        if !matches!(fact, Fact::Opened { .. } | Fact::Refreshed { .. }) {
+            self.last_death = self.noted;
+        }
+    }
+
+    /// As [`Journal::note`], of a fact by which nothing dies but what has this digest.
+    pub(crate) fn note_death_of(&mut self, digest: &Digest, fact: Fact) {
+        self.take(fact);
+        self.deaths.note(digest, self.noted);
+    }
+
+    fn take(&mut self, fact: Fact) {
+        self.pending.push(fact);
+        self.noted += 1;
+    }
+
+    /// The moment up to which the journal must be written so that nothing is found after a kill
+    /// which has died by now and of which nobody knew the key; `None` when it is.
+    pub(crate) fn unwritten_death(&self) -> Option<Moment> {
+        (self.last_death > self.written).then_some(self.last_death)
+    }
+
+    /// The moment up to which it must be written so that no record of `digest` is found after a
+    /// kill that has died by now; `None` when it is.
+    pub(crate) fn unwritten_death_of(&self, digest: &Digest) -> Option<Moment> {
+        self.deaths.last(digest)
+    }
+
+    /// Whether there is so much to write that a write takes no more.
+    pub(crate) fn fills_a_write(&self) -> bool {
+        self.pending.len() >= FACTS_PER_WRITE
+    }
+
+    /// The moment after everything noted so far.
+    pub(crate) fn now(&self) -> Moment {
+        self.noted
+    }
+
+    /// Everything before this moment is on the device.
+    pub(crate) fn written(&self) -> Moment {
+        self.written
+    }
+
+    /// Everything before this moment has been flushed.
+    pub(crate) fn durable(&self) -> Moment {
+        self.durable
+    }
+
+    /// The sequence number that the next block will have.
+    pub(crate) fn next_block(&self) -> u64 {
+        self.next_block
+    }
+
+    fn blocks(&self) -> u64 {
+        self.area.len / BLOCK
+    }
+
+    /// Half of the ring is in use: time for a checkpoint.
+    pub(crate) fn checkpoint_due(&self) -> bool {
+        self.next_block - self.first_block > self.blocks() / 2
+    }
+
+    /// A checkpoint made when the next block was `block` is durable: older blocks may go.
+    pub(crate) fn forget_before(&mut self, block: u64) {
+        self.first_block = self.first_block.max(block);
+    }
+
+    /// The next blocks to write; `None` when nothing is pending, a write is under way, or the ring
+    /// is full until the next checkpoint.
+    pub(crate) fn begin_write(&mut self, secret: &Secret) -> Option<JournalWrite> {
+        let room = self.blocks() - (self.next_block - self.first_block);
+        if self.writing || self.pending.is_empty() || room == 0 {
+            return None;
+        }
+        let slot = self.next_block % self.blocks();
+        let blocks = room.min(self.blocks() - slot).min(BLOCKS_PER_WRITE);
+        let mut bytes = Vec::new();
+        let mut taken = 0;
+        for _ in 0..blocks {
+            if taken == self.pending.len() {
+                break;
+            }
+            taken += self.encode_block(secret, &self.pending[taken..], &mut bytes);
+            self.next_block += 1;
+        }
+        self.pending.drain(..taken);
+        self.writing = true;
+        let until = self.noted - self.pending.len() as u64;
+        Some(JournalWrite { offset: self.area.offset + slot * BLOCK, bytes, until })
+    }
+
+    /// Appends one block with as many of `facts` as fit; says how many.
+    fn encode_block(&self, secret: &Secret, facts: &[Fact], out: &mut Vec<u8>) -> usize {
+        let mut payload = Vec::with_capacity(BLOCK as usize - HEADER_LEN);
+        let mut count = 0;
+        for fact in facts {
+            if payload.len() + Fact::LEN_MAX > BLOCK as usize - HEADER_LEN {
+                break;
+            }
+            fact.encode(&mut Encoder(&mut payload));
+            count += 1;
+        }
+        payload.resize(BLOCK as usize - HEADER_LEN, 0);
+        let mut covered = Vec::with_capacity(BLOCK as usize);
+        let mut fields = Encoder(&mut covered);
+        fields.u64(self.next_block).u64(self.durable_block).u32(count as u32).u32(0);
+        fields.bytes(&payload);
+        let checksum = secret.checksum_at(self.next_block, &covered);
+        Encoder(out).u32(MAGIC).u32(0).u64(checksum).bytes(&covered);
+        count
+    }
+
+    /// The write returned by [`Journal::begin_write`] ended. After a failure its facts are lost
+    /// to the device: the caller must stop storing.
+    pub(crate) fn end_write(&mut self, write: &JournalWrite) {
+        self.writing = false;
+        self.written = write.until;
+        self.deaths.written(self.written);
+        self.written_block = self.next_block - 1;
+    }
+
+    /// What a flush that starts now will make durable.
+    pub(crate) fn begin_flush(&self) -> FlushMark {
+        FlushMark { moment: self.written, block: self.written_block }
+    }
+
+    /// The flush ended well.
+    pub(crate) fn end_flush(&mut self, mark: FlushMark) {
+        self.durable = self.durable.max(mark.moment);
+        self.durable_block = self.durable_block.max(mark.block);
+    }
+}
+
+/// What a flush covers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlushMark {
+    moment: Moment,
+    block: u64,
+}
+
+/// What recovery found in the journal's area.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Replay {
+    /// The facts since the checkpoint, in order, and the sequence number for the next block.
+    Facts { facts: Vec<Fact>, next_block: u64 },
+    /// A block that had been flushed is missing: nothing on the device can be trusted to be alive.
+    Damaged { block: u64 },
+}
+
+/// Reads the facts of blocks from `first_block` on out of the whole area's `bytes`.
+pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay {
+    let blocks = bytes.len() as u64 / BLOCK;
+    let mut found: Vec<Block> = bytes
+        .chunks_exact(BLOCK as usize)
+        .zip(0..)
+        .filter_map(|(bytes, slot)| {
+            decode_block(secret, bytes).filter(|b| b.sequence % blocks == slot)
+        })
+        .filter(|block| block.sequence >= first_block)
+        .collect();
+    found.sort_by_key(|block| block.sequence);
+    let durable = found.iter().map(|block| block.durable).max().unwrap_or(0);
+    let mut expected = first_block;
+    for block in &found {
+        // A gap that a flush had covered is damage; one above it was never promised.
+        if block.sequence != expected && expected <= durable {
+            return Replay::Damaged { block: expected };
+        }
+        expected = block.sequence + 1;
+    }
+    // What a power loss spared behind a gap does not count: a fact may have been told because of
+    // one that is lost (a newer version given up, say, after the older one was superseded).
+    let whole = (first_block..).zip(&found).take_while(|(number, b)| b.sequence == *number);
+    let facts = whole.flat_map(|(_, block)| block.facts.iter().copied()).collect();
+    Replay::Facts { facts, next_block: expected }
+}
+
+struct Block {
+    sequence: u64,
+    durable: u64,
+    facts: Vec<Fact>,
+}
+
+fn decode_block(secret: &Secret, bytes: &[u8]) -> Option<Block> {
+    let mut from = Decoder(bytes);
+    if from.u32()? != MAGIC {
+        return None;
+    }
+    from.u32()?;
+    let checksum = from.u64()?;
+    let covered = from.0;
+    let (sequence, durable, count) = (from.u64()?, from.u64()?, from.u32()?);
+    from.u32()?;
+    if secret.checksum_at(sequence, covered) != checksum {
+        return None;
+    }
+    let facts = (0..count).map(|_| Fact::decode(&mut from)).collect::<Option<Vec<Fact>>>()?;
+    Some(Block { sequence, durable, facts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AREA: Extent = Extent { offset: 8192, len: 8 * BLOCK };
+
+    fn secret() -> Secret {
+        Secret::new([4; 32])
+    }
+
+    fn dead(granule: u32) -> Fact {
+        Fact::Dead { cluster: 3, incarnation: 1 << 40, granule }
+    }
+
+    /// Writes everything pending into `image`.
+    fn write_all(journal: &mut Journal, image: &mut [u8]) {
+        while let Some(write) = journal.begin_write(&secret()) {
+            let at = (write.offset - AREA.offset) as usize;
+            image[at..at + write.bytes.len()].copy_from_slice(&write.bytes);
+            journal.end_write(&write);
+        }
+    }
+
+    #[test]
+    fn facts_come_back_in_order() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        let facts = [
+            Fact::Opened { cluster: 1, incarnation: 2 },
+            dead(7),
+            Fact::Removed { digest: Digest([8; 16]), sequence: 5 },
+            Fact::Dropped { cluster: 1, incarnation: 2 },
+        ];
+        for fact in facts {
+            journal.note(fact);
+        }
+        write_all(&mut journal, &mut image);
+        assert_eq!(journal.written(), 4);
+        let replayed = replay(&secret(), &image, 1);
+        assert_eq!(replayed, Replay::Facts { facts: facts.to_vec(), next_block: 2 });
+    }
+
+    #[test]
+    fn the_ring_fills_and_goes_round_after_a_checkpoint() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        for granule in 0..8 {
+            journal.note(dead(granule));
+            write_all(&mut journal, &mut image);
+        }
+        assert!(journal.checkpoint_due());
+        journal.note(dead(8));
+        assert!(journal.begin_write(&secret()).is_none(), "the ring is full");
+        journal.forget_before(6);
+        write_all(&mut journal, &mut image);
+        let Replay::Facts { facts, next_block } = replay(&secret(), &image, 6) else {
+            panic!("damaged")
+        };
+        assert_eq!(facts, [dead(5), dead(6), dead(7), dead(8)]);
+        assert_eq!(next_block, 10);
+    }
+
+    #[test]
+    fn a_missing_block_is_damage_only_when_it_had_been_flushed() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        for granule in 0..3 {
+            journal.note(dead(granule));
+            write_all(&mut journal, &mut image);
+        }
+        let mut lost = image.clone();
+        lost[2 * BLOCK as usize..3 * BLOCK as usize].fill(0);
+        assert!(matches!(replay(&secret(), &lost, 1), Replay::Facts { .. }));
+        let mark = journal.begin_flush();
+        journal.end_flush(mark);
+        journal.note(dead(4));
+        write_all(&mut journal, &mut image);
+        image[2 * BLOCK as usize] ^= 1;
+        assert_eq!(replay(&secret(), &image, 1), Replay::Damaged { block: 2 });
+    }
+
+    #[test]
+    fn a_death_is_known_by_its_digest_until_it_is_written() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        let [ours, other] = [1, 2].map(|byte| Digest([byte; 16]));
+        let released = |position| Fact::Released { position, sequence: 7 };
+        journal.note_death_of(&ours, released(1));
+        journal.note_death_of(&other, released(2));
+        journal.note_death_of(&ours, released(3));
+        assert_eq!(journal.unwritten_death_of(&ours), Some(3));
+        assert_eq!(journal.unwritten_death_of(&other), Some(2));
+        let write = journal.begin_write(&secret()).expect("three facts");
+        journal.note_death_of(&ours, released(4));
+        journal.end_write(&write);
+        assert_eq!(journal.unwritten_death_of(&ours), Some(4), "it came during the write");
+        assert_eq!(journal.unwritten_death_of(&other), None);
+        write_all(&mut journal, &mut image);
+        assert_eq!(journal.unwritten_death_of(&ours), None);
+        assert!(!journal.fills_a_write());
+        (0..FACTS_PER_WRITE as u32).for_each(|n| journal.note_death_of(&ours, released(n)));
+        assert!(journal.fills_a_write());
+    }
+
+    #[test]
+    fn many_facts_take_several_blocks() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        let facts: Vec<Fact> = (0..500).map(dead).collect();
+        for fact in &facts {
+            journal.note(*fact);
+        }
+        write_all(&mut journal, &mut image);
+        let Replay::Facts { facts: back, .. } = replay(&secret(), &image, 1) else {
+            panic!("damaged")
+        };
+        assert_eq!(back, facts);
+    }
+}

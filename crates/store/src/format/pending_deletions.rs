@@ -1,0 +1,64 @@
+//! The keys of which a record in slots has died, and of which the journal does not say so yet.
+//!
+//! An insertion waits for the deaths of its own key alone: `docs/decisions/0009` says why that is
+//! enough. It promises: a key is known from its death until the journal is written up to there, and
+//! what is known takes memory for the deaths that are not written, not for more.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::base::digest::Digest;
+use crate::format::journal::Moment;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Deaths {
+    /// The moment after the last death of each.
+    last: BTreeMap<Digest, Moment>,
+    /// All of them, in their order.
+    order: VecDeque<(Moment, Digest)>,
+}
+
+impl Deaths {
+    /// A record of `digest` died, and `moment` is the journal's after that was told.
+    pub(crate) fn note(&mut self, digest: &Digest, moment: Moment) {
+        debug_assert!(self.order.back().is_none_or(|(last, _)| *last < moment));
+        self.last.insert(*digest, moment);
+        self.order.push_back((moment, *digest));
+    }
+
+    /// The moment after the last death of `digest` that is not written.
+    pub(crate) fn last(&self, digest: &Digest) -> Option<Moment> {
+        self.last.get(digest).copied()
+    }
+
+    /// The journal is written up to `moment`.
+    pub(crate) fn written(&mut self, moment: Moment) {
+        while let Some((at, digest)) = self.order.pop_front_if(|(at, _)| *at <= moment) {
+            // One that died again since is in the order once more.
+            if self.last.get(&digest) == Some(&at) {
+                self.last.remove(&digest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_died_twice_is_known_until_the_second_death_is_written() {
+        let [one, two] = [1, 2].map(|byte| Digest([byte; 16]));
+        let mut deaths = Deaths::default();
+        deaths.note(&one, 3);
+        deaths.note(&two, 4);
+        deaths.note(&one, 7);
+        assert_eq!((deaths.last(&one), deaths.last(&two)), (Some(7), Some(4)));
+        deaths.written(4);
+        assert_eq!((deaths.last(&one), deaths.last(&two)), (Some(7), None));
+        deaths.written(6);
+        assert_eq!(deaths.last(&one), Some(7));
+        deaths.written(7);
+        assert!(deaths.last.is_empty() && deaths.order.is_empty());
+    }
+}

@@ -1,0 +1,349 @@
+//! An entry: a stored object as one lookup found it, and its body on the way out.
+//!
+//! Who has an entry gets all of it, also when it is removed, replaced or purged meanwhile: see
+//! [`crate::core`]'s `held` for how, and for the bounds.
+
+use std::any::Any;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use device::{Clock, Device};
+
+use crate::base::content::Content;
+use crate::base::digest::Digest;
+use crate::base::source::Source;
+use crate::core::{Expected, HELD_STEP, HeldPiece, ReaderId};
+use crate::memory::object::Object;
+use crate::shell::volume::{Shared, Volume};
+
+/// Why a body ended early. The transfer must be cut: bytes are never filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// A piece was evicted, or found damaged, while the body was read.
+    Gone,
+}
+
+/// A stored object as one lookup found it.
+pub struct Entry<D: Device, C: Clock> {
+    volume: Rc<Volume<D, C>>,
+    digest: Digest,
+    object: Arc<Object>,
+    /// Of an object in pieces.
+    large: Option<Box<Large>>,
+    source: Source,
+    /// As it was when the object was found.
+    outdated: Option<u32>,
+}
+
+/// What an entry has besides when its object is in pieces.
+struct Large {
+    /// The first piece, verified.
+    first: Arc<Object>,
+    /// Holds the others.
+    _reading: Reading,
+}
+
+impl Large {
+    /// `None` when a piece of `object` is not there.
+    async fn open<D: Device, C: Clock>(
+        volume: &Volume<D, C>,
+        object: &Object,
+    ) -> Option<(Large, Source)> {
+        let id = object.header.object_id;
+        let reader = {
+            let mut core = volume.shared.lock();
+            let complete = core.has_pieces(object);
+            complete.then(|| core.begin_reading(id, 0, volume.now()))?
+        };
+        let _reading = Reading::new(&volume.shared, reader);
+        let (first, source) = volume.piece(id, 0).await?;
+        Some((Large { first, _reading }, source))
+    }
+}
+
+impl<D: Device, C: Clock> Entry<D, C> {
+    /// The entry for an object that a lookup found. Of a large one the first piece is read;
+    /// `None`, and the object is given up, when that or another piece is not there.
+    pub(crate) async fn open(
+        volume: Rc<Volume<D, C>>,
+        digest: Digest,
+        object: Arc<Object>,
+        source: Source,
+    ) -> Option<Self> {
+        let outdated = object.outdated_since();
+        if !object.in_pieces() {
+            return Some(Entry { volume, digest, object, large: None, source, outdated });
+        }
+        let Some((large, from)) = Box::pin(Large::open(&volume, &object)).await else {
+            volume.forget_incomplete(&digest, &object);
+            return None;
+        };
+        let source = if from == Source::Disk { from } else { source };
+        let large = Some(Box::new(large));
+        Some(Entry { volume, digest, object, large, source, outdated })
+    }
+
+    /// The entry for an object in memory whose body is in its record.
+    pub(crate) fn of_resident(
+        volume: Rc<Volume<D, C>>,
+        digest: Digest,
+        object: Arc<Object>,
+    ) -> Self {
+        let outdated = object.outdated_since();
+        Entry { volume, digest, object, large: None, source: Source::Ram, outdated }
+    }
+
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// The metadata given at insertion or by the last `replace_meta`.
+    pub fn meta(&self) -> &Bytes {
+        &self.object.meta
+    }
+
+    /// Body length in bytes.
+    pub fn len(&self) -> u64 {
+        self.object.header.object_len
+    }
+
+    /// True for an empty body.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Since when it is outdated by a soft purge, in unix seconds; `None`: it is not, or its
+    /// metadata have been replaced since.
+    pub fn outdated_since(&self) -> Option<u64> {
+        self.outdated.map(u64::from)
+    }
+
+    /// Where the first bytes came from.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// What the caller gave as [`crate::Hint::stamp`].
+    pub fn stamp(&self) -> u32 {
+        self.object.header.stamp
+    }
+
+    /// When the object was stored, in unix seconds.
+    pub fn stored_at(&self) -> u64 {
+        u64::from(self.object.header.stored_at)
+    }
+
+    /// A place for what the caller derives from the metadata (a parsed head). Lives as long as
+    /// this version stays in memory and is shared by all its readers there.
+    pub fn attachment(&self) -> Option<&OnceLock<Arc<dyn Any + Send + Sync>>> {
+        Some(&self.object.attachment)
+    }
+
+    /// Sees to it that all of `range`, which must lie within `0..len()`, can be read for as long as
+    /// the returned value lives. [`Entry::body`] does so itself; this is for who reads several
+    /// ranges one after another. `None` when there is nothing to see to.
+    pub fn hold(&self, range: Range<u64>) -> Option<Reading> {
+        assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
+        if !self.object.in_pieces() || range.is_empty() {
+            return None;
+        }
+        let size = u64::from(self.object.header.piece_size);
+        let pieces = (range.start / size) as u32..range.end.div_ceil(size) as u32;
+        Some(self.volume.begin_reading(&self.object, pieces))
+    }
+
+    /// The whole body as one slice, when it is in one record: the fast path.
+    pub fn whole(&self) -> Option<Bytes> {
+        (!self.object.in_pieces()).then(|| self.object.body.bytes())
+    }
+
+    /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
+    pub fn body(&self, range: Range<u64>) -> Body<D, C> {
+        let first = self.large.as_ref().map(|large| Arc::clone(&large.first));
+        let reading = self.hold(range.clone());
+        let pieces = reading.map(|reading| Box::new(Pieces { first, reading }));
+        let (volume, object) = (Rc::clone(&self.volume), Arc::clone(&self.object));
+        Body { volume, digest: self.digest, object, pieces, range }
+    }
+}
+
+/// A body on its way out.
+pub struct Body<D: Device, C: Clock> {
+    volume: Rc<Volume<D, C>>,
+    digest: Digest,
+    object: Arc<Object>,
+    /// Of an object in pieces.
+    pieces: Option<Box<Pieces>>,
+    /// What is still to come.
+    range: Range<u64>,
+}
+
+/// What a body has besides when its object is in pieces.
+struct Pieces {
+    /// The first piece, until it is sent.
+    first: Option<Arc<Object>>,
+    /// Holds them.
+    reading: Reading,
+}
+
+impl<D: Device, C: Clock> Body<D, C> {
+    /// The next chunk, verified; `None` at the end of the range. After an error the body is over.
+    pub async fn next(&mut self) -> Option<Result<Bytes, ReadError>> {
+        self.next_content().await.map(|chunk| chunk.map(|content| content.bytes()))
+    }
+
+    /// As [`Body::next`], without making up bytes that are elided.
+    pub async fn next_content(&mut self) -> Option<Result<Content, ReadError>> {
+        if self.range.is_empty() {
+            return None;
+        }
+        if !self.object.in_pieces() {
+            let range = self.range.start as usize..self.range.end as usize;
+            self.range.start = self.range.end;
+            return Some(Ok(self.object.body.slice(range)));
+        }
+        let chunk = self.piece().await;
+        self.range.start = match &chunk {
+            Ok(content) => self.range.start + content.len() as u64,
+            Err(_) => {
+                self.volume.forget_incomplete(&self.digest, &self.object);
+                self.range.end
+            }
+        };
+        Some(chunk)
+    }
+
+    async fn piece(&mut self) -> Result<Content, ReadError> {
+        let header = &self.object.header;
+        let size = u64::from(header.piece_size);
+        let number = self.range.start / size;
+        let start = number * size;
+        let len = size.min(header.object_len - start);
+        let first = self.pieces.as_mut().and_then(|pieces| pieces.first.take());
+        let piece = match first {
+            Some(first) if number == 0 => Some(first),
+            _ => self.volume.piece(header.object_id, number as u32).await.map(|(piece, _)| piece),
+        };
+        if let Some(pieces) = &self.pieces {
+            pieces.reading.read_on(number as u32 + 1);
+        }
+        let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
+        let end = (start + len).min(self.range.end);
+        let range = (self.range.start - start) as usize..(end - start) as usize;
+        Ok(shared_body(piece).slice(range))
+    }
+}
+
+/// The body of a piece; the piece lives for as long as anybody has bytes of it, so that who asks
+/// for it meanwhile gets the same.
+fn shared_body(piece: Arc<Object>) -> Content {
+    struct Body(Arc<Object>);
+    impl AsRef<[u8]> for Body {
+        fn as_ref(&self) -> &[u8] {
+            match &self.0.body {
+                Content::Bytes(bytes) => bytes,
+                Content::Elided { .. } => &[],
+            }
+        }
+    }
+    match &piece.body {
+        Content::Bytes(_) => Content::Bytes(Bytes::from_owner(Body(piece))),
+        Content::Elided { .. } => piece.body.clone(),
+    }
+}
+
+/// A reader of a large object: it holds what it has still to read, until it is dropped.
+pub struct Reading {
+    shared: Arc<Shared>,
+    id: ReaderId,
+}
+
+impl Reading {
+    fn new(shared: &Arc<Shared>, id: ReaderId) -> Reading {
+        Reading { shared: Arc::clone(shared), id }
+    }
+
+    /// The body is read, and not only at hand.
+    pub(crate) fn reads_body(&self) {
+        self.shared.lock().reads_body(self.id);
+    }
+
+    /// What lies before piece `at` has been read.
+    fn read_on(&self, at: u32) {
+        self.shared.lock().read_on(self.id, at);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.shared.lock().end_reading(self.id);
+    }
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Somebody is going to read these pieces of `object`.
+    fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> Reading {
+        let object_id = object.header.object_id;
+        let id = {
+            let mut core = self.shared.lock();
+            let id = core.begin_reading(object_id, pieces.start, self.now());
+            core.reads_body(id);
+            id
+        };
+        for first in pieces.clone().step_by(HELD_STEP as usize) {
+            let last = first.saturating_add(HELD_STEP).min(pieces.end);
+            self.shared.lock().hold(object_id, first..last);
+        }
+        Reading::new(&self.shared, id)
+    }
+
+    /// Somebody may read what there is of a version that is still being written, and all of it
+    /// later.
+    pub(crate) fn begin_following(&self, object_id: u64) -> Reading {
+        let id = self.shared.lock().begin_reading(object_id, 0, self.now());
+        Reading::new(&self.shared, id)
+    }
+
+    /// Piece `number` of a large object; `None` when it is gone.
+    pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+        let digest = self.shared.digester.piece(object_id, number);
+        let found = self.lookup(digest, Expected::Piece).await;
+        match found.filter(|(piece, _)| piece.header.object_id == object_id) {
+            // Seldom: it would make the future of every lookup larger.
+            None => Box::pin(self.missing_piece(object_id, number)).await,
+            found => found,
+        }
+    }
+
+    /// A piece that was not found, or could not be read.
+    async fn missing_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+        let digest = self.shared.digester.piece(object_id, number);
+        if !self.shared.stalls() && self.shared.lock().knows(&digest) {
+            // The device failed: an error that passes does not cost the object.
+            let found = self.lookup(digest, Expected::Piece).await;
+            let found = found.filter(|(piece, _)| piece.header.object_id == object_id);
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.held_piece(object_id, number).await
+    }
+
+    async fn held_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+        let held = self.shared.lock().find_held(object_id, number)?;
+        let (piece, source) = match held {
+            HeldPiece::Object(piece) => (piece, Source::Ram),
+            HeldPiece::Read(plan) => (self.load(plan, Expected::Piece).await?, Source::Disk),
+        };
+        (piece.header.object_id == object_id).then_some((piece, source))
+    }
+
+    /// A version lost a piece: it goes, unless the device just takes too long.
+    fn forget_incomplete(&self, digest: &Digest, object: &Object) {
+        if !self.shared.stalls() {
+            self.shared.lock().forget_incomplete(digest, object);
+        }
+    }
+}

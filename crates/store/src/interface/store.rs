@@ -1,0 +1,435 @@
+//! The store as its users see it: lookups, insertions, removals over any number of devices.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use device::{Clock, Device};
+
+use crate::base::digest::Digest;
+use crate::base::event::Event;
+use crate::base::key::Key;
+use crate::base::labels::{Mode, Target};
+use crate::base::refusal::Refusal;
+use crate::config::options::Options;
+use crate::core::{Expected, Stats, Wanted};
+use crate::format::journal::Moment;
+use crate::interface::entry::Entry;
+use crate::interface::fetch_token::FetchToken;
+use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
+use crate::shell::lookup::{Answer, Purpose};
+use crate::shell::open::{OpenError, Share, last_run, open_volume};
+use crate::shell::placements::Placements;
+use crate::shell::recovery::Scanning;
+use crate::shell::volume::{Shared, Volume};
+use crate::space::space_audit::Account;
+
+/// One worker's handle on the store: any number of devices, each with its share of the objects.
+/// Cheap to clone within the worker; [`Store::share`] takes it to other workers.
+pub struct Store<D: Device, C: Clock> {
+    volumes: Rc<[Rc<Volume<D, C>>]>,
+    /// What recovery has left to read of each; nothing but where the store was opened.
+    unread: Rc<[RefCell<Option<Scanning>>]>,
+}
+
+impl<D: Device, C: Clock> Clone for Store<D, C> {
+    fn clone(&self) -> Self {
+        Store { volumes: Rc::clone(&self.volumes), unread: Rc::clone(&self.unread) }
+    }
+}
+
+/// What other workers need to make a handle of their own.
+#[derive(Clone)]
+pub struct StoreShare(Arc<[Arc<Shared>]>);
+
+/// The result of a lookup.
+pub enum Lookup<D: Device, C: Clock> {
+    /// The object, its first bytes already verified.
+    Hit(Entry<D, C>),
+    /// Not here, or not readable (counted).
+    Miss,
+}
+
+/// A worker brought fewer devices than the store was opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReopenError {
+    /// Devices needed.
+    pub expected: usize,
+    /// Devices brought.
+    pub found: usize,
+}
+
+impl fmt::Display for ReopenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the store needs {} devices, {} were given", self.expected, self.found)
+    }
+}
+
+impl std::error::Error for ReopenError {}
+
+impl<D: Device, C: Clock> Store<D, C> {
+    /// Opens the caches on `devices`, each created by [`crate::format()`] before. Recovery gets
+    /// [`Options::recovery_wait`]; what is left of it goes on in the background. A device that
+    /// cannot be opened costs its share only, and is told as [`Event::Offline`].
+    ///
+    /// # Errors
+    /// No device could be opened: the number of the first one, and why.
+    pub async fn open(
+        devices: Vec<Rc<D>>,
+        clock: C,
+        options: Options,
+    ) -> Result<Store<D, C>, (usize, OpenError)> {
+        let options = Arc::new(options);
+        let total: u64 = devices.iter().map(|device| device.geometry().len).sum();
+        let deadline = clock.now() + options.recovery_wait.as_nanos() as device::Nanos;
+        let mut newest_run = 0;
+        for device in &devices {
+            newest_run = newest_run.max(last_run(&**device).await.unwrap_or(0));
+        }
+        let mut opened = Vec::new();
+        let mut failures = Vec::new();
+        for (number, device) in devices.into_iter().enumerate() {
+            let len = u128::from(device.geometry().len);
+            let memory = (u128::from(options.memory) * len / u128::from(total.max(1))) as u64;
+            let share = Share { number, memory, newest_run };
+            match open_volume(device, clock.clone(), Arc::clone(&options), share).await {
+                Ok((volume, scan)) => opened.push((Rc::new(volume), scan)),
+                Err(error) => failures.push((number, error)),
+            }
+        }
+        if let (true, Some(failure)) = (opened.is_empty(), failures.first()) {
+            return Err(failure.clone());
+        }
+        // Only now: a kill between the openings of two devices leaves one a run behind the other.
+        let (mut volumes, mut unread) = (Vec::new(), Vec::new());
+        for (volume, scan) in opened {
+            unread.push(RefCell::new(volume.recover(scan, Some(deadline)).await));
+            volumes.push(volume);
+        }
+        for (device, error) in failures {
+            (options.on_event)(Event::Offline { device, reason: error.to_string() });
+        }
+        Ok(Store { volumes: volumes.into(), unread: unread.into() })
+    }
+
+    /// What another worker needs for a handle of its own.
+    pub fn share(&self) -> StoreShare {
+        StoreShare(self.volumes.iter().map(|volume| Arc::clone(&volume.shared)).collect())
+    }
+
+    /// Another worker's handle: `devices` are that worker's, in the same order.
+    ///
+    /// # Errors
+    /// There are fewer devices than the store was opened with.
+    pub fn attach(
+        share: &StoreShare,
+        devices: Vec<Rc<D>>,
+        clock: C,
+    ) -> Result<Store<D, C>, ReopenError> {
+        let volumes = share.0.iter().map(|shared| {
+            let device = Rc::clone(devices.get(shared.number)?);
+            Some(Rc::new(Volume::new(Arc::clone(shared), device, clock.clone())))
+        });
+        let volumes: Option<Vec<_>> = volumes.collect();
+        let expected = share.0.iter().map(|shared| shared.number + 1).max().unwrap_or(0);
+        let found = devices.len();
+        let volumes: Rc<[_]> = volumes.ok_or(ReopenError { expected, found })?.into();
+        let unread = volumes.iter().map(|_| RefCell::new(None)).collect();
+        Ok(Store { volumes, unread })
+    }
+
+    /// Recovery and maintenance of all devices; runs on the worker that opened the store until
+    /// [`Store::shutdown`] (or until the last device is given up). Without it nothing is written.
+    pub async fn run_background(&self) {
+        let tasks =
+            self.volumes.iter().zip(self.unread.iter()).map(|(volume, unread)| async move {
+                let recovery = async {
+                    let left = volume.recover(unread.take(), None).await;
+                    unread.replace(left);
+                };
+                crate::base::join::both(recovery, volume.maintain()).await
+            });
+        crate::base::join::all(tasks.collect()).await;
+    }
+
+    /// Finds `key`. A miss touches no device; a hit reads at most the object's first piece.
+    pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
+        let (volume, digest) = self.place(key);
+        let expected = Expected::Key(key.as_bytes());
+        let Answer { found, counted } = volume.answer(digest, expected, Purpose::Request).await;
+        let found = match found {
+            Some((object, source)) => Entry::open(Rc::clone(volume), digest, object, source).await,
+            None => None,
+        };
+        if !counted {
+            let source = found.as_ref().map(Entry::source);
+            volume.shared.lock().count_lookup(&digest, source);
+        }
+        found.map_or(Lookup::Miss, Lookup::Hit)
+    }
+
+    /// Must be called before a fetch (or a validation) of `key` begins: a removal or purge of
+    /// `key`, or a purge that concerns what comes, from now on makes every insertion with this
+    /// token fail with [`Refusal::Overtaken`].
+    pub fn begin_fetch(&self, key: &Key) -> FetchToken {
+        let (volume, digest) = self.place(key);
+        FetchToken::begin(&volume.shared, digest)
+    }
+
+    /// Starts storing an object under `key`, which may differ from the token's key (a variant).
+    /// It becomes visible at [`Writer::commit`].
+    ///
+    /// # Errors
+    /// The object cannot be stored; the caller serves it all the same.
+    pub async fn insert(
+        &self,
+        token: &FetchToken,
+        key: &Key,
+        meta: Bytes,
+        hint: Hint,
+    ) -> Result<Writer<D, C>, Refusal> {
+        let (volume, digest) = self.place(key);
+        let result = if token.admitted() {
+            Writer::new(Rc::clone(volume), digest, key.clone(), meta, hint, token)
+        } else {
+            Err(Refusal::NotAdmitted)
+        };
+        if result.is_err() {
+            volume.shared.lock().count_refusal();
+        }
+        result
+    }
+
+    /// Replaces the metadata of exactly the version that `entry` is; its body stays untouched on
+    /// disk.
+    ///
+    /// # Errors
+    /// [`Refusal::Overtaken`] when that version is no longer current.
+    pub async fn replace_meta(
+        &self,
+        token: &FetchToken,
+        key: &Key,
+        entry: &Entry<D, C>,
+        meta: Bytes,
+    ) -> Result<(), Refusal> {
+        let (volume, _) = self.place(key);
+        let fetched = token.fetched(&volume.shared);
+        let attempt = || {
+            let now = volume.now();
+            let mut core = volume.shared.lock();
+            let replaced = core.try_replace_meta(entry.object(), meta.clone(), &fetched, now);
+            match replaced {
+                Ok(true) => Some(Ok(())),
+                Ok(false) => None,
+                Err(refusal) => Some(Err(refusal)),
+            }
+        };
+        let deadline = volume.stall_deadline();
+        let room = Wanted::Room(meta.len());
+        volume.until(Some(deadline), room, attempt).await.unwrap_or(Err(Refusal::Busy))
+    }
+
+    /// Removes `key` (an invalidation): survives a process kill when this returns. True when
+    /// something was removed.
+    pub async fn remove(&self, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        let (removed, moment) = volume.shared.lock().remove(&digest);
+        volume.synced(moment, false).await;
+        removed
+    }
+
+    /// Gives up what is stored under `key`, as the policy does for room. True when there was
+    /// something. Unlike [`Store::remove`] it waits for nothing and promises nothing: after a crash
+    /// the object may be there again. For callers that decide themselves what goes.
+    pub fn give_up(&self, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        let (removed, _) = volume.shared.lock().remove(&digest);
+        removed
+    }
+
+    /// Removes `key` durably, the device flush included, and overtakes its running fetches.
+    ///
+    /// # Errors
+    /// The device could not make it durable; the object is gone from memory anyway.
+    pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
+        let (volume, digest) = self.place(key);
+        let (removed, moment) = volume.shared.lock().remove(&digest);
+        let durable = volume.synced(moment, true).await;
+        durable.then_some(removed).ok_or(Refusal::Offline)
+    }
+
+    /// Removes several keys as [`Store::purge`] does one, with one flush of each device. Returns
+    /// for each whether something was removed.
+    ///
+    /// # Errors
+    /// A device could not make it durable; the objects are gone from memory anyway.
+    pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
+        let mut removed = Vec::with_capacity(keys.len());
+        let mut moments: Vec<Option<Moment>> = self.volumes.iter().map(|_| None).collect();
+        for key in keys {
+            let (volume, digest) = self.place(key);
+            let (was_there, moment) = volume.shared.lock().remove(&digest);
+            removed.push(was_there);
+            let number = self.volumes.iter().position(|other| Rc::ptr_eq(other, volume));
+            moments[number.unwrap_or_default()] = Some(moment);
+        }
+        let waits = self.volumes.iter().zip(moments).map(|(volume, moment)| async move {
+            match moment {
+                Some(moment) => volume.synced(moment, true).await,
+                None => true,
+            }
+        });
+        let durable =
+            crate::base::join::values(waits.collect()).await.into_iter().all(|durable| durable);
+        durable.then_some(removed).ok_or(Refusal::Offline)
+    }
+
+    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes
+    /// the running fetches whose answers it would concern. It is durable, the device flush
+    /// included, when this returns. A device that is given up, and so cannot be told, will not be
+    /// believed any more.
+    ///
+    /// # Errors
+    /// No device could make it durable; the objects are not served any more all the same, until
+    /// the next start.
+    pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
+        let told: Vec<_> =
+            self.volumes.iter().map(|volume| volume.begin_purge(targets, mode)).collect();
+        let waits = self
+            .volumes
+            .iter()
+            .zip(told)
+            .map(|(volume, moment)| async move { volume.synced(moment, true).await });
+        let done = crate::base::join::values(waits.collect()).await;
+        let away = done.iter().filter(|done| !**done).count() as u64;
+        if away == 0 {
+            return Ok(());
+        }
+        let others = self.volumes.iter().zip(&done).filter(|(_, done)| **done);
+        let raised = others.map(|(volume, _)| volume.run_without(away));
+        let raised = crate::base::join::values(raised.collect()).await;
+        let durable = !raised.is_empty() && raised.into_iter().all(|raised| raised);
+        durable.then_some(()).ok_or(Refusal::Offline)
+    }
+
+    /// Whether the index has something under `key`; what that is may be purged, or another key's.
+    pub fn knows(&self, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        volume.shared.lock().knows(&digest)
+    }
+
+    /// The stamp ([`Hint::stamp`]) of what is stored under `key`, without touching a device; 0
+    /// when it is not known (after a crash, until the object is read). `None` when nothing is
+    /// stored, or the index is not exact.
+    pub fn stamp(&self, key: &Key) -> Option<u32> {
+        let (volume, digest) = self.place(key);
+        volume.shared.lock().stamp(&digest)
+    }
+
+    /// Reads on in an object that is still being written (see [`Writer::partial`]).
+    pub async fn read_partial(&self, partial: &Partial, offset: u64) -> PartialRead {
+        let ours = self.volumes.iter().find(|volume| partial.is_on(&volume.shared));
+        match ours {
+            Some(volume) => partial.read(volume, offset).await,
+            None => PartialRead::Gone,
+        }
+    }
+
+    /// Whether reads wait for company ([`Options::read_batch`]), as they do from the start. With
+    /// `false` those that wait go out now, or when the reads under way have ended, together and by
+    /// position: for a caller who knows that nothing else will be asked for meanwhile.
+    pub fn hold_reads(&self, holds: bool) {
+        for volume in self.volumes.iter() {
+            let now = volume.clock.now();
+            volume.shared.lock().hold_reads(holds, now);
+        }
+    }
+
+    /// Ends the store in order: everything is written and the index saved, so that the next start
+    /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
+    /// device could not be ended in order: it recovers at the next start.
+    pub async fn shutdown(&self) -> bool {
+        let mut whole = true;
+        for volume in self.volumes.iter() {
+            whole &= volume.close().await;
+        }
+        whole
+    }
+
+    /// Figures of every device, in the order in which they were given.
+    pub fn stats(&self) -> Vec<Stats> {
+        self.share().stats()
+    }
+
+    /// Counts the space of every device, in the order in which they were given. Takes as long as
+    /// reading the tables and the index once: for tests and inspections.
+    ///
+    /// # Errors
+    /// What two of the store's own tables say of one thing differs.
+    pub fn account(&self) -> Vec<Result<Account, String>> {
+        self.share().account()
+    }
+
+    /// Where the records of every device lie, in the order in which the devices were given; those
+    /// of `keys` are named. It reads what it must: for drawings and measurements, not for service.
+    pub async fn placements(&self, keys: &[Key]) -> Vec<Placements> {
+        let mut all = Vec::new();
+        for volume in self.volumes.iter() {
+            all.push(volume.placements(keys).await);
+        }
+        all
+    }
+
+    /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the
+    /// neighbours stay together, and losing a device costs its share only), and its digest there.
+    pub(crate) fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
+        let volume = match &*self.volumes {
+            [only] => only,
+            volumes => volumes
+                .iter()
+                .max_by(|a, b| affinity(a, key).total_cmp(&affinity(b, key)))
+                .expect("a store has a device"),
+        };
+        (volume, volume.shared.digester.key(key.as_bytes()))
+    }
+}
+
+/// The weighted rendezvous score of a volume for a key's group.
+fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
+    // By the cache's identity, not its number: devices may be given in another order, or without
+    // one that is lost, and the others keep their shares.
+    let hash = xxhash_rust::xxh3::xxh3_64_with_seed(&volume.shared.uuid, key.locality().group);
+    let uniform = (hash >> 11) as f64 / (1_u64 << 53) as f64;
+    -(volume.shared.weight as f64) / uniform.max(f64::MIN_POSITIVE).ln()
+}
+
+impl StoreShare {
+    /// Figures of every device, in the order in which they were given.
+    pub fn stats(&self) -> Vec<Stats> {
+        self.0.iter().map(|shared| shared.lock().stats(shared.buffers.counts())).collect()
+    }
+
+    /// See [`Store::account`].
+    pub(crate) fn account(&self) -> Vec<Result<Account, String>> {
+        self.0.iter().map(|shared| shared.lock().account()).collect()
+    }
+
+    /// How many devices are not in use, and how many there are.
+    pub fn offline(&self) -> (usize, usize) {
+        let offline = self.0.iter().filter(|shared| !shared.lock().online()).count();
+        (offline, self.0.len())
+    }
+
+    /// Whether the index of every device in use is complete.
+    pub fn recovered(&self) -> bool {
+        self.0.iter().all(|shared| {
+            let core = shared.lock();
+            !core.online() || !core.is_recovering()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

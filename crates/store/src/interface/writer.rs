@@ -1,0 +1,319 @@
+//! A writer: an object on its way in. Small ones are collected and become one record; large ones
+//! are cut into pieces that are placed while the fetch still runs.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use device::{Clock, Device};
+
+use crate::base::content::Content;
+use crate::base::digest::Digest;
+use crate::base::key::Key;
+use crate::base::record::{Header, Record, RecordKind};
+use crate::base::refusal::Refusal;
+use crate::core::{Fetched, NewObject};
+use crate::interface::entry::Reading;
+use crate::interface::fetch_token::FetchToken;
+use crate::shell::volume::{Shared, Volume};
+
+/// What an object is, for layouts that group a page with its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A page that embeds or links others.
+    Html,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// What the caller knows of an object before its body arrives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hint {
+    /// Body length in bytes when known; the commit is refused when it turns out different.
+    pub size: Option<u64>,
+    /// Page or part.
+    pub kind: Kind,
+    /// Four bytes that the store keeps with the object and hands back as [`crate::Entry::stamp`];
+    /// the exact index keeps them in memory as well (C1: when it was last modified). 0: unknown.
+    pub stamp: u32,
+}
+
+/// What [`crate::Store::read_partial`] found.
+pub enum PartialRead {
+    /// At least one byte at the offset asked for.
+    Bytes(Bytes),
+    /// Not in a piece yet: the caller still has it in its window, which must hold at least
+    /// [`crate::PIECE_MAX`] bytes.
+    NotYet,
+    /// Evicted, damaged or aborted: cut the transfer.
+    Gone,
+}
+
+/// An object on its way in. Dropped without [`Writer::commit`]: it never was.
+pub struct Writer<D: Device, C: Clock> {
+    volume: Rc<Volume<D, C>>,
+    digest: Digest,
+    key: Key,
+    meta: Bytes,
+    hint: Hint,
+    /// Of the fetch: where its flag is kept, under which digest, and the flag.
+    fetch: (Arc<Shared>, Digest),
+    fetched: Fetched,
+    /// Names this version; its pieces carry it.
+    object_id: u64,
+    collected: VecDeque<Content>,
+    collected_len: usize,
+    /// Bytes taken so far.
+    len: u64,
+    pieces: u32,
+    progress: Arc<Progress>,
+}
+
+/// What readers of a running insertion share with its writer.
+struct Progress {
+    object_id: u64,
+    /// Holds the pieces for readers, also when the object is removed or replaced as soon as it is
+    /// stored.
+    reading: OnceLock<Reading>,
+    /// Bytes of the body that lie in pieces.
+    placed: AtomicU64,
+    aborted: AtomicBool,
+    committed: AtomicBool,
+}
+
+impl<D: Device, C: Clock> Writer<D, C> {
+    pub(crate) fn new(
+        volume: Rc<Volume<D, C>>,
+        digest: Digest,
+        key: Key,
+        meta: Bytes,
+        hint: Hint,
+        token: &FetchToken,
+    ) -> Result<Writer<D, C>, Refusal> {
+        if hint.size.is_some_and(|size| size > volume.shared.object_max) {
+            return Err(Refusal::TooLarge);
+        }
+        let fetched = token.fetched(&volume.shared);
+        let object_id = volume.shared.lock().begin_writing(&fetched, key.as_bytes(), &meta)?;
+        let progress = Progress {
+            object_id,
+            reading: OnceLock::new(),
+            placed: AtomicU64::new(0),
+            aborted: AtomicBool::new(false),
+            committed: AtomicBool::new(false),
+        };
+        Ok(Writer {
+            volume,
+            digest,
+            key,
+            meta,
+            hint,
+            fetch: (Arc::clone(&token.shared), token.digest),
+            fetched,
+            object_id,
+            collected: VecDeque::new(),
+            collected_len: 0,
+            len: 0,
+            pieces: 0,
+            progress: Arc::new(progress),
+        })
+    }
+
+    /// Takes the next chunk. Waits while the device is behind (this slows the fetch).
+    ///
+    /// # Errors
+    /// The object is not stored; drop the writer and go on serving.
+    pub async fn write(&mut self, chunk: impl Into<Content>) -> Result<(), Refusal> {
+        let chunk = chunk.into();
+        self.len += chunk.len() as u64;
+        if self.len > self.volume.shared.object_max {
+            return Err(Refusal::TooLarge);
+        }
+        if self.hint.size.is_some_and(|size| self.len > size) {
+            return Err(Refusal::WrongLength);
+        }
+        self.collected_len += chunk.len();
+        if !chunk.is_empty() {
+            chunk.push(&mut self.collected);
+        }
+        let size = self.volume.shared.piece_size as usize;
+        while self.collected_len > size {
+            let body = self.take(size);
+            self.place_piece(body).await?;
+        }
+        Ok(())
+    }
+
+    /// The part written so far, for readers that lag behind the window in memory.
+    pub fn partial(&self) -> Partial {
+        if self.may_be_large() {
+            self.progress.reading.get_or_init(|| self.volume.begin_following(self.object_id));
+        }
+        let (shared, progress) = (&self.volume.shared, &self.progress);
+        Partial { shared: Arc::clone(shared), progress: Arc::clone(progress) }
+    }
+
+    /// Makes the object visible, in place of what was there under its key.
+    ///
+    /// # Errors
+    /// The object is not stored; what was there before is there still, unless it was removed.
+    pub async fn commit(mut self) -> Result<(), Refusal> {
+        let result = self.try_commit().await;
+        if result.is_err() {
+            self.volume.shared.lock().count_refusal();
+        }
+        result
+    }
+
+    /// As [`Writer::commit`], for a body that broke off: what has come of it is an object of its
+    /// own, with other metadata and whatever length it has.
+    ///
+    /// # Errors
+    /// As for [`Writer::commit`].
+    pub async fn commit_short(mut self, meta: Bytes) -> Result<(), Refusal> {
+        self.hint.size = None;
+        self.meta = meta;
+        self.commit().await
+    }
+
+    async fn try_commit(&mut self) -> Result<(), Refusal> {
+        if self.hint.size.is_some_and(|size| self.len != size) {
+            return Err(Refusal::WrongLength);
+        }
+        // A chunk was refused, or its future dropped: there is a hole.
+        let placed = self.progress.placed.load(Ordering::Acquire);
+        if placed + self.collected_len as u64 != self.len {
+            return Err(Refusal::WrongLength);
+        }
+        let rest = self.take(self.collected_len);
+        let (body, piece_size) = if self.pieces == 0 && self.fits_one_record(rest.len()) {
+            (rest, 0)
+        } else {
+            if !rest.is_empty() {
+                self.place_piece(rest).await?;
+            }
+            (Bytes::new().into(), self.volume.shared.piece_size)
+        };
+        let header = self.header(RecordKind::Object, self.digest, piece_size);
+        let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
+        let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
+        let new = NewObject { record, fetched: Some(self.fetched.clone()) };
+        let moment = self.volume.insert(new).await?;
+        // It is visible, and its pieces with it, even if nobody waits for the rest.
+        self.progress.committed.store(true, Ordering::Release);
+        match moment {
+            Some(moment) if !self.volume.synced(moment, false).await => Err(Refusal::Offline),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether its body may lie in pieces.
+    fn may_be_large(&self) -> bool {
+        let size = usize::try_from(self.hint.size.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        size > self.volume.shared.piece_size as usize || !self.fits_one_record(size)
+    }
+
+    fn fits_one_record(&self, body: usize) -> bool {
+        let len = crate::base::record::record_len(self.key.as_bytes().len(), self.meta.len(), body);
+        len <= self.volume.shared.record_max
+    }
+
+    fn header(&self, kind: RecordKind, digest: Digest, piece_size: u32) -> Header {
+        let locality = self.key.locality();
+        Header {
+            kind,
+            html: self.hint.kind == Kind::Html,
+            digest,
+            sequence: 0,
+            object_id: self.object_id,
+            object_len: self.hint.size.unwrap_or(self.len).max(self.len),
+            piece_size,
+            stored_at: self.volume.clock.unix_seconds() as u32,
+            site: locality.site,
+            group: locality.group,
+            references: 1,
+            stamp: self.hint.stamp,
+        }
+    }
+
+    /// The first `len` collected bytes as one run.
+    fn take(&mut self, len: usize) -> Content {
+        self.collected_len -= len;
+        Content::take(&mut self.collected, len)
+    }
+
+    async fn place_piece(&mut self, body: Content) -> Result<(), Refusal> {
+        if self.fetched.overtaken.load(Ordering::Acquire) {
+            return Err(Refusal::Overtaken);
+        }
+        let digest = self.volume.shared.digester.piece(self.object_id, self.pieces);
+        let header = self.header(RecordKind::Piece, digest, self.volume.shared.piece_size);
+        let len = body.len() as u64;
+        let record =
+            Record::new(&self.volume.shared.secret, header, Bytes::new(), Bytes::new(), body);
+        self.pieces += 1;
+        self.volume.insert(NewObject { record, fetched: None }).await?;
+        self.progress.placed.fetch_add(len, Ordering::Release);
+        if self.progress.reading.get().is_some() {
+            // Who lags behind the window in memory may want it, however late.
+            self.volume.shared.lock().hold(self.object_id, self.pieces - 1..self.pieces);
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device, C: Clock> Drop for Writer<D, C> {
+    fn drop(&mut self) {
+        // The token may be gone: then nobody else would.
+        let (shared, digest) = &self.fetch;
+        shared.lock().end_fetch(digest, &self.fetched.overtaken);
+        if self.progress.committed.load(Ordering::Acquire) {
+            return;
+        }
+        self.progress.aborted.store(true, Ordering::Release);
+        if self.pieces > 0 {
+            self.volume.shared.lock().discard_pieces(self.object_id, 0..self.pieces);
+        }
+    }
+}
+
+/// A name for an object that is being written, for any worker: `Send + Sync`, cheap to clone.
+#[derive(Clone)]
+pub struct Partial {
+    shared: Arc<Shared>,
+    progress: Arc<Progress>,
+}
+
+impl Partial {
+    pub(crate) fn is_on(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
+    pub(crate) async fn read<D: Device, C: Clock>(
+        &self,
+        volume: &Volume<D, C>,
+        offset: u64,
+    ) -> PartialRead {
+        if self.progress.aborted.load(Ordering::Acquire) {
+            return PartialRead::Gone;
+        }
+        if offset >= self.progress.placed.load(Ordering::Acquire) {
+            return PartialRead::NotYet;
+        }
+        if let Some(reading) = self.progress.reading.get() {
+            reading.reads_body();
+        }
+        let size = u64::from(volume.shared.piece_size);
+        let piece = volume.piece(self.progress.object_id, (offset / size) as u32).await;
+        let within = (offset % size) as usize;
+        match piece {
+            Some((piece, _)) if piece.body.len() > within => {
+                PartialRead::Bytes(piece.body.slice(within..piece.body.len()).bytes())
+            }
+            _ => PartialRead::Gone,
+        }
+    }
+}

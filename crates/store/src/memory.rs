@@ -1,0 +1,8 @@
+//! What is in memory: objects, the tier that keeps them, those on their way.
+
+pub(crate) mod doorkeeper;
+pub(crate) mod grouping;
+pub(crate) mod in_transit;
+pub(crate) mod locality_staging;
+pub(crate) mod memory_tier;
+pub(crate) mod object;

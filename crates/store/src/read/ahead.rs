@@ -1,0 +1,221 @@
+//! What reads brought along beside the records that were asked for, until it is asked for itself.
+//!
+//! A read buffer is kept whole, once for all that is in it, and nothing in it is copied or
+//! verified before it is asked for: what comes along may never be. What is asked for leaves for the
+//! memory tier if it is worth that; so nothing here takes room from what is asked for often. The
+//! oldest buffers go when there are more bytes than may be.
+//!
+//! Names are believed as little as bytes: whoever takes a record verifies that it is the one that
+//! the index means. Pure. It promises that it holds no more than its capacity, and that of every
+//! name only the latest record is known.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+use hashbrown::HashTable;
+
+use crate::base::digest::Digest;
+use crate::base::record::Place;
+use crate::read::window::{ALL_RINGS, Ring};
+
+/// Bytes of memory that a record here takes besides those that were read.
+const OVERHEAD: usize = 96;
+
+/// A record within bytes that were read, not verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    pub(crate) digest: Digest,
+    pub(crate) place: Place,
+    /// Where it lies in the buffer.
+    pub(crate) range: Range<usize>,
+    /// How far from the record that was asked for.
+    pub(crate) ring: Ring,
+}
+
+struct Buffer {
+    bytes: Bytes,
+    charge: usize,
+    records: Vec<Ahead>,
+}
+
+/// See the module.
+pub(crate) struct ReadAhead {
+    capacity: usize,
+    used: usize,
+    /// The oldest first.
+    buffers: VecDeque<Buffer>,
+    /// Number of the oldest buffer.
+    first: u64,
+    /// Buffer by its number, and record in it.
+    table: HashTable<(u64, u32)>,
+    /// Records that came, and that were asked for.
+    pub(crate) brought: u64,
+    pub(crate) hits: u64,
+    /// Those by ring.
+    pub(crate) ring_hits: [u64; ALL_RINGS],
+}
+
+impl ReadAhead {
+    /// Nothing, with room for `capacity` bytes.
+    pub(crate) fn new(capacity: usize) -> ReadAhead {
+        ReadAhead {
+            capacity,
+            used: 0,
+            buffers: VecDeque::new(),
+            first: 0,
+            table: HashTable::new(),
+            brought: 0,
+            hits: 0,
+            ring_hits: [0; ALL_RINGS],
+        }
+    }
+
+    /// Keeps `records` of `bytes`, a part of a buffer of `buffer` bytes.
+    pub(crate) fn put(&mut self, bytes: Bytes, buffer: usize, records: Vec<Ahead>) {
+        let charge = buffer + records.len() * OVERHEAD;
+        if records.is_empty() || charge > self.capacity {
+            return;
+        }
+        self.brought += records.len() as u64;
+        let number = self.first + self.buffers.len() as u64;
+        let digests: Vec<Digest> = records.iter().map(|record| record.digest).collect();
+        self.used += charge;
+        self.buffers.push_back(Buffer { bytes, charge, records });
+        for (at, digest) in (0..).zip(&digests) {
+            self.forget(digest);
+            let (buffers, first) = (&self.buffers, self.first);
+            let rehash = |(number, at): &(u64, u32)| {
+                hash(&buffers[(number - first) as usize].records[*at as usize].digest)
+            };
+            self.table.insert_unique(hash(digest), (number, at), rehash);
+        }
+        while self.used > self.capacity {
+            self.drop_oldest();
+        }
+    }
+
+    /// The record of this name, and the bytes that it lies in. It stays.
+    pub(crate) fn get(&self, digest: &Digest) -> Option<(&Ahead, &Bytes)> {
+        let (number, at) = self.table.find(hash(digest), |id| self.is(*id, digest))?;
+        let buffer = &self.buffers[(number - self.first) as usize];
+        Some((&buffer.records[*at as usize], &buffer.bytes))
+    }
+
+    /// The record of this name was asked for, or is no good: it goes.
+    pub(crate) fn forget(&mut self, digest: &Digest) -> Option<Ring> {
+        let buffers = &self.buffers;
+        let first = self.first;
+        let is = |(number, at): &(u64, u32)| {
+            buffers[(number - first) as usize].records[*at as usize].digest == *digest
+        };
+        let (number, at) = self.table.find_entry(hash(digest), is).ok()?.remove().0;
+        Some(self.buffers[(number - self.first) as usize].records[at as usize].ring)
+    }
+
+    /// The record of this name was asked for and found good: it goes, and counts.
+    pub(crate) fn used(&mut self, digest: &Digest) {
+        if let Some(ring) = self.forget(digest) {
+            self.hits += 1;
+            self.ring_hits[ring.number()] += 1;
+        }
+    }
+
+    /// Bytes that may be held; 0: nothing ever is.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.used
+    }
+
+    fn is(&self, (number, at): (u64, u32), digest: &Digest) -> bool {
+        self.buffers[(number - self.first) as usize].records[at as usize].digest == *digest
+    }
+
+    fn drop_oldest(&mut self) {
+        let number = self.first;
+        let Some(oldest) = self.buffers.front() else { return };
+        for (at, record) in (0..).zip(&oldest.records) {
+            // It may have been asked for, or have come again since.
+            if let Ok(entry) = self.table.find_entry(hash(&record.digest), |id| *id == (number, at))
+            {
+                entry.remove();
+            }
+        }
+        self.used -= oldest.charge;
+        self.buffers.pop_front();
+        self.first += 1;
+    }
+}
+
+fn hash(digest: &Digest) -> u64 {
+    digest.halves().0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::test_seed::seeds;
+
+    fn record(name: u8, incarnation: u64) -> Ahead {
+        Ahead {
+            digest: Digest([name; 16]),
+            place: Place { position: u32::from(name), incarnation },
+            range: 0..1,
+            ring: Ring::of(10..20, 0..10),
+        }
+    }
+
+    #[test]
+    fn it_is_as_a_map_of_the_latest_buffers() {
+        for seed in seeds("read_ahead::it_is_as_a_map", 100) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let capacity = random.usize(1_000..20_000);
+            let mut ahead = ReadAhead::new(capacity);
+            // Buffers with their charges and what is still in them, the oldest first.
+            let mut model: VecDeque<(usize, BTreeMap<u8, u64>)> = VecDeque::new();
+            let mut hits = 0;
+            for step in 0..400 {
+                if random.bool() {
+                    let names: Vec<u8> = (0..random.u8(0..6)).map(|_| random.u8(..40)).collect();
+                    let names: BTreeMap<u8, u64> = names.into_iter().map(|n| (n, step)).collect();
+                    let buffer = random.usize(1..6_000);
+                    let records = names.iter().map(|(name, at)| record(*name, *at)).collect();
+                    ahead.put(Bytes::from(vec![0; 8]), buffer, records);
+                    let charge = buffer + names.len() * OVERHEAD;
+                    if names.is_empty() || charge > capacity {
+                        continue;
+                    }
+                    for (_, older) in &mut model {
+                        older.retain(|name, _| !names.contains_key(name));
+                    }
+                    model.push_back((charge, names));
+                    while model.iter().map(|(charge, _)| charge).sum::<usize>() > capacity {
+                        model.pop_front();
+                    }
+                } else {
+                    let name = random.u8(..40);
+                    let known = model.iter().find_map(|(_, names)| names.get(&name)).copied();
+                    let found = ahead.get(&Digest([name; 16]));
+                    let found = found.map(|(record, _)| record.place.incarnation);
+                    assert_eq!(found, known, "seed {seed}");
+                    if known.is_some() && random.bool() {
+                        ahead.used(&Digest([name; 16]));
+                        hits += 1;
+                        model.iter_mut().for_each(|(_, names)| _ = names.remove(&name));
+                    }
+                }
+                let bytes: usize = model.iter().map(|(charge, _)| charge).sum();
+                assert_eq!((ahead.bytes(), ahead.hits), (bytes, hits), "seed {seed}");
+                assert!(ahead.bytes() <= capacity, "seed {seed}");
+                let names: usize = model.iter().map(|(_, names)| names.len()).sum();
+                assert_eq!(ahead.table.len(), names, "seed {seed}");
+            }
+        }
+    }
+}

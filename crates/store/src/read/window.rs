@@ -1,0 +1,387 @@
+//! How much a read takes along besides the record that was asked for: the read unit `auto`.
+//!
+//! What lies next to a record was stored next to it in time, often for the same page. Taking it
+//! along costs transfer, CPU, and room in memory; it earns when it is asked for while it is still
+//! there, for then a whole read is saved. Both sides are measured: the device by the
+//! [`crate::read::device_cost`], the earnings here. The space before and behind a record is divided
+//! into rings by distance, and each ring remembers how many of the objects that it brought were
+//! asked for later. A read takes along as many rings, to either side, as pay for themselves: none
+//! on a flash drive with random requests, a page's worth where pages are asked for as they were
+//! stored, the whole cluster on a disk where one more read costs as much as a megabyte more.
+//!
+//! So that no ring is condemned for ever on old evidence, a small share of what reads cost anyway
+//! is spent on taking more than pays, and one read in some dozens is a bare one, which keeps the
+//! measure of the device honest. Pure and deterministic.
+
+use device::Extent;
+
+use crate::read::device_cost::ReadCost;
+
+/// Rings on either side.
+const RINGS: usize = 9;
+/// Bytes from the record to the far end of the first ring; each further one reaches twice as far.
+const FIRST: u64 = 16 * 1024;
+/// Nanoseconds of CPU for a read: submitted, awaited, verified (measured: docs/decisions/0005).
+const CPU_PER_READ: f64 = 5_000.0;
+/// Nanoseconds of CPU for a byte that is taken along: read into memory, and looked at for where
+/// records begin. What is asked for of it is verified and copied then, as it would be if it were
+/// read alone.
+const CPU_PER_BYTE: f64 = 0.15;
+/// Share of what reads cost that is spent on exploring.
+const EXPLORE: f64 = 1.0 / 64.0;
+/// One read in so many is bare.
+const BARE: u64 = 64;
+/// Earnings are remembered over so many readings of a ring.
+const MEMORY: f64 = 64.0;
+/// Readings of a ring that the first guess counts for.
+const GUESS_WEIGHT: f64 = 2.0;
+/// The first guess: hits for each byte taken along. Three of ten prefetched objects were asked for
+/// later in the UCFS paper (table 5), of 12 KiB each.
+const GUESS: f64 = 0.3 / (12.0 * 1024.0);
+
+/// A ring on one side of a record: where a prefetched object lay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ring(u8);
+
+impl Ring {
+    /// Its number, below [`ALL_RINGS`].
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The ring that a neighbour lies in, given the record that was asked for. Both in bytes from
+    /// the same start.
+    pub(crate) fn of(neighbour: std::ops::Range<u64>, record: std::ops::Range<u64>) -> Ring {
+        let (side, distance) = if neighbour.start >= record.start {
+            (Side::Behind, neighbour.end.saturating_sub(record.end))
+        } else {
+            (Side::Before, record.start - neighbour.start)
+        };
+        let number = (0..RINGS).find(|ring| distance <= reach(*ring)).unwrap_or(RINGS - 1);
+        Ring((side as usize * RINGS + number) as u8)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    /// At higher positions, stored later.
+    Behind = 0,
+    /// At lower positions, stored earlier.
+    Before = 1,
+}
+
+/// Bytes from a record to the far end of a ring.
+fn reach(ring: usize) -> u64 {
+    FIRST << ring
+}
+
+fn width(ring: usize) -> u64 {
+    if ring == 0 { FIRST } else { reach(ring) - reach(ring - 1) }
+}
+
+/// What a ring brought in and earned, both fading as more is brought in.
+#[derive(Clone, Copy)]
+struct Earnings {
+    bytes: f64,
+    hits: f64,
+}
+
+/// Rings on both sides.
+pub(crate) const ALL_RINGS: usize = 2 * RINGS;
+
+/// What the memory tier says of what was taken along, and of the price of room in it. The counts
+/// are totals.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Objects that were taken along and asked for later, by ring.
+    pub(crate) ring_hits: [u64; ALL_RINGS],
+    /// Bytes that entered the tier.
+    pub(crate) entered_bytes: u64,
+    /// Hits in its last part: what would be lost first.
+    pub(crate) cold_hits: u64,
+    /// Bytes of the tier.
+    pub(crate) capacity: usize,
+    /// Its last part as a share of it, in percent.
+    pub(crate) cold_percent: u8,
+}
+
+/// Decides how much a read takes along. See the module.
+pub(crate) struct ReadWindow {
+    /// By side, then by ring.
+    rings: [[Earnings; RINGS]; 2],
+    /// The most that a read takes along to one side, in bytes.
+    most: u64,
+    /// Nanoseconds that exploring may cost now.
+    budget: f64,
+    turn: u64,
+    /// The ring that is explored next.
+    explored: usize,
+    /// Mean bytes of a record.
+    record: f64,
+    seen: Memory,
+    /// As in [`Memory`], fading.
+    entered_bytes: f64,
+    cold_hits: f64,
+}
+
+impl ReadWindow {
+    /// Nothing is known yet. `most` bytes may be taken along to either side.
+    pub(crate) fn new(most: u64) -> ReadWindow {
+        let earnings = |ring| {
+            let bytes = GUESS_WEIGHT * width(ring) as f64;
+            Earnings { bytes, hits: bytes * GUESS }
+        };
+        let side: [Earnings; RINGS] = std::array::from_fn(earnings);
+        ReadWindow {
+            rings: [side; 2],
+            most,
+            budget: 0.0,
+            turn: 0,
+            explored: 0,
+            record: 8192.0,
+            seen: Memory::default(),
+            entered_bytes: 0.0,
+            cold_hits: 0.0,
+        }
+    }
+
+    /// What a read for `record` takes in all, within `bounds`, on a device of this cost.
+    pub(crate) fn choose(
+        &mut self,
+        record: Extent,
+        bounds: Extent,
+        cost: ReadCost,
+        memory: Memory,
+    ) -> Extent {
+        self.record += (record.len as f64 - self.record) / MEMORY;
+        self.turn += 1;
+        let price = self.observe(memory);
+        let saved = cost.of(self.record) + CPU_PER_READ;
+        let per_byte = cost.per_byte + CPU_PER_BYTE + price * saved;
+        let room = [bounds.end().saturating_sub(record.end()), record.offset - bounds.offset];
+        let best = [0, 1].map(|side| self.best(side, room[side], saved, per_byte));
+        let chosen = if self.turn.is_multiple_of(BARE) { [0, 0] } else { best };
+        let extent = around(record, bounds, chosen);
+        self.budget += EXPLORE * cost.of(extent.len as f64);
+        let explored = self.explore(record, bounds, best, per_byte, extent.len);
+        explored.unwrap_or(extent)
+    }
+
+    /// `extent` was read for `record`.
+    pub(crate) fn read(&mut self, record: Extent, extent: Extent) {
+        let sides = [extent.end().saturating_sub(record.end()), record.offset - extent.offset];
+        for (rings, taken) in self.rings.iter_mut().zip(sides) {
+            for (number, ring) in rings.iter_mut().enumerate() {
+                let inner = reach(number) - width(number);
+                let bytes = taken.saturating_sub(inner).min(width(number)) as f64;
+                let fade = (1.0 - bytes / (MEMORY * width(number) as f64)).max(0.0);
+                ring.hits *= fade;
+                ring.bytes = ring.bytes * fade + bytes;
+            }
+        }
+    }
+
+    /// How many bytes to one side, where there are `room`, pay for themselves.
+    fn best(&self, side: usize, room: u64, saved: f64, per_byte: f64) -> u64 {
+        let (mut gain, mut most, mut bytes) = (0.0, 0.0, 0);
+        for (number, ring) in self.rings[side].iter().enumerate() {
+            let there = room.saturating_sub(reach(number) - width(number)).min(width(number));
+            if reach(number) > self.most || there == 0 {
+                break;
+            }
+            gain += (ring.hits / ring.bytes.max(1.0) * saved - per_byte) * there as f64;
+            if gain > most {
+                (most, bytes) = (gain, reach(number));
+            }
+        }
+        bytes
+    }
+
+    /// Takes more than pays, when the budget allows: rings beyond the best take turns.
+    fn explore(
+        &mut self,
+        record: Extent,
+        bounds: Extent,
+        best: [u64; 2],
+        per_byte: f64,
+        anyway: u64,
+    ) -> Option<Extent> {
+        let next = reach(self.explored);
+        let extent = around(record, bounds, best.map(|bytes| bytes.max(next)));
+        if next > self.most || next > bounds.len || best.iter().all(|bytes| *bytes >= next) {
+            self.explored = (self.explored + 1) % RINGS;
+            return None;
+        }
+        let price = extent.len.saturating_sub(anyway) as f64 * per_byte;
+        if price > self.budget {
+            return None;
+        }
+        self.budget = (self.budget - price).min(price);
+        self.explored = (self.explored + 1) % RINGS;
+        Some(extent)
+    }
+
+    /// Takes in what the tier counted. Returns the hits that are lost for each byte that enters
+    /// memory: what enters holds its room for as long as everything else; in that time, the same
+    /// room at the end of the list would have had this many hits.
+    fn observe(&mut self, now: Memory) -> f64 {
+        let counts = now.ring_hits.iter().zip(&self.seen.ring_hits);
+        for (ring, (new, old)) in self.rings.as_flattened_mut().iter_mut().zip(counts) {
+            ring.hits += (new - old) as f64;
+        }
+        let entered = (now.entered_bytes - self.seen.entered_bytes) as f64;
+        let hits = (now.cold_hits - self.seen.cold_hits) as f64;
+        self.seen = now;
+        let fade = (1.0 - entered / (2.0 * now.capacity.max(1) as f64)).max(0.0);
+        self.entered_bytes = self.entered_bytes * fade + entered;
+        self.cold_hits = self.cold_hits * fade + hits;
+        if self.entered_bytes < 1.0 {
+            return 0.0;
+        }
+        let share = 100.0 / f64::from(now.cold_percent.max(1));
+        share * self.cold_hits / self.entered_bytes
+    }
+}
+
+/// The record with so many bytes behind and before it, within `bounds`.
+fn around(record: Extent, bounds: Extent, [behind, before]: [u64; 2]) -> Extent {
+    let offset = record.offset.saturating_sub(before).max(bounds.offset).min(record.offset);
+    let end = (record.end() + behind).min(bounds.end()).max(record.end());
+    Extent { offset, len: end - offset }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLASH: ReadCost = ReadCost { per_operation: 80e3, per_byte: 0.3 };
+    const DISK: ReadCost = ReadCost { per_operation: 5e6, per_byte: 20.0 };
+    const CLUSTER: Extent = Extent { offset: 0, len: 1 << 20 };
+    /// Bytes of an object here; as many as a cluster has room for lie side by side.
+    const OBJECT: u64 = 4096;
+
+    /// Requests for pages of `page` objects each that lie side by side, at random, until memory
+    /// has forgotten them; the mean bytes of the last reads, and reads for each request.
+    fn pages(cost: ReadCost, page: u64, seed: u64) -> (f64, f64) {
+        pages_in(CLUSTER, cost, page, seed)
+    }
+
+    fn pages_in(cluster: Extent, cost: ReadCost, page: u64, seed: u64) -> (f64, f64) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut window = ReadWindow::new(1 << 20);
+        let (mut bytes, mut reads, turns) = (0, 0, 4000);
+        let mut tier = Memory::default();
+        for turn in 0..turns {
+            // What an earlier page brought has left memory.
+            let mut memory = std::collections::BTreeMap::new();
+            let first = random.u64(0..cluster.len / OBJECT / page) * page;
+            for object in first..first + page {
+                if let Some(ring) = memory.remove(&object) {
+                    let ring: Ring = ring;
+                    tier.ring_hits[ring.number()] += 1;
+                    continue;
+                }
+                let record = Extent { offset: object * OBJECT, len: OBJECT };
+                let extent = window.choose(record, cluster, cost, tier);
+                window.read(record, extent);
+                if turn >= turns / 2 {
+                    bytes += extent.len;
+                    reads += 1;
+                }
+                let range = |object: u64| object * OBJECT..(object + 1) * OBJECT;
+                for other in extent.offset / OBJECT..extent.end() / OBJECT {
+                    if other != object {
+                        memory.insert(other, Ring::of(range(other), range(object)));
+                    }
+                }
+            }
+        }
+        (bytes as f64 / reads as f64, reads as f64 / (turns / 2 * page) as f64)
+    }
+
+    #[test]
+    fn single_requests_on_flash_are_read_exactly() {
+        for seed in crate::test_seed::seeds("single, flash", 5) {
+            let (bytes, reads) = pages(FLASH, 1, seed);
+            assert!(bytes < 3.0 * OBJECT as f64, "{bytes} bytes a read");
+            assert!(reads > 0.99);
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_a_small_cluster_is_no_reason_to_read_all_of_it() {
+        for seed in crate::test_seed::seeds("small cluster", 5) {
+            let cluster = Extent { offset: 0, len: 128 * 1024 };
+            let (bytes, _) = pages_in(cluster, FLASH, 1, seed);
+            assert!(bytes < 3.0 * OBJECT as f64, "{bytes} bytes a read");
+        }
+    }
+
+    #[test]
+    fn pages_bring_their_neighbours_but_not_the_whole_cluster_on_flash() {
+        for seed in crate::test_seed::seeds("pages, flash", 5) {
+            let (bytes, reads) = pages(FLASH, 10, seed);
+            assert!((30e3..200e3).contains(&bytes), "{bytes} bytes a read");
+            assert!(reads < 0.3, "{reads} reads for each request");
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_reads_whole_clusters_where_that_earns() {
+        for seed in crate::test_seed::seeds("pages, disk", 5) {
+            let (bytes, reads) = pages(DISK, 128, seed);
+            assert!(bytes > 300e3, "{bytes} bytes a read");
+            assert!(reads < 0.05, "{reads} reads for each request");
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_without_locality_reads_little_too() {
+        for seed in crate::test_seed::seeds("single, disk", 5) {
+            let (bytes, _) = pages(DISK, 1, seed);
+            assert!(bytes < 20e3, "{bytes} bytes a read");
+        }
+    }
+
+    #[test]
+    fn room_that_is_missed_in_memory_is_a_price() {
+        let mut window = ReadWindow::new(1 << 20);
+        let record = Extent { offset: 512 * 1024, len: OBJECT };
+        let mut memory = Memory { capacity: 1 << 24, cold_percent: 30, ..Memory::default() };
+        let free = window.choose(record, CLUSTER, DISK, memory);
+        assert!(free.len > 100_000, "the first guess on a disk: {}", free.len);
+        // Each 10 KB that enter memory push out what would have been hit twice.
+        memory.entered_bytes = 1 << 24;
+        memory.cold_hits = 2 * (1 << 24) / 10_000;
+        assert_eq!(window.choose(record, CLUSTER, DISK, memory), record);
+    }
+
+    #[test]
+    fn windows_stay_within_bounds_and_hold_the_record() {
+        for seed in crate::test_seed::seeds("bounds", 20) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut window = ReadWindow::new(1 << random.u32(0..24));
+            for _ in 0..500 {
+                let offset = random.u64(CLUSTER.len..2 * CLUSTER.len);
+                let bounds = Extent { offset: CLUSTER.len, len: CLUSTER.len };
+                let len = random.u64(1..=(bounds.end() - offset).min(100_000));
+                let record = Extent { offset, len };
+                let cost = if random.bool() { DISK } else { FLASH };
+                let extent = window.choose(record, bounds, cost, Memory::default());
+                window.read(record, extent);
+                assert!(extent.offset >= bounds.offset && extent.end() <= bounds.end());
+                assert!(extent.offset <= record.offset && extent.end() >= record.end());
+            }
+        }
+    }
+
+    #[test]
+    fn rings_reach_twice_as_far_each() {
+        let record = 100_000..104_000;
+        let side = |ring: Ring| (ring.number() / RINGS, ring.number() % RINGS);
+        assert_eq!(side(Ring::of(104_000..108_000, record.clone())), (0, 0));
+        assert_eq!(side(Ring::of(119_000..125_000, record.clone())), (0, 1));
+        assert_eq!(side(Ring::of(90_000..100_000, record.clone())), (1, 0));
+        assert_eq!(side(Ring::of(0..9_000, record)), (1, 3));
+    }
+}

@@ -1,0 +1,12 @@
+//! One device with its core: locks, lets the core decide, unlocks, awaits the device, locks,
+//! reports back. Opening and recovery, lookups, the background.
+
+pub(crate) mod background;
+pub(crate) mod cluster_contents;
+pub(crate) mod lookup;
+pub(crate) mod open;
+pub(crate) mod placements;
+pub(crate) mod reader;
+pub(crate) mod recovery;
+pub(crate) mod slot_recovery;
+pub(crate) mod volume;

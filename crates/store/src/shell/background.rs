@@ -1,0 +1,265 @@
+//! The background of a volume: one task that does what the core's maintenance decides, one device
+//! operation after another. It alone writes clusters, journal and checkpoints, so that no
+//! caller that goes away can leave a write half decided.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use device::{Clock, Device, Extent, Nanos};
+
+use crate::base::event::Event;
+use crate::base::join::yield_now;
+use crate::base::limits::STEP;
+use crate::base::record::RecordKind;
+use crate::base::summary;
+use crate::base::summary::{Decoded, Entry};
+use crate::core::{EvictPlan, LabelsPlan, LetDown, Task};
+use crate::format::superblock::Superblock;
+use crate::shell::volume::{Shared, Volume};
+use crate::space::appender::WriteJob;
+use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
+
+/// A write of the journal or of a checkpoint is tried so often before the device is given up.
+const WRITE_ATTEMPTS: u32 = 3;
+
+/// The background runs, until this is dropped.
+struct Maintained<'a>(&'a Shared);
+
+impl Drop for Maintained<'_> {
+    fn drop(&mut self) {
+        self.0.lock().set_maintained(false);
+    }
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Runs until the volume goes offline.
+    pub(crate) async fn maintain(&self) {
+        self.shared.lock().set_maintained(true);
+        let _maintained = Maintained(&self.shared);
+        loop {
+            let now = self.now();
+            let task = self.shared.lock().next_task(now);
+            match task {
+                Task::Stop => return,
+                Task::Idle(deadline) => self.idle(deadline).await,
+                Task::Sync { durable } => self.sync(durable).await,
+                Task::Write(job) => self.write_records(&job).await,
+                Task::WritePages(job) => self.write_pages(job).await,
+                Task::Evict(plan) => self.evict(&plan).await,
+                Task::Learn { cluster, incarnation, extent } => {
+                    let entries = self.read_summary(cluster, incarnation, extent).await;
+                    let entries = entries.unwrap_or_default();
+                    self.shared.lock().learnt(cluster, incarnation, &entries);
+                }
+                Task::ReadLabels(plan) => self.read_labels(&plan).await,
+                Task::Again => yield_now().await,
+                Task::Tell(LetDown { objects, transfers }) => {
+                    let device = self.shared.number;
+                    self.shared.tell(Event::LetDown { device, objects, transfers });
+                }
+                Task::Checkpoint => self.checkpoint().await,
+                Task::NameRun(run) => self.name_run(run).await,
+            }
+        }
+    }
+
+    /// Sleeps until the deadline or until the core kicks.
+    async fn idle(&self, deadline: Option<Nanos>) {
+        let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
+        let mut registered = false;
+        poll_fn(|context| {
+            if registered {
+                // Polled again: kicked, or the sleep ended, or by chance. All are good reasons
+                // to ask the core what to do.
+                return Poll::Ready(());
+            }
+            registered = true;
+            // The task was chosen under another lock: what came in between is seen by the task
+            // that is chosen after this one.
+            let mut core = self.shared.lock();
+            if core.kicked() {
+                return Poll::Ready(());
+            }
+            core.idle(context.waker());
+            drop(core);
+            match sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.poll(context),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Writes what the journal has to say; then flushes, when `durable`.
+    pub(crate) async fn sync(&self, durable: bool) {
+        loop {
+            let write = self.shared.lock().begin_journal_write();
+            let Some(write) = write else { break };
+            let mut written = None;
+            for _ in 0..WRITE_ATTEMPTS {
+                written = self.write(write.offset, &write.bytes).await;
+                if written.is_some() {
+                    break;
+                }
+            }
+            if written.is_none() {
+                self.condemn("the journal cannot be written").await;
+                return;
+            }
+            self.shared.lock().end_journal_write(&write);
+        }
+        if durable {
+            self.flush_all().await;
+        }
+    }
+
+    /// Flushes the device: what was written before is durable, quarantined clusters become free.
+    pub(crate) async fn flush_all(&self) {
+        let mark = self.shared.lock().begin_flush();
+        if self.flush().await.is_none() {
+            self.condemn("the device cannot be flushed").await;
+            return;
+        }
+        let now = self.clock.now();
+        self.shared.lock().flushed(mark, now);
+    }
+
+    async fn write_records(&self, job: &WriteJob) {
+        let areas = self.areas();
+        let requests = job.build(&areas, &self.shared.secret);
+        let mut whole = true;
+        for (offset, buf) in &requests.writes {
+            let result = self.device.write(*offset, buf.clone()).await;
+            whole &= self.shared.note("write", *offset, result).is_some();
+        }
+        let mut core = self.shared.lock();
+        if whole {
+            core.written(job, requests);
+        } else {
+            core.write_failed(job);
+        }
+    }
+
+    /// Writes pages side by side; none of them is in two requests.
+    async fn write_pages(&self, job: PageJob) {
+        let base = self.areas().clusters_at;
+        let writes = job.writes.iter().map(|write| self.write_page_run(base, write));
+        let done = crate::base::join::values(writes.collect()).await;
+        self.shared.lock().pages_written(job, done);
+    }
+
+    async fn write_page_run(&self, base: u64, write: &PageWrite) -> PageDone {
+        let mut done = PageDone { whole: false, last_page: Vec::new(), reads: 0 };
+        let mut pages = [None, None];
+        for (page, wanted) in pages.iter_mut().zip(write.wanted()) {
+            let Some(at) = wanted else { continue };
+            done.reads += 1;
+            *page = self.read(Extent { offset: base + at, len: write.page }).await;
+            if page.is_none() {
+                return done;
+            }
+        }
+        let pages = pages.each_ref().map(Option::as_deref);
+        let buf = write.build(&self.shared.secret, pages);
+        done.last_page = buf[buf.len() - write.page as usize..].to_vec();
+        let offset = base + write.from;
+        let result = self.device.write(offset, buf.freeze()).await;
+        done.whole = self.shared.note("write", offset, result).is_some();
+        done
+    }
+
+    async fn evict(&self, plan: &EvictPlan) {
+        let entries = match plan.all_dead {
+            true => Some(Vec::new()),
+            false => self.read_summary(plan.cluster, plan.incarnation, plan.extent).await,
+        };
+        self.shared.lock().evict(plan, entries.as_deref());
+    }
+
+    /// Reads the labels of what lives in a cluster: its summary has them, or all of it is read. One
+    /// that cannot be read, or holds something that is damaged, is given up: nobody can say what it
+    /// may show tomorrow.
+    async fn read_labels(&self, plan: &LabelsPlan) {
+        let EvictPlan { cluster, incarnation, extent, .. } = plan.evict;
+        let told = self.read_contents(cluster, incarnation, extent).await;
+        let labels = match told.and_then(|contents| contents.labels) {
+            Some(labels) => Some(labels),
+            None => match self.read_stubbornly(extent).await {
+                Some(bytes) => self.labels_of_living(plan, &bytes),
+                None => None,
+            },
+        };
+        self.shared.lock().labels_read(plan, labels.as_deref());
+        yield_now().await;
+    }
+
+    fn labels_of_living(&self, plan: &LabelsPlan, bytes: &[u8]) -> Option<Vec<u64>> {
+        let (cluster, incarnation) = (plan.evict.cluster, plan.evict.incarnation);
+        let secret = &self.shared.secret;
+        let Decoded::Whole(entries) = summary::decode(secret, cluster, incarnation, bytes) else {
+            return None;
+        };
+        let areas = self.areas();
+        let lives =
+            |entry: &&Entry| entry.kind != RecordKind::Piece && !plan.dead.contains(&entry.granule);
+        let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
+        self.labels_in(incarnation, entries.iter().filter(lives).map(place), bytes)
+    }
+
+    /// Writes a checkpoint and forgets the journal before it.
+    pub(crate) async fn checkpoint(&self) {
+        if !self.shared.lock().has_clusters() {
+            // What has been flushed need not be told in full.
+            self.flush_all().await;
+        }
+        let (checkpoint, slot) = self.shared.lock().make_checkpoint();
+        let bytes = checkpoint.encode(&self.shared.secret);
+        if bytes.len() as u64 > slot.len {
+            self.condemn("the cluster table has outgrown its checkpoint").await;
+            return;
+        }
+        let mut written = None;
+        for _ in 0..WRITE_ATTEMPTS {
+            written = self.write_steps(slot.offset, &bytes).await;
+            if written.is_some() {
+                break;
+            }
+        }
+        if written.is_none() || self.flush().await.is_none() {
+            self.condemn("a checkpoint cannot be written").await;
+            return;
+        }
+        self.shared.lock().checkpoint_done(&checkpoint);
+    }
+
+    /// Writes the superblocks with a higher run: devices that are away have missed it.
+    async fn name_run(&self, run: u64) {
+        let superblock = Superblock { run, ..self.shared.lock().superblock().clone() };
+        if self.write_superblocks(&superblock, superblock.places()).await.is_none() {
+            self.condemn("the superblocks cannot be written").await;
+            return;
+        }
+        self.shared.lock().run_named(run);
+    }
+
+    /// Writes a large structure in steps.
+    pub(crate) async fn write_steps(&self, offset: u64, bytes: &[u8]) -> Option<()> {
+        for (number, step) in bytes.chunks(STEP).enumerate() {
+            self.write(offset + (number * STEP) as u64, step).await?;
+        }
+        Some(())
+    }
+
+    /// Gives the device up in a way that the next start sees: what is dead cannot be written down
+    /// any more, so nothing on it may be believed again.
+    async fn condemn(&self, reason: &str) {
+        let superblock = self.shared.lock().condemned_superblock();
+        let bytes = superblock.encode();
+        for offset in superblock.places() {
+            self.write(offset, &bytes).await;
+        }
+        self.flush().await;
+        self.shared.give_up(reason.to_owned());
+    }
+}

@@ -1,0 +1,363 @@
+//! The shell of a lookup: locks, lets the core decide, unlocks, reads what it decided, and reports
+//! back. Between two awaits there is at most one locked section.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use device::{BufPool, Clock, Device, Extent, Nanos};
+
+use crate::base::digest::Digest;
+use crate::base::join::yield_now;
+use crate::base::keyed_checksum::Secret;
+use crate::base::now::Now;
+use crate::base::record::{Found, RecordKind};
+use crate::base::source::Source;
+use crate::core::{
+    Beside, Company, Expected, Finding, MetaPlan, Neighbour, ReadPlan, ahead_verified, neighbours,
+    verified,
+};
+use crate::memory::object::{Buffer, Object};
+use crate::read::ahead::Ahead;
+use crate::read::queue::{Ticket, Turn};
+use crate::read::reads::{Took, WindowId};
+use crate::shell::volume::{Shared, Volume};
+
+mod neighbour_read;
+
+/// An object that does not enter memory is not copied out of its buffer, for as long as it is sent,
+/// if that has no more to spare than the object has itself and so many bytes.
+const PASSING_SPARE: usize = 8192;
+
+/// What a lookup is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A request: it is counted as a hit or a miss.
+    Request,
+    /// A piece of an object that was found, or a neighbour.
+    Inner,
+}
+
+/// How a lookup ended.
+pub(crate) struct Answer {
+    /// What was found, and where.
+    pub(crate) found: Option<(Arc<Object>, Source)>,
+    /// It is counted already.
+    pub(crate) counted: bool,
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Finds an object or piece, in memory or by a read.
+    pub(crate) async fn lookup(
+        &self,
+        digest: Digest,
+        expected: Expected<'_>,
+    ) -> Option<(Arc<Object>, Source)> {
+        self.answer(digest, expected, Purpose::Inner).await.found
+    }
+
+    /// Finds an object or piece for this purpose. What memory has takes the lock once.
+    pub(crate) async fn answer(
+        &self,
+        digest: Digest,
+        expected: Expected<'_>,
+        purpose: Purpose,
+    ) -> Answer {
+        let mut company = Company::Join;
+        loop {
+            let now = self.clock.unix_seconds() as u32;
+            let (finding, counted) = match purpose {
+                Purpose::Request => {
+                    self.shared.lock().find_for_request(digest, expected, company, now)
+                }
+                Purpose::Inner => (self.shared.lock().find(digest, expected, company, now), false),
+            };
+            let source = if company == Company::Join { Source::Ram } else { Source::Disk };
+            let found = match finding {
+                // It came from the device, be it with another's read, if that was waited for.
+                Finding::Object(object, _) => Some((object, source)),
+                Finding::Ahead(ahead, bytes) => match self.take_ahead(&ahead, &bytes, expected) {
+                    Some(found) => found.map(|object| (object, source)),
+                    // Damaged, it is forgotten: the next look reads it itself.
+                    None => continue,
+                },
+                Finding::UnderWay(window) => {
+                    self.ended(window).await;
+                    company = Company::Alone;
+                    continue;
+                }
+                Finding::Read(plan) if !self.shared.may_read(self.clock.now()) => {
+                    self.shared.lock().unread(&plan);
+                    None
+                }
+                Finding::Read(plan) => {
+                    self.load(plan, expected).await.map(|object| (object, Source::Disk))
+                }
+                Finding::Nothing => None,
+            };
+            return Answer { found, counted };
+        }
+    }
+
+    /// The object that an earlier read brought along, or that there is none; `None` when it is
+    /// damaged.
+    fn take_ahead(
+        &self,
+        ahead: &Ahead,
+        bytes: &Bytes,
+        expected: Expected<'_>,
+    ) -> Option<Option<Arc<Object>>> {
+        let object = ahead_verified(&self.shared.secret, ahead, bytes);
+        let object = object.filter(|object| expected.is(object));
+        let lives = self.shared.lock().found_ahead(ahead, object.as_ref(), self.now());
+        let object = object?;
+        Some(lives.then_some(object))
+    }
+
+    /// Waits until a read that takes neighbours along has ended.
+    async fn ended(&self, window: WindowId) {
+        // A read ends within the stall bound, and is over when it is dropped.
+        poll_fn(|context| {
+            let under_way = self.shared.lock().await_window(window, context.waker());
+            if under_way { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+
+    /// Carries a plan out.
+    pub(crate) async fn load(&self, plan: ReadPlan, expected: Expected<'_>) -> Option<Arc<Object>> {
+        let window = plan.window.map(|id| Window { shared: &self.shared, id });
+        let mut pinned = Pinned::new(&self.shared, plan);
+        let (bytes, took) = self.read_in_turn(pinned.plan().extent).await?;
+        pinned.took(took);
+        let plan = pinned.plan();
+        let bytes = self.join_runs(plan.place, bytes, plan.split.as_deref()).await?;
+        let meta = match &plan.meta {
+            Some(MetaPlan::Read { place, location, .. }) => {
+                let (bytes, _) = self.read_in_turn(location.extent).await?;
+                Some(self.join_runs(*place, bytes, location.split.as_deref()).await?)
+            }
+            _ => None,
+        };
+        let buffer = plan.extent.aligned(self.device.geometry().block).len as usize;
+        let buffer = BufPool::room_for(buffer);
+        let object = match examine(&self.shared.secret, plan, &bytes, buffer, meta.as_ref()) {
+            Ok(object) => Arc::new(object),
+            Err(problem) => {
+                pinned.failed(problem);
+                return None;
+            }
+        };
+        if !expected.is(&object) {
+            pinned.failed(Problem::OtherKey);
+            return None;
+        }
+        let beside = neighbours(&self.shared.secret, plan, &bytes);
+        let (plan, beside, lives) = pinned.loaded(&object, beside, &bytes, self.now());
+        if window.is_some() && !beside.is_empty() {
+            self.take_along(&plan, beside, &bytes).await;
+        }
+        lives.then_some(object)
+    }
+
+    /// Takes into memory what was read beside the record of `plan`.
+    async fn take_along(&self, plan: &ReadPlan, beside: Vec<Neighbour>, bytes: &Bytes) {
+        yield_now().await;
+        let objects = verified(&self.shared.secret, plan, &beside, bytes);
+        let whole = plan.surroundings.and_then(|surroundings| surroundings.whole());
+        self.shared.lock().prefetch(whole, &beside, objects, self.now());
+    }
+
+    /// Reads when it is this read's turn (M8); says how long the device was at it.
+    async fn read_in_turn(&self, extent: Extent) -> Option<(Bytes, Took)> {
+        let ticket = self.shared.lock().join_reads(extent.offset, self.clock.now());
+        let queued = match ticket {
+            Some(ticket) => Some(self.turn(ticket).await),
+            None => None,
+        };
+        let begin = self.clock.now();
+        let begun = || {
+            if let Some(queued) = &queued {
+                queued.volume.shared.lock().read_begun();
+            }
+        };
+        let bytes = self.read_telling(extent, begun).await?;
+        let moved = extent.aligned(self.device.geometry().block).len;
+        Some((bytes, Took { begin, end: self.clock.now(), bytes: moved }))
+    }
+
+    /// Waits for the read's turn; it holds its place in the queue until it is dropped.
+    async fn turn(&self, ticket: Ticket) -> Queued<'_, D, C> {
+        let queued = Queued { volume: self, ticket };
+        let mut sleep: Option<(Nanos, Pin<Box<_>>)> = None;
+        poll_fn(|context| {
+            loop {
+                let now = self.clock.now();
+                let turn = self.shared.lock().read_turn(ticket, now, context.waker());
+                let Turn::Wait(until) = turn else { return Poll::Ready(()) };
+                let timer = match &mut sleep {
+                    Some((armed, timer)) if *armed == until => timer,
+                    other => {
+                        let timer = Box::pin(self.clock.sleep_until(until));
+                        &mut other.insert((until, timer)).1
+                    }
+                };
+                if timer.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await;
+        queued
+    }
+}
+
+/// A read's place in the queue, left when dropped.
+struct Queued<'a, D: Device, C: Clock> {
+    volume: &'a Volume<D, C>,
+    ticket: Ticket,
+}
+
+impl<D: Device, C: Clock> Drop for Queued<'_, D, C> {
+    fn drop(&mut self) {
+        let now = self.volume.clock.now();
+        self.volume.shared.lock().read_ended(self.ticket, now);
+    }
+}
+
+/// A read that takes neighbours along; those who wait for it are woken when it is dropped.
+struct Window<'a> {
+    shared: &'a Shared,
+    id: WindowId,
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().end_window(self.id);
+    }
+}
+
+/// Why a read did not give the wanted record.
+enum Problem {
+    /// A whole record of another key: equal tags.
+    OtherKey,
+    /// The record at the plan's position is damaged.
+    Damaged,
+}
+
+/// The object that the bytes of a plan hold, which are a part of a buffer of `buffer` bytes.
+fn examine(
+    secret: &Secret,
+    plan: &ReadPlan,
+    bytes: &Bytes,
+    buffer: usize,
+    meta: Option<&Bytes>,
+) -> Result<Object, Problem> {
+    let start = plan.start_in_extent();
+    let record = bytes.slice(start.min(bytes.len())..);
+    let found = Found::decode(secret, plan.place, &record).ok_or(Problem::Damaged)?;
+    if found.header.digest != plan.digest {
+        return Err(Problem::OtherKey);
+    }
+    if !found.verify_body(secret, &record) {
+        return Err(Problem::Damaged);
+    }
+    let spare = if plan.keep { found.len() / 4 } else { found.len() + PASSING_SPARE };
+    let object = Object::from_found(&found, plan.place, &record, Buffer { len: buffer, spare });
+    match &plan.meta {
+        None => Ok(object),
+        Some(MetaPlan::Ready { meta, target, sequence, .. })
+            if *target == object.header.sequence =>
+        {
+            Ok(object.with_meta(meta.clone(), *sequence))
+        }
+        Some(MetaPlan::Ready { .. }) => Err(Problem::Damaged),
+        Some(MetaPlan::Read { place, .. }) => {
+            let bytes = meta.ok_or(Problem::Damaged)?;
+            let found = Found::decode(secret, *place, bytes).ok_or(Problem::Damaged)?;
+            let header = &found.header;
+            let ours = header.kind == RecordKind::Meta
+                && header.digest == plan.digest
+                && header.object_id == object.header.sequence;
+            if !ours {
+                return Err(Problem::Damaged);
+            }
+            let sequence = header.sequence;
+            Ok(object.with_meta(Bytes::copy_from_slice(&bytes[found.meta]), sequence))
+        }
+    }
+}
+
+/// A plan whose clusters stay pinned until it is resolved or dropped.
+struct Pinned<'a> {
+    shared: &'a Shared,
+    plan: Option<ReadPlan>,
+}
+
+impl<'a> Pinned<'a> {
+    fn new(shared: &'a Shared, plan: ReadPlan) -> Pinned<'a> {
+        Pinned { shared, plan: Some(plan) }
+    }
+
+    fn plan(&self) -> &ReadPlan {
+        self.plan.as_ref().expect("resolved only once")
+    }
+
+    fn took(&mut self, took: Took) {
+        self.plan.as_mut().expect("resolved only once").took = Some(took);
+    }
+
+    /// The record was what was wanted. Returns what lies `beside` it in the `bytes` that were read
+    /// and is to be taken along; what of that is wanted, too, is marked. `false`: a purge has made
+    /// it dead.
+    fn loaded(
+        mut self,
+        object: &Arc<Object>,
+        beside: Beside,
+        bytes: &Bytes,
+        now: Now,
+    ) -> (ReadPlan, Vec<Neighbour>, bool) {
+        let plan = self.plan.take().expect("resolved only once");
+        let mut core = self.shared.lock();
+        let lives = core.loaded(&plan, object, now);
+        let neighbours = match core.put_ahead(&plan, &beside, bytes) {
+            true => Vec::new(),
+            false => core.want(beside, bytes.len()),
+        };
+        drop(core);
+        (plan, neighbours, lives)
+    }
+
+    /// The record itself is not looked at. Returns what lies `beside` it, as [`Pinned::loaded`].
+    fn read(mut self, beside: Beside, len: usize) -> (ReadPlan, Vec<Neighbour>) {
+        let plan = self.plan.take().expect("resolved only once");
+        let mut core = self.shared.lock();
+        core.unpin(&plan);
+        let neighbours = core.want(beside, len);
+        drop(core);
+        (plan, neighbours)
+    }
+
+    fn failed(&mut self, problem: Problem) {
+        if let Some(plan) = self.plan.take() {
+            let mut core = self.shared.lock();
+            core.unread(&plan);
+            match problem {
+                Problem::OtherKey => core.count_collision(),
+                Problem::Damaged => {
+                    core.damaged(&plan.digest, plan.position);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        if let Some(plan) = self.plan.take() {
+            self.shared.lock().unread(&plan);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Reading for its own sake what surrounds a record, so that the memory tier knows its neighbours
+//! (systems C14): one read for all of them, and two more for each whose metadata were replaced.
+
+use bytes::Bytes;
+use device::{Clock, Device};
+
+use super::{Pinned, Window};
+use crate::base::digest::Digest;
+use crate::core::{Expected, neighbours};
+use crate::shell::volume::Volume;
+
+/// The most that is read around a record, in bytes. A cluster may be larger; what is farther away
+/// came at another time.
+const AROUND_MAX: u64 = 512 * 1024;
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Takes into memory what surrounds the record of `digest` on the device, and at most
+    /// `refreshed` of the objects there that are of the same `site` and have got other metadata
+    /// since.
+    pub(crate) async fn bring_beside(&self, digest: Digest, site: u64, refreshed: usize) {
+        if !self.shared.may_read(self.clock.now()) {
+            return;
+        }
+        let Some(further) = self.read_beside(digest, site).await else { return };
+        for (digest, key) in further.into_iter().take(refreshed) {
+            self.shared.lock().expect(&digest);
+            self.lookup(digest, Expected::Key(&key)).await;
+        }
+    }
+
+    /// Does the one read. What came along but lacks its metadata is returned.
+    async fn read_beside(&self, digest: Digest, site: u64) -> Option<Vec<(Digest, Bytes)>> {
+        let plan = self.shared.lock().plan_beside(digest, AROUND_MAX)?;
+        let _window = plan.window.map(|id| Window { shared: &self.shared, id });
+        let mut pinned = Pinned::new(&self.shared, plan);
+        let (bytes, took) = self.read_in_turn(pinned.plan().extent).await?;
+        pinned.took(took);
+        let secret = &self.shared.secret;
+        let beside = neighbours(secret, pinned.plan(), &bytes);
+        let (plan, beside) = pinned.read(beside, bytes.len());
+        let further: Vec<_> = {
+            let core = self.shared.lock();
+            let further = core.refreshed(&beside);
+            further.into_iter().map(|one| (one.digest(), one.name(secret, &bytes))).collect()
+        };
+        self.take_along(&plan, beside, &bytes).await;
+        let ours = |(digest, name): (Digest, Option<(u64, Bytes)>)| {
+            name.filter(|(of, _)| *of == site).map(|(_, key)| (digest, key))
+        };
+        Some(further.into_iter().filter_map(ours).collect())
+    }
+}

@@ -1,0 +1,148 @@
+//! Recovery: from what is on the device back to an index.
+//!
+//! The cluster table comes from the newest whole checkpoint and the journal behind it. The index
+//! comes from the dump of an orderly stop, or else from the summaries of all clusters in use, the
+//! newest cluster first, so that of several records of a key the newest is met first and the
+//! others are dead. A cluster that was open when the process died has no summary: its records are
+//! walked one by one.
+//!
+//! Recovery may go on while the cache serves. What happened since the start wins over anything
+//! that is found.
+
+use device::{Clock, Device, Extent, Nanos};
+
+use crate::base::event::Event;
+use crate::base::limits::ClusterId;
+use crate::base::summary;
+use crate::base::summary::{Borne, Entry};
+use crate::core::ClusterScan;
+use crate::format::device_layout::BLOCK;
+use crate::shell::cluster_contents::{Contents, walk};
+use crate::shell::slot_recovery::SlotScan;
+use crate::shell::volume::Volume;
+
+/// Clusters whose summaries are read side by side.
+const BATCH: usize = 32;
+/// How far recovery has come is told once in this time.
+const TOLD_EVERY: Nanos = 2_000_000_000;
+
+/// A scan of either kind of space.
+pub(crate) enum Scanning {
+    Clusters(Scan),
+    Slots(SlotScan),
+}
+
+/// What is left to be read of a space of clusters.
+pub(crate) struct Scan {
+    clusters: ClusterScan,
+    told_at: Nanos,
+}
+
+impl Scan {
+    /// A scan that has read nothing yet.
+    pub(crate) fn new(now: Nanos) -> Scan {
+        Scan { clusters: ClusterScan::new(), told_at: now }
+    }
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Reads what `scan` has left until everything is read, the volume goes offline or `deadline`
+    /// passes; returns what is left then.
+    pub(crate) async fn recover(
+        &self,
+        scan: Option<Scanning>,
+        deadline: Option<Nanos>,
+    ) -> Option<Scanning> {
+        match scan? {
+            Scanning::Clusters(scan) => {
+                self.recover_clusters(scan, deadline).await.map(Scanning::Clusters)
+            }
+            Scanning::Slots(scan) => self.recover_slots(scan, deadline).await.map(Scanning::Slots),
+        }
+    }
+
+    /// As [`Volume::recover`]; returns what is left when the deadline passed.
+    async fn recover_clusters(&self, mut scan: Scan, deadline: Option<Nanos>) -> Option<Scan> {
+        let areas = self.areas();
+        while !self.shared.lock().all_clusters_read() {
+            let batch = self.shared.lock().next_clusters(&mut scan.clusters, BATCH)?;
+            // Read side by side, taken in one after the other: the newest first.
+            let reads = batch.iter().map(|(cluster, incarnation)| {
+                let extent = areas.cluster(*cluster);
+                self.cluster_entries(*cluster, *incarnation, extent)
+            });
+            let found = crate::base::join::values(reads.collect()).await;
+            self.take_in(&mut scan.clusters, &batch, &found);
+            self.tell_progress(&mut scan.told_at);
+            let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
+            if late && !self.shared.lock().all_clusters_read() {
+                return Some(scan);
+            }
+        }
+        self.recovered();
+        None
+    }
+
+    fn take_in(
+        &self,
+        scan: &mut ClusterScan,
+        batch: &[(ClusterId, u64)],
+        found: &[Option<Contents>],
+    ) {
+        for (cluster, contents) in batch.iter().zip(found) {
+            let contents = contents.as_ref();
+            let contents = contents.map(|found| (&found.entries[..], found.labels.as_deref()));
+            self.shared.lock().cluster_read(scan, *cluster, contents);
+        }
+    }
+
+    fn recovered(&self) {
+        let records = self.shared.lock().recovered();
+        self.shared.tell(Event::Recovered { device: self.shared.number, records });
+    }
+
+    /// Tells how far recovery has come, once in a while.
+    pub(crate) fn tell_progress(&self, told_at: &mut Nanos) {
+        let now = self.clock.now();
+        if now.saturating_sub(*told_at) >= TOLD_EVERY {
+            *told_at = now;
+            let (done, of) = self.shared.lock().recovery_progress();
+            self.shared.tell(Event::Recovering { device: self.shared.number, done, of });
+        }
+    }
+
+    /// What a cluster holds: its summary, or its records one by one when it has none. `None`
+    /// when that cannot be settled for good: the cluster must be given up.
+    async fn cluster_entries(
+        &self,
+        cluster: ClusterId,
+        incarnation: u64,
+        extent: Extent,
+    ) -> Option<Contents> {
+        if let Some(contents) = self.read_contents(cluster, incarnation, extent).await {
+            return Some(contents);
+        }
+        let bytes = self.read_stubbornly(extent).await?;
+        let areas = self.areas();
+        let secret = &self.shared.secret;
+        let entries = walk(secret, &areas, cluster, incarnation, &bytes);
+        let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
+        let labels = self.labels_in(incarnation, entries.iter().map(place), &bytes);
+        let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
+        let borne = version.zip(labels.as_deref());
+        let borne = borne.map(|(version, labels)| Borne { version, labels });
+        let end =
+            entries.last().map_or(0, |last| (last.granule * areas.granule + last.len) as usize);
+        let room = bytes.len().saturating_sub(end + summary::summary_len(entries.len()));
+        let borne = borne.filter(|borne| borne.labels.len() * summary::LABEL_LEN <= room);
+        // From now on the cluster holds just these: a record that was overlooked today (a bad
+        // read) must not be found tomorrow, when it may have been purged.
+        let summary = summary::encode(secret, cluster, incarnation, &entries, borne);
+        let start = (bytes.len() - summary.len()) / BLOCK as usize * BLOCK as usize;
+        let mut tail = bytes[start..].to_vec();
+        let at = tail.len() - summary.len();
+        tail[at..].copy_from_slice(&summary);
+        self.write(extent.offset + start as u64, &tail).await?;
+        Some(Contents { entries, labels })
+    }
+}

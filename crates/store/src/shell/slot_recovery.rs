@@ -1,0 +1,235 @@
+//! Recovery of a slot space: the device is read once from its first slot to its last, and every
+//! record that lives is listed (systems M5, U6).
+//!
+//! What lives is decided by the checkpoint and the journal behind it ([`SlotImage`]), not by what
+//! is found: a record that is whole may be dead. Inside a record that lives nothing is looked for.
+//! Of several records of a key the youngest counts. Until everything is read, nothing that was
+//! found is served and nothing is placed: an object may turn up again, younger, further on, and
+//! what is not known to be free may live.
+
+use bytes::Bytes;
+use device::{Clock, Device, Extent, Nanos};
+
+use crate::base::event::Event;
+use crate::base::keyed_checksum::Secret;
+use crate::base::record::{Found, Outline, Place, RecordKind};
+use crate::base::size_class::SizeClass;
+use crate::core::SlotFinds;
+use crate::format::device_layout::Areas;
+use crate::layout::Run;
+use crate::shell::volume::Volume;
+use crate::space::slots::found::FoundRecord;
+use crate::space::slots::image::SlotImage;
+use crate::space::slots::page_write::assemble;
+use crate::space::slots::record_table::Listed;
+use crate::space::slots::run_header::RunHeader;
+
+/// Bytes that are read in one request.
+pub(crate) const WINDOW: u64 = 1 << 20;
+/// Requests side by side.
+const READ_AHEAD: usize = 8;
+/// Runs of one record, at most: more are damage.
+const RUNS_MAX: usize = 1 << 16;
+
+/// What is left to be read, and what was found on the way.
+pub(crate) struct SlotScan {
+    found: SlotFinds,
+    slots: u32,
+    /// The next window.
+    window: u32,
+    /// Nothing is looked for before this slot: it is inside a record.
+    skip_to: u32,
+    told_at: Nanos,
+}
+
+impl SlotScan {
+    /// A scan of `slots` slots that has read nothing yet.
+    pub(crate) fn new(image: SlotImage, slots: u32, now: Nanos) -> SlotScan {
+        let found = SlotFinds::new(image);
+        SlotScan { found, slots, window: 0, skip_to: 0, told_at: now }
+    }
+
+    /// Windows that there are.
+    pub(crate) fn windows(&self, areas: &Areas) -> u32 {
+        (u64::from(self.slots) * u64::from(areas.granule)).div_ceil(WINDOW) as u32
+    }
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    /// Scans until everything is read, the volume goes offline or `deadline` passes: then returns
+    /// what is left.
+    pub(crate) async fn recover_slots(
+        &self,
+        mut scan: SlotScan,
+        deadline: Option<Nanos>,
+    ) -> Option<SlotScan> {
+        let areas = self.areas();
+        let all = scan.windows(&areas);
+        while scan.window < all && !self.shared.lock().recovery_abandoned() {
+            if !self.shared.lock().online() {
+                return None;
+            }
+            let ahead = all.min(scan.window + READ_AHEAD as u32);
+            let reads = (scan.window..ahead).map(|window| {
+                let offset = areas.clusters_at + u64::from(window) * WINDOW;
+                let end = areas.offset(scan.slots);
+                self.read_stubbornly(Extent { offset, len: WINDOW.min(end - offset) })
+            });
+            for bytes in crate::base::join::values(reads.collect()).await {
+                let found = match bytes {
+                    Some(bytes) => self.look_through(&areas, &mut scan, &bytes).await,
+                    None => Vec::new(),
+                };
+                scan.window += 1;
+                self.shared.lock().window_read(&mut scan.found, found, (scan.window, all));
+            }
+            self.tell_progress(&mut scan.told_at);
+            let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
+            if late && scan.window < all {
+                return Some(scan);
+            }
+        }
+        self.assemble(scan.found).await;
+        None
+    }
+
+    /// The records that live and start in a window.
+    async fn look_through(
+        &self,
+        areas: &Areas,
+        scan: &mut SlotScan,
+        bytes: &Bytes,
+    ) -> Vec<FoundRecord> {
+        let slot_bytes = areas.granule as usize;
+        let first = scan.window * (WINDOW / u64::from(areas.granule)) as u32;
+        let mut found = Vec::new();
+        for (number, at) in (first..).zip((0..bytes.len()).step_by(slot_bytes)) {
+            if number < scan.skip_to {
+                continue;
+            }
+            let Some(outline) = Outline::read(&bytes[at..]) else { continue };
+            let lives = scan.found.lives(number, outline.incarnation);
+            if !lives || outline.len > SizeClass::MAX_LEN as usize {
+                continue;
+            }
+            // Up to there it had been flushed when the checkpoint was made.
+            let young = scan.found.is_young(outline.incarnation);
+            let needed = if young { outline.len } else { outline.head_len };
+            let here = outline.chain.slots == 0 && bytes.len() - at >= needed;
+            let record = if here {
+                let run = run_of(areas, number, outline.len);
+                self.verified(run, Vec::new(), &outline, &bytes[at..], young)
+            } else {
+                self.read_head(areas, scan.slots, number, &outline, young).await
+            };
+            if let Some(record) = record {
+                scan.skip_to = record.listed.run.end();
+                found.push(record);
+            }
+        }
+        found
+    }
+
+    /// A record of which something lies behind the end of a window, or in another run.
+    async fn read_head(
+        &self,
+        areas: &Areas,
+        slots: u32,
+        position: u32,
+        outline: &Outline,
+        young: bool,
+    ) -> Option<FoundRecord> {
+        let secret = &self.shared.secret;
+        let read = async |extent| self.read_stubbornly(extent).await;
+        let (mut runs, whole) = read_runs(&read, secret, areas, slots, position, outline).await?;
+        let further = runs.split_off(1);
+        self.verified(runs[0], further, outline, &whole, young)
+    }
+
+    /// The record whose head `bytes` holds, if it is what its outline says. Of a young one they
+    /// hold the body, too, which may not have come.
+    fn verified(
+        &self,
+        run: Run,
+        further: Vec<Run>,
+        outline: &Outline,
+        bytes: &[u8],
+        young: bool,
+    ) -> Option<FoundRecord> {
+        let place = Place { position: run.first, incarnation: outline.incarnation };
+        let found = Found::decode(&self.shared.secret, place, bytes)?;
+        let header = &found.header;
+        if header.sequence != outline.incarnation {
+            return None;
+        }
+        let listed = Listed {
+            digest: header.digest,
+            sequence: header.sequence,
+            run,
+            len: outline.len as u32,
+            kind: header.kind,
+        };
+        let target = (header.piece_size, header.object_id);
+        let unfinished = young && !found.verify_body(&self.shared.secret, bytes);
+        let mut labels = Vec::new();
+        if let Some(of) = self.shared.options.labels.as_deref()
+            && header.kind != RecordKind::Piece
+        {
+            let (key, meta) = (&bytes[found.key.clone()], &bytes[found.meta.clone()]);
+            self.shared.digester.labels(of, key, meta, &mut labels);
+        }
+        Some(FoundRecord { listed, further, target, unfinished, labels })
+    }
+
+    /// Everything is found: the space is ready for use, and a checkpoint says what lives.
+    async fn assemble(&self, found: SlotFinds) {
+        let records = self.shared.lock().assemble(found);
+        self.checkpoint().await;
+        self.shared.lock().recovered_slots();
+        self.shared.tell(Event::Recovered { device: self.shared.number, records });
+    }
+}
+
+/// The runs of the record whose outline stands at `position`, and its bytes. Nothing is verified
+/// but that the runs belong together.
+pub(crate) async fn read_runs(
+    read: &impl AsyncFn(Extent) -> Option<Bytes>,
+    secret: &Secret,
+    areas: &Areas,
+    slots: u32,
+    position: u32,
+    outline: &Outline,
+) -> Option<(Vec<Run>, Bytes)> {
+    let read_run = async |run: Run| {
+        let end = run.first.checked_add(run.len).filter(|end| *end <= slots)?;
+        let offset = areas.offset(run.first);
+        read(Extent { offset, len: areas.offset(end) - offset }).await
+    };
+    let first = match outline.chain.slots {
+        0 => run_of(areas, position, outline.len),
+        slots => Run { first: position, len: u32::from(slots) },
+    };
+    let mut runs = vec![first];
+    let mut parts = vec![read_run(first).await?];
+    let mut next = (outline.chain.slots > 0).then_some(outline.chain.next);
+    while let Some(at) = next {
+        let header = read_run(Run { first: at, len: 1 }).await?;
+        let header = RunHeader::decode(secret, at, &header)?;
+        if header.sequence != outline.incarnation || runs.len() >= RUNS_MAX {
+            return None;
+        }
+        runs.push(header.run);
+        parts.push(read_run(header.run).await?);
+        next = header.next;
+    }
+    let whole = match &parts[..] {
+        [only] => only.clone(),
+        _ => assemble(secret, outline.incarnation, &runs, &parts)?,
+    };
+    Some((runs, whole))
+}
+
+/// The one run of a record of `len` bytes.
+pub(crate) fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
+    Run { first, len: (len as u64).div_ceil(u64::from(areas.granule)) as u32 }
+}

@@ -1,0 +1,364 @@
+//! A volume: one device with its core. The shell that locks, decides, unlocks, awaits the device,
+//! locks and commits. There is at most one locked section between two awaits.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+use bytes::Bytes;
+use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
+
+use crate::base::digest::Digester;
+use crate::base::event::Event;
+use crate::base::keyed_checksum::Secret;
+use crate::base::labels::{Mode, Target};
+use crate::base::now::Now;
+use crate::base::record::Place;
+use crate::base::refusal::Refusal;
+use crate::config::options::Options;
+use crate::core::{Core, NewObject, TryInsert, WaiterId, Wanted};
+use crate::format::device_layout::Areas;
+use crate::format::journal::Moment;
+use crate::shell::reader::read_aligned;
+use crate::space::Split;
+use crate::space::slots::page_write::assemble;
+
+/// So many failures of the device in a row, and it is given up.
+const ERRORS_MAX: u32 = 16;
+
+/// What must not be lost is tried to be read so often before it is given up.
+const READ_ATTEMPTS: u32 = 4;
+
+/// Nanoseconds between two reads that are tried on a stalled device.
+const PROBE_INTERVAL: Nanos = 1_000_000_000;
+
+/// What all workers share of a volume.
+pub(crate) struct Shared {
+    core: Mutex<Core>,
+    /// How often it was locked: tests hold what costs one lock to that.
+    #[cfg(test)]
+    pub(crate) locks: AtomicU64,
+    /// Number of the device, for events.
+    pub(crate) number: usize,
+    /// Identity of the cache on it.
+    pub(crate) uuid: [u8; 16],
+    pub(crate) options: Arc<Options>,
+    pub(crate) secret: Arc<Secret>,
+    pub(crate) digester: Digester,
+    /// Buffers for reads.
+    pub(crate) buffers: BufPool,
+    /// Bytes of body in a piece of a large object.
+    pub(crate) piece_size: u32,
+    /// Bytes of the largest record.
+    pub(crate) record_max: usize,
+    /// Bytes of the largest object.
+    pub(crate) object_max: u64,
+    /// Its share of the store, for placement.
+    pub(crate) weight: u64,
+    errors_in_a_row: AtomicU32,
+    /// Of the newest purge, so that nobody takes the lock to learn that there was none.
+    newest_purge: AtomicU64,
+    /// A read took longer than the stall bound, and nothing succeeded since.
+    stalled: AtomicBool,
+    /// When a read was last tried on a stalled device.
+    probed_at: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(core: Core, number: usize) -> Shared {
+        let areas = core.areas();
+        let weight = u64::from(areas.clusters) * u64::from(areas.cluster_size);
+        Shared {
+            number,
+            uuid: core.superblock().uuid,
+            options: Arc::clone(core.options()),
+            secret: Arc::clone(core.secret()),
+            digester: core.digester().clone(),
+            buffers: BufPool::new(core.buffers_max()),
+            piece_size: core.piece_size(),
+            record_max: core.record_max(),
+            object_max: core.options().object_max.unwrap_or(weight / 4),
+            weight,
+            errors_in_a_row: AtomicU32::new(0),
+            newest_purge: AtomicU64::new(core.newest_purge()),
+            stalled: AtomicBool::new(false),
+            probed_at: AtomicU64::new(0),
+            #[cfg(test)]
+            locks: AtomicU64::new(0),
+            core: Mutex::new(core),
+        }
+    }
+
+    /// The core, locked. A panic while it was locked would leave it undecided: nobody goes on.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        #[cfg(test)]
+        self.locks.fetch_add(1, Ordering::Relaxed);
+        self.core.lock().expect("no thread panicked while it held the core")
+    }
+
+    /// The sequence number of the newest purge of a label, a prefix or everything.
+    pub(crate) fn newest_purge(&self) -> u64 {
+        self.newest_purge.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        (self.options.on_event)(event);
+    }
+
+    /// Notes how an operation on the device ended; gives the device up after too many failures.
+    pub(crate) fn note<T>(
+        &self,
+        operation: &str,
+        offset: u64,
+        result: std::io::Result<T>,
+    ) -> Option<T> {
+        let error = match result {
+            Ok(value) => {
+                self.errors_in_a_row.store(0, Ordering::Relaxed);
+                self.stalled.store(false, Ordering::Relaxed);
+                return Some(value);
+            }
+            Err(error) => error,
+        };
+        // A device that stalls may come back: it is left alone for a while, not given up.
+        let stalls = error.kind() == std::io::ErrorKind::TimedOut;
+        let errors = if stalls {
+            self.stalled.store(true, Ordering::Relaxed);
+            0
+        } else {
+            self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1
+        };
+        self.lock().count_device_error();
+        self.tell(Event::DeviceError {
+            device: self.number,
+            operation: format!("{operation} at byte {offset}"),
+            error: error.to_string(),
+        });
+        if errors >= ERRORS_MAX {
+            self.give_up(format!("{errors} operations in a row failed"));
+        }
+        None
+    }
+
+    /// Whether a read may be tried: on a device that stalls only one a second, so that requests
+    /// are not all held up for the stall bound.
+    pub(crate) fn may_read(&self, now: Nanos) -> bool {
+        if !self.stalled.load(Ordering::Relaxed) {
+            return true;
+        }
+        let last = self.probed_at.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= PROBE_INTERVAL
+            && self
+                .probed_at
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// A read took longer than the stall bound, and nothing succeeded since.
+    pub(crate) fn stalls(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
+    /// Gives the device up.
+    pub(crate) fn give_up(&self, reason: String) {
+        if self.lock().go_offline() {
+            self.tell(Event::Offline { device: self.number, reason });
+        }
+    }
+}
+
+/// One worker's handle on a volume.
+pub(crate) struct Volume<D: Device, C: Clock> {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) device: Rc<D>,
+    pub(crate) clock: C,
+}
+
+impl<D: Device, C: Clock> Volume<D, C> {
+    pub(crate) fn new(shared: Arc<Shared>, device: Rc<D>, clock: C) -> Self {
+        Volume { shared, device, clock }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
+    }
+
+    /// The bytes of a record whose first run is `first`. What does not fit together is no record:
+    /// then there are none.
+    pub(crate) async fn join_runs(
+        &self,
+        place: Place,
+        first: Bytes,
+        split: Option<&Split>,
+    ) -> Option<Bytes> {
+        let Some(split) = split else { return Some(first) };
+        let reads = split.further.iter().map(|extent| self.read(*extent));
+        let further = crate::base::join::values(reads.collect()).await;
+        let mut parts = vec![first];
+        for part in further {
+            parts.push(part?);
+        }
+        let secret = &self.shared.secret;
+        let whole = assemble(secret, place.incarnation, &split.runs, &parts);
+        Some(whole.unwrap_or_default())
+    }
+
+    /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes
+    /// longer than the stall bound is one.
+    pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
+        self.read_telling(extent, || {}).await
+    }
+
+    /// As [`Volume::read`]; calls `begun` once the read is in the device's hands.
+    pub(crate) async fn read_telling(&self, extent: Extent, begun: impl FnOnce()) -> Option<Bytes> {
+        let mut read =
+            pin!(read_aligned(&*self.device, |len| self.shared.buffers.take(len), extent));
+        let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
+        let mut begun = Some(begun);
+        let result = poll_fn(|context| {
+            let polled = read.as_mut().poll(context);
+            if let Some(begun) = begun.take() {
+                begun();
+            }
+            if let Poll::Ready(result) = polled {
+                return Poll::Ready(result);
+            }
+            stalled.as_mut().poll(context).map(|()| {
+                self.shared.probed_at.store(self.clock.now(), Ordering::Relaxed);
+                Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+            })
+        })
+        .await;
+        self.shared.note("read", extent.offset, result)
+    }
+
+    /// Reads what would be lost for good if it could not be read: an error that passes, or a
+    /// device that stalls for a while, must not cost what is in it.
+    pub(crate) async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
+        for _ in 0..READ_ATTEMPTS {
+            // After a stall the next attempt waits for its own answer as long again.
+            if let Some(bytes) = self.read(extent).await {
+                return Some(bytes);
+            }
+            if !self.shared.lock().online() {
+                return None;
+            }
+        }
+        None
+    }
+
+    pub(crate) fn areas(&self) -> Areas {
+        self.shared.lock().areas().clone()
+    }
+
+    /// Writes `bytes` (padded to whole blocks) at `offset`.
+    pub(crate) async fn write(&self, offset: u64, bytes: &[u8]) -> Option<()> {
+        let mut buf = IoBuf::zeroed(bytes.len().next_multiple_of(device::WRITE_ALIGN as usize));
+        buf[..bytes.len()].copy_from_slice(bytes);
+        let result = self.device.write(offset, buf.freeze()).await;
+        self.shared.note("write", offset, result)
+    }
+
+    pub(crate) async fn flush(&self) -> Option<()> {
+        let result = self.device.flush().await;
+        self.shared.note("flush", 0, result)
+    }
+
+    /// Inserts, waiting for room up to the stall bound.
+    pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<Moment>, Refusal> {
+        let mut new = Some(new);
+        let attempt = |new: &mut Option<NewObject>| {
+            let now = self.now();
+            let mut core = self.shared.lock();
+            let taken = new.take().expect("what waits comes back");
+            match core.try_insert(taken, now) {
+                TryInsert::Done(moment) => Some(Ok(moment)),
+                TryInsert::Refused(refusal) => Some(Err(refusal)),
+                TryInsert::Wait(back) => {
+                    *new = Some(back);
+                    None
+                }
+            }
+        };
+        let room = Wanted::Room(new.as_ref().map_or(0, |new| new.record.len()));
+        if let Some(result) = attempt(&mut new) {
+            return result;
+        }
+        self.until(Some(self.stall_deadline()), room, || attempt(&mut new))
+            .await
+            .unwrap_or(Err(Refusal::Busy))
+    }
+
+    /// Notes a purge down. It is done when the journal is durable up to the moment.
+    pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> Moment {
+        let now = self.now();
+        let mut core = self.shared.lock();
+        let moment = core.purge(targets, mode, now);
+        self.shared.newest_purge.store(core.newest_purge(), Ordering::Release);
+        moment
+    }
+
+    /// Makes durable that the store went on without `away` of its devices: they are not believed
+    /// any more. False when this device was given up, too.
+    pub(crate) async fn run_without(&self, away: u64) -> bool {
+        let done = || self.shared.lock().runs_without(away);
+        self.until(None, Wanted::Change, done).await.unwrap_or(false)
+    }
+
+    pub(crate) fn stall_deadline(&self) -> Nanos {
+        self.clock.now() + self.shared.options.stall_bound.as_nanos() as Nanos
+    }
+
+    /// Waits until `ready` says something, asking again whenever there may be what is `wanted`.
+    /// `None` when the deadline passes first.
+    pub(crate) async fn until<T>(
+        &self,
+        deadline: Option<Nanos>,
+        wanted: Wanted,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
+        let waiting = Waiting::new(&self.shared);
+        poll_fn(|context| {
+            // Registered before asking: a change in between wakes us.
+            self.shared.lock().wait(waiting.id, wanted, context.waker());
+            if let Some(value) = ready() {
+                return Poll::Ready(Some(value));
+            }
+            match sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.poll(context).map(|()| None),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Waits until the background has written the journal up to `moment`, and flushed it when
+    /// `durable`. False when the device was given up first.
+    pub(crate) async fn synced(&self, moment: Moment, durable: bool) -> bool {
+        let check = || self.shared.lock().synced(moment, durable);
+        let wanted = if durable { Wanted::Durable(moment) } else { Wanted::Written(moment) };
+        self.until(None, wanted, check).await.unwrap_or(false)
+    }
+}
+
+/// Somebody waits, until this is dropped.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    id: WaiterId,
+}
+
+impl Waiting<'_> {
+    fn new(shared: &Shared) -> Waiting<'_> {
+        Waiting { shared, id: shared.lock().enter_waiting() }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().leave_waiting(self.id);
+    }
+}

@@ -1,0 +1,493 @@
+//! The appender: records on their way from memory into clusters (CDP and cluster writes, C2, C8).
+//!
+//! One cluster is open at a time; records are appended to it in memory and found there until they
+//! are written. A cluster is written when it is full, together with sealed neighbours; or earlier,
+//! up to where it is filled, when the oldest record has waited for the durability bound. Such an
+//! early write does not cost the cluster: the next one goes on where it ended, and rewrites at
+//! most the one block that was only partly filled.
+//!
+//! The order in which records are appended is the order of their sequence numbers and of their
+//! clusters' incarnations. Recovery relies on that.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
+
+use crate::base::keyed_checksum::Secret;
+use crate::base::limits::PIECE_MAX;
+use crate::base::record::{Header, Place, Record, record_len};
+use crate::base::size_class::SizeClass;
+use crate::base::summary;
+use crate::base::summary::{Borne, Entry, LABEL_LEN, summary_len};
+use crate::format::device_layout::Areas;
+use crate::format::journal::Moment;
+
+/// Sealed neighbours are written in one request up to this many bytes.
+const REQUEST_MAX: u32 = 4 << 20;
+/// A gap before the summary is written over rather than skipped up to this many bytes: a second
+/// request costs more.
+const GAP_MAX: u32 = 32 * 1024;
+/// What pieces leave of a cluster: of the largest, the summary takes less than half.
+const BESIDE_PIECES: u32 = 4096;
+
+/// Labels take one in so many bytes of a cluster at most.
+const LABELS_SHARE: usize = 16;
+
+/// The labels of what is in a cluster that is being filled.
+#[derive(Default)]
+struct Labelling {
+    all: BTreeSet<u64>,
+    /// Of one record, so far.
+    most: usize,
+    /// There was no room for some.
+    lacking: bool,
+}
+
+impl Labelling {
+    /// Bytes that they take.
+    fn len(&self) -> usize {
+        self.all.len() * LABEL_LEN
+    }
+
+    /// Takes those of a record in, if no more than `room` bytes are taken by all then. Otherwise
+    /// none are kept: of a part of them nobody could say what is not there.
+    fn add(&mut self, labels: &[u64], room: usize) {
+        if self.lacking {
+            return;
+        }
+        self.all.extend(labels);
+        self.most = self.most.max(labels.len());
+        if self.len() > room {
+            *self = Labelling { lacking: true, ..Labelling::default() };
+        }
+    }
+}
+
+/// A record in a cluster, not yet on the device.
+#[derive(Clone)]
+struct Queued {
+    /// Bytes from the start of the cluster.
+    offset: u32,
+    record: Arc<Record>,
+}
+
+/// A cluster that is being filled, or waits to be written.
+struct Filling {
+    cluster: u32,
+    incarnation: u64,
+    /// The journal must be written up to here before the cluster is.
+    opened_at: Moment,
+    /// Bytes from the start that are taken: whole granules, but for those in which the summary
+    /// begins.
+    filled: u32,
+    /// Bytes from the start that are on the device.
+    written: u32,
+    entries: Vec<Entry>,
+    labels: Labelling,
+    /// Of the record that was appended last.
+    last: Option<Header>,
+    queued: VecDeque<Queued>,
+    /// The bytes before `written` of the block that `written` lies in.
+    tail: Vec<u8>,
+    /// When the oldest queued record was appended.
+    oldest: Option<Nanos>,
+    sealed: bool,
+}
+
+/// Records on their way to the device.
+pub(crate) struct Appender {
+    /// How labels are read, when they are: [`crate::Labels::version`].
+    labels: Option<u64>,
+    open: Option<Filling>,
+    sealed: VecDeque<Filling>,
+    unwritten: BTreeMap<u32, Arc<Record>>,
+    unwritten_bytes: usize,
+    writing: bool,
+}
+
+/// What is to be written for one cluster.
+struct Part {
+    cluster: u32,
+    incarnation: u64,
+    /// First byte to write, a block boundary.
+    from: u32,
+    /// One past the last byte of records.
+    to: u32,
+    /// What stands between `from` and the first queued record.
+    tail: Vec<u8>,
+    queued: Vec<Queued>,
+    /// The summary, when the cluster is sealed.
+    summary: Option<Vec<u8>>,
+}
+
+/// A write to be done: built and written without the lock.
+pub(crate) struct WriteJob {
+    parts: Vec<Part>,
+}
+
+/// A job as requests to the device.
+pub(crate) struct Requests {
+    /// Byte offset on the device and what goes there.
+    pub(crate) writes: Vec<(u64, FrozenBuf)>,
+    /// What the last part leaves of its last block.
+    tail: Vec<u8>,
+}
+
+/// A record that did not reach the device.
+pub(crate) struct Lost {
+    pub(crate) entry: Entry,
+    pub(crate) position: u32,
+}
+
+impl Appender {
+    /// An appender of records whose labels are read so.
+    pub(crate) fn new(labels: Option<u64>) -> Appender {
+        Appender {
+            labels,
+            open: None,
+            sealed: VecDeque::new(),
+            unwritten: BTreeMap::new(),
+            unwritten_bytes: 0,
+            writing: false,
+        }
+    }
+
+    /// Bytes that a record may have to fit into the open cluster; `None` without one.
+    pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
+        let open = self.open.as_ref()?;
+        // The labels of the next record are not known: there is room for as many as another had.
+        let labels = open.labels.len() + open.labels.most * LABEL_LEN;
+        let taken = open.filled as usize + summary_len(open.entries.len() + 1) + labels;
+        Some((areas.cluster_size as usize).saturating_sub(taken))
+    }
+
+    /// Whether the open cluster takes a record of `len` bytes.
+    pub(crate) fn has_room(&self, areas: &Areas, len: usize) -> bool {
+        self.room(areas).is_some_and(|room| len <= room)
+    }
+
+    /// Whether there is a record in the open cluster.
+    pub(crate) fn begun(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| !open.entries.is_empty())
+    }
+
+    /// The largest record that an empty cluster takes and the index can name.
+    pub(crate) fn record_max(areas: &Areas) -> usize {
+        (areas.cluster_size as usize - summary_len(1)).min(SizeClass::MAX_LEN as usize)
+    }
+
+    /// Bytes of body in a piece of a large object: so many that a cluster of N times [`PIECE_MAX`]
+    /// has room for N pieces, its summary and the heads of some objects; a smaller one for one.
+    pub(crate) fn piece_size(areas: &Areas) -> u32 {
+        let count = areas.cluster_size.div_ceil(PIECE_MAX);
+        let each = (areas.cluster_size - BESIDE_PIECES) / count;
+        let record = (each - each % areas.granule).max(areas.granule);
+        record + PIECE_MAX - record_len(0, 0, PIECE_MAX as usize) as u32
+    }
+
+    /// Opens `cluster`; the one before must have been sealed.
+    pub(crate) fn open(&mut self, cluster: u32, incarnation: u64, opened_at: Moment) {
+        assert!(self.open.is_none(), "one cluster is open at a time");
+        self.open = Some(Filling {
+            cluster,
+            incarnation,
+            opened_at,
+            filled: 0,
+            written: 0,
+            entries: Vec::new(),
+            labels: Labelling::default(),
+            last: None,
+            queued: VecDeque::new(),
+            tail: Vec::new(),
+            oldest: None,
+            sealed: false,
+        });
+    }
+
+    /// The open cluster is full: it waits to be written. Returns its number and what it holds.
+    pub(crate) fn seal(&mut self) -> Option<(u32, &[Entry])> {
+        let mut full = self.open.take()?;
+        full.sealed = true;
+        self.sealed.push_back(full);
+        self.sealed.back().map(|full| (full.cluster, full.entries.as_slice()))
+    }
+
+    /// Appends a record with these labels for which there is room; `entry` gets its place. Returns
+    /// the position.
+    pub(crate) fn append(
+        &mut self,
+        areas: &Areas,
+        record: Arc<Record>,
+        mut entry: Entry,
+        labels: &[u64],
+        now: Nanos,
+    ) -> u32 {
+        let open = self.open.as_mut().expect("room was made for the record");
+        let offset = open.filled;
+        let len = record.len() as u32;
+        entry.joins = record.header.joins(open.last.as_ref());
+        open.last = Some(record.header.clone());
+        entry.granule = offset / areas.granule;
+        entry.len = len;
+        open.entries.push(entry);
+        // The last record may end in the granule in which the summary begins: nothing is written
+        // there before the summary is.
+        let entries_at = areas.cluster_size - summary_len(open.entries.len()) as u32;
+        let room = entries_at.saturating_sub(offset + len) as usize;
+        open.labels.add(labels, room.min(areas.cluster_size as usize / LABELS_SHARE));
+        let summary_at = entries_at - open.labels.len() as u32;
+        open.filled = (offset + len).next_multiple_of(areas.granule).min(summary_at);
+        open.oldest.get_or_insert(now);
+        open.queued.push_back(Queued { offset, record: Arc::clone(&record) });
+        let position = areas.position(open.cluster, entry.granule);
+        self.unwritten_bytes += record.len();
+        self.unwritten.insert(position, record);
+        position
+    }
+
+    /// The record at `position`, when it is not on the device yet.
+    pub(crate) fn get(&self, position: u32) -> Option<&Arc<Record>> {
+        self.unwritten.get(&position)
+    }
+
+    /// Whether a cluster still waits for its last write, or one is under way.
+    pub(crate) fn busy(&self) -> bool {
+        self.writing || !self.sealed.is_empty()
+    }
+
+    /// Bytes of records that wait.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.unwritten_bytes
+    }
+
+    /// When the open cluster must be written although it is not full.
+    pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
+        Some(self.open.as_ref()?.oldest?.saturating_add(bound))
+    }
+
+    /// Whether there is something to write now: a sealed cluster, or an open one whose oldest
+    /// record was appended at `overdue` or before. Says up to which moment the journal must be
+    /// written first.
+    pub(crate) fn ready(&self, overdue: Option<Nanos>) -> Option<Moment> {
+        if self.writing {
+            return None;
+        }
+        if let Some(sealed) = self.sealed.front() {
+            return Some(sealed.opened_at);
+        }
+        let open = self.open.as_ref()?;
+        (open.oldest? <= overdue?).then_some(open.opened_at)
+    }
+
+    /// Takes what [`Appender::ready`] spoke of: sealed neighbours that the journal (written up to
+    /// `journal`) permits, or the filled part of the open cluster.
+    pub(crate) fn begin_write(
+        &mut self,
+        areas: &Areas,
+        secret: &Secret,
+        journal: Moment,
+    ) -> Option<WriteJob> {
+        let mut parts: Vec<Part> = Vec::new();
+        for filling in &mut self.sealed {
+            let follows = parts.last().is_none_or(|last| last.cluster + 1 == filling.cluster);
+            let fits = (parts.len() as u32 + 1) * areas.cluster_size <= REQUEST_MAX;
+            if filling.opened_at > journal || !(parts.is_empty() || follows && fits) {
+                break;
+            }
+            parts.push(filling.part(secret, self.labels));
+        }
+        if parts.is_empty() {
+            let open = self.open.as_mut().filter(|open| open.opened_at <= journal)?;
+            open.oldest = None;
+            parts.push(open.part(secret, self.labels));
+        }
+        self.writing = true;
+        Some(WriteJob { parts })
+    }
+
+    /// The job reached the device.
+    pub(crate) fn end_write(&mut self, areas: &Areas, job: &WriteJob, requests: Requests) {
+        self.writing = false;
+        for part in &job.parts {
+            for queued in &part.queued {
+                self.forget(areas, part.cluster, queued);
+            }
+        }
+        self.drop_sealed(job);
+        if let Some(open) = self.open.as_mut()
+            && let Some(part) = job.parts.iter().find(|part| part.cluster == open.cluster)
+        {
+            open.written = part.to;
+            open.tail = requests.tail;
+            open.queued.retain(|queued| queued.offset >= part.to);
+        } else if let Some(filling) = self.sealed.iter_mut().find(|filling| {
+            // Sealed while its first part was being written.
+            job.parts.iter().any(|part| part.cluster == filling.cluster)
+        }) {
+            filling.written = job.parts[0].to;
+            filling.tail = requests.tail;
+            let to = job.parts[0].to;
+            filling.queued.retain(|queued| queued.offset >= to);
+        }
+    }
+
+    /// The job failed: its clusters are given up with every record that was ever put into them.
+    pub(crate) fn fail_write(&mut self, areas: &Areas, job: &WriteJob) -> Vec<(u32, Vec<Lost>)> {
+        self.writing = false;
+        let failed = |cluster: u32| job.parts.iter().any(|part| part.cluster == cluster);
+        let mut given_up = Vec::new();
+        let (bad, good) = self.sealed.drain(..).partition(|filling| failed(filling.cluster));
+        self.sealed = good;
+        let mut bad: VecDeque<Filling> = bad;
+        if self.open.as_ref().is_some_and(|open| failed(open.cluster)) {
+            bad.extend(self.open.take());
+        }
+        for filling in bad {
+            for queued in &filling.queued {
+                self.forget(areas, filling.cluster, queued);
+            }
+            let lost = filling.entries.iter().map(|entry| Lost {
+                entry: *entry,
+                position: areas.position(filling.cluster, entry.granule),
+            });
+            given_up.push((filling.cluster, lost.collect()));
+        }
+        given_up
+    }
+
+    /// The clusters that a job completes.
+    pub(crate) fn completes(job: &WriteJob) -> impl Iterator<Item = u32> {
+        job.parts.iter().filter(|part| part.summary.is_some()).map(|part| part.cluster)
+    }
+
+    fn drop_sealed(&mut self, job: &WriteJob) {
+        let done = |filling: &Filling| Self::completes(job).any(|c| c == filling.cluster);
+        self.sealed.retain(|filling| !done(filling));
+    }
+
+    fn forget(&mut self, areas: &Areas, cluster: u32, queued: &Queued) {
+        let position = areas.position(cluster, queued.offset / areas.granule);
+        if self.unwritten.remove(&position).is_some() {
+            self.unwritten_bytes -= queued.record.len();
+        }
+    }
+}
+
+impl Filling {
+    fn part(&self, secret: &Secret, version: Option<u64>) -> Part {
+        let summary = self.sealed.then(|| {
+            let labels: Vec<u64> = self.labels.all.iter().copied().collect();
+            let borne = version.filter(|_| !self.labels.lacking);
+            let borne = borne.map(|version| Borne { version, labels: &labels });
+            summary::encode(secret, self.cluster, self.incarnation, &self.entries, borne)
+        });
+        Part {
+            cluster: self.cluster,
+            incarnation: self.incarnation,
+            from: self.written - self.tail.len() as u32,
+            to: self.filled,
+            tail: self.tail.clone(),
+            queued: self.queued.iter().cloned().collect(),
+            summary,
+        }
+    }
+}
+
+/// A run of bytes on the device.
+#[derive(Clone, Copy)]
+struct Run {
+    from: u64,
+    to: u64,
+}
+
+impl WriteJob {
+    /// Encodes the records into aligned buffers; neighbouring runs share one.
+    pub(crate) fn build(&self, areas: &Areas, secret: &Secret) -> Requests {
+        let mut runs: Vec<Run> = Vec::new();
+        for run in self.parts.iter().flat_map(|part| part.runs(areas)) {
+            match runs.last_mut() {
+                Some(last) if last.to == run.from => last.to = run.to,
+                _ => runs.push(run),
+            }
+        }
+        let mut buffers: Vec<(Run, IoBuf)> =
+            runs.iter().map(|run| (*run, IoBuf::zeroed((run.to - run.from) as usize))).collect();
+        for part in &self.parts {
+            part.fill(areas, secret, &mut buffers);
+        }
+        let tail = self.parts.last().map(|part| part.tail_of(areas, &buffers)).unwrap_or_default();
+        let writes = buffers.into_iter().map(|(run, buf)| (run.from, buf.freeze())).collect();
+        Requests { writes, tail }
+    }
+
+    /// Bytes of records in the job.
+    pub(crate) fn record_bytes(&self) -> usize {
+        self.parts.iter().flat_map(|part| &part.queued).map(|queued| queued.record.len()).sum()
+    }
+}
+
+impl Part {
+    /// What is to be written: whole blocks from `from` to `to`, and the summary's blocks.
+    fn runs(&self, areas: &Areas) -> Vec<Run> {
+        let base = areas.cluster(self.cluster).offset;
+        let run =
+            |from: u32, to: u32| Run { from: base + u64::from(from), to: base + u64::from(to) };
+        let to = self.to.next_multiple_of(WRITE_ALIGN);
+        let Some(summary) = &self.summary else {
+            return vec![run(self.from, to)];
+        };
+        let summary_at = areas.cluster_size - summary.len() as u32;
+        let summary_from = summary_at / WRITE_ALIGN * WRITE_ALIGN;
+        if summary_from <= to + GAP_MAX {
+            return vec![run(self.from, areas.cluster_size)];
+        }
+        let summary = run(summary_from, areas.cluster_size);
+        if to > self.from { vec![run(self.from, to), summary] } else { vec![summary] }
+    }
+
+    fn fill(&self, areas: &Areas, secret: &Secret, buffers: &mut [(Run, IoBuf)]) {
+        let base = areas.cluster(self.cluster).offset;
+        if !self.tail.is_empty() {
+            let at = slice_at(buffers, base + u64::from(self.from), self.tail.len());
+            at.copy_from_slice(&self.tail);
+        }
+        for queued in &self.queued {
+            let place = Place {
+                position: areas.position(self.cluster, queued.offset / areas.granule),
+                incarnation: self.incarnation,
+            };
+            let at = base + u64::from(queued.offset);
+            queued.record.write_to(secret, place, slice_at(buffers, at, queued.record.len()));
+        }
+        if let Some(summary) = &self.summary {
+            let at = base + u64::from(areas.cluster_size) - summary.len() as u64;
+            slice_at(buffers, at, summary.len()).copy_from_slice(summary);
+        }
+    }
+
+    /// The bytes of the block that `to` lies in, before `to`.
+    fn tail_of(&self, areas: &Areas, buffers: &[(Run, IoBuf)]) -> Vec<u8> {
+        let len = self.to % WRITE_ALIGN;
+        if self.summary.is_some() || len == 0 {
+            return Vec::new();
+        }
+        let at = areas.cluster(self.cluster).offset + u64::from(self.to - len);
+        buffers
+            .iter()
+            .find(|(run, _)| run.from <= at && at < run.to)
+            .map(|(run, buf)| buf[(at - run.from) as usize..][..len as usize].to_vec())
+            .unwrap_or_default()
+    }
+}
+
+fn slice_at(buffers: &mut [(Run, IoBuf)], at: u64, len: usize) -> &mut [u8] {
+    let (run, buf) = buffers
+        .iter_mut()
+        .find(|(run, _)| run.from <= at && at < run.to)
+        .expect("every record lies in a run of its part");
+    &mut buf[(at - run.from) as usize..][..len]
+}
+
+#[cfg(test)]
+mod tests;
