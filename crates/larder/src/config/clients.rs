@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::Config;
-use crate::listen_addr::ListenAddr;
+use crate::config::listen_addr::ListenAddr;
+use crate::config::loaded::Config;
 
 /// The keys of `[tls]`.
 #[derive(Clone, Debug, Default, PartialEq)]

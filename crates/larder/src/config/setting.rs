@@ -1,0 +1,212 @@
+//! What is known of one setting, and how a value finds its way into a typed field.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::config::listen_addr::ListenAddr;
+use crate::config::value::{Kind, Value};
+
+/// When a changed value takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// At a reload (SIGHUP).
+    Reload,
+    /// At the next start.
+    Restart,
+    /// When the cache is created; an existing cache keeps what it was created with.
+    Creation,
+}
+
+/// One key of a table that configures a `T`.
+pub struct Field<T: 'static> {
+    /// Its name in the file, `table.key` for keys in tables; flags add `--`.
+    pub key: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// A word that it accepts besides, standing for no value.
+    pub word: Option<&'static str>,
+    /// What holds when it is not given, as it would be written; `None` when it must be given.
+    pub default: Option<&'static [&'static str]>,
+    /// When a change takes effect.
+    pub effect: Effect,
+    /// Whether `larder serve` has a flag of this name.
+    pub flag: bool,
+    /// What it does: a sentence or more, for help and documentation.
+    pub text: &'static str,
+    set: fn(&mut T, Value),
+}
+
+impl<T> Clone for Field<T> {
+    fn clone(&self) -> Field<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Field<T> {}
+
+impl<T> Field<T> {
+    /// A key that need not be given: its default in the words of the file, and the place of its
+    /// value.
+    pub const fn new(
+        key: &'static str,
+        kind: Kind,
+        default: &'static [&'static str],
+        set: fn(&mut T, Value),
+        text: &'static str,
+    ) -> Field<T> {
+        let (word, effect) = (None, Effect::Restart);
+        Field { key, kind, word, default: Some(default), effect, flag: false, text, set }
+    }
+
+    /// It also accepts this word, which stands for no value.
+    pub const fn word(self, word: &'static str) -> Field<T> {
+        Field { word: Some(word), ..self }
+    }
+
+    /// It must be given: there is no default.
+    pub const fn required(self) -> Field<T> {
+        Field { default: None, ..self }
+    }
+
+    /// `larder serve` has a flag of this name.
+    pub const fn flag(self) -> Field<T> {
+        Field { flag: true, ..self }
+    }
+
+    /// A reload takes a changed value over.
+    pub const fn live(self) -> Field<T> {
+        Field { effect: Effect::Reload, ..self }
+    }
+
+    /// Only a cache that is created takes it over.
+    pub const fn at_creation(self) -> Field<T> {
+        Field { effect: Effect::Creation, ..self }
+    }
+
+    /// Reads one value from text, the special word included.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        match self.word {
+            Some(word) if word == text => Ok(Value::Word(word)),
+            Some(_) => self
+                .kind
+                .parse(text)
+                .map_err(|why| why.replacen(&self.kind.expected(), &self.expected(), 1)),
+            None => self.kind.parse(text),
+        }
+    }
+
+    /// The sentence for a value of the wrong type.
+    pub fn expected_not(&self, got: &str) -> String {
+        format!("expected {}, got {got}", self.expected())
+    }
+
+    /// What is accepted, the special word included; of a list, what each element is.
+    pub fn expected(&self) -> String {
+        let kind = match self.kind {
+            Kind::List(item) => item.expected(),
+            kind => kind.expected(),
+        };
+        match self.word {
+            Some(word) => format!("{kind}, or {word:?}"),
+            None => kind,
+        }
+    }
+
+    /// Puts a value that [`Field::parse`] read into its place.
+    pub fn apply(&self, target: &mut T, value: Value) {
+        (self.set)(target, value);
+    }
+
+    /// The default as a value. Panics when the declaration itself is wrong, which a test rules out.
+    pub fn default_value(&self) -> Option<Value> {
+        let read = |text: &&str| match self.parse(text) {
+            Ok(value) => value,
+            Err(why) => panic!("declaration of {}: {why}", self.key),
+        };
+        let texts = self.default?;
+        Some(match (self.kind, texts) {
+            (Kind::List(_), [word]) if self.word == Some(word) => Value::Word(word),
+            (Kind::List(_), texts) => Value::List(
+                texts
+                    .iter()
+                    .flat_map(|text| match read(text) {
+                        Value::List(values) => values,
+                        single => vec![single],
+                    })
+                    .collect(),
+            ),
+            (_, [text]) => read(text),
+            _ => panic!("declaration of {}: a default is one value", self.key),
+        })
+    }
+}
+
+/// How a [`Value`] becomes the type of a field. Panics on a kind that the field was not declared
+/// with: a test applies a value of its kind to every declared field.
+pub trait Take: Sized {
+    /// The value as this type.
+    fn take(value: Value) -> Self;
+}
+
+/// Says that a field was declared with a kind that it cannot hold.
+pub fn misdeclared<T>(value: &Value) -> T {
+    panic!("a setting was declared with a kind that its field cannot hold: {value:?}")
+}
+
+macro_rules! take {
+    ($($type:ty: $pattern:pat => $taken:expr),* $(,)?) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                match value {
+                    $pattern => $taken,
+                    other => misdeclared(&other),
+                }
+            }
+        }
+    )*};
+}
+
+take! {
+    bool: Value::Bool(value) => value,
+    u64: Value::Int(value) | Value::Size(value) => value,
+    Duration: Value::Time(value) => value,
+    SocketAddr: Value::Addr(value) => value,
+    IpNet: Value::Network(value) => value,
+    String: Value::Text(value) => value,
+    PathBuf: Value::Text(value) => value.into(),
+    ListenAddr: Value::Listen(value) => value,
+}
+
+/// The bounds of the setting keep the number within the narrower type.
+macro_rules! narrow {
+    ($($type:ty),*) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                <$type>::try_from(u64::take(value.clone())).unwrap_or_else(|_| misdeclared(&value))
+            }
+        }
+    )*};
+}
+
+narrow!(usize, u32, u16, u8);
+
+impl<T: Take> Take for Option<T> {
+    fn take(value: Value) -> Option<T> {
+        match value {
+            Value::Word(_) => None,
+            value => Some(T::take(value)),
+        }
+    }
+}
+
+impl<T: Take> Take for Vec<T> {
+    fn take(value: Value) -> Vec<T> {
+        match value {
+            Value::List(values) => values.into_iter().map(T::take).collect(),
+            other => misdeclared(&other),
+        }
+    }
+}
