@@ -1,10 +1,13 @@
 //! The configuration: what each setting is, how it is read, and what it becomes for the crates
 //! below.
 
-pub mod clients;
+pub mod checks;
+pub mod configuration;
 pub mod file;
 pub mod idle_rules;
+pub mod layers;
 pub mod listen_addr;
+pub mod listener;
 pub mod loaded;
 pub mod origin_server;
 pub mod request_rule;
@@ -17,3 +20,4 @@ pub mod to_options;
 pub mod units;
 pub mod upstreams;
 pub mod value;
+pub mod warnings;

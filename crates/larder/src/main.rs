@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Purge(matches)) => commands::purge::run(&matches),
         Ok(Invocation::Explain(matches)) => commands::explain::run(&matches),
         Ok(Invocation::Lab(matches)) => lab::run(&matches),
-        Err(problems) => Err(Failure::usage(config::loaded::Problems::of_flags(problems))),
+        Err(problems) => Err(Failure::usage(config::layers::Problems::of_flags(problems))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

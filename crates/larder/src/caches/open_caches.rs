@@ -15,7 +15,7 @@ use store::{Entropy, FormatOptions, Inspector, METADATA_EXTENT, OpenError, super
 
 use crate::caches::executor::on_device;
 use crate::caches::store_options;
-use crate::config::loaded::Config;
+use crate::config::configuration::Config;
 use crate::config::sizing;
 use crate::config::units::{about, size};
 
@@ -47,7 +47,7 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
     let shares = shares(&lens, config.memory);
     let index = |(len, share): (&u64, &u64)| {
         let mean_object = format_options(config, *share).mean_object_for(*len);
-        store_options::index_options(config).bytes(*len, mean_object)
+        config.store.index.bytes(*len, mean_object)
     };
     let index = lens.iter().zip(&shares).map(index).sum();
     sizing::check_index(index, config.memory)?;
@@ -80,7 +80,7 @@ fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
 
 /// What a new cache with so many bytes of memory is created with.
 fn format_options(config: &Config, memory: u64) -> FormatOptions {
-    FormatOptions { memory, ..store_options::format_options(config) }
+    FormatOptions { memory, ..config.format_options() }
 }
 
 /// Bytes of memory that the index of an existing cache takes.
@@ -90,9 +90,7 @@ fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
         inspector.map(|inspector| inspector.superblock().mean_object)
     });
     match mean_object {
-        Ok(Ok(mean_object)) => {
-            store_options::index_options(config).bytes(file.geometry().len, mean_object)
-        }
+        Ok(Ok(mean_object)) => config.store.index.bytes(file.geometry().len, mean_object),
         // The store meets the same trouble and tells of it.
         _ => 0,
     }
@@ -139,7 +137,7 @@ fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
     });
     // The store meets the same trouble and tells of it.
     let Ok(Ok(found)) = found else { return Ok(()) };
-    let (at, wanted) = (file.path().display(), store_options::format_options(config).layout);
+    let (at, wanted) = (file.path().display(), config.format.layout);
     if found == wanted {
         return Ok(());
     }

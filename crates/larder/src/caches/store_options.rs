@@ -2,30 +2,22 @@
 //! store's options, and what start-up tells of them.
 
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
-use store::policy::{Admission, AdmissionName};
-use store::{
-    FormatOptions, IndexKind, IndexOptions, LayoutName, LocalityOptions, Options, Preset,
-    StoreShare, TierShares,
-};
+use store::policy::Admission;
+use store::{Options, StoreShare};
 use tokio::task::spawn_local;
 
 use crate::caches::open_caches::Cache;
 use crate::caches::progress;
-use crate::config::loaded::{Config, Prefer, ReadUnit, TierAdmission, WritePolicy};
+use crate::config::configuration::Config;
 use crate::config::units::about;
 
 /// Operations in flight of one worker at most; more wait.
 const PLACES: u32 = 256;
-
-/// Bytes of a locality buffer of which only the number was given.
-const LOCALITY_SIZE: u32 = 64 << 10;
 
 /// The files of the caches that can be used.
 pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
@@ -55,131 +47,16 @@ fn ring(files: &[Arc<CacheFile>]) -> Option<Ring> {
     }
 }
 
-/// The preset that the configuration names.
-fn preset(config: &Config) -> Preset {
-    // The declaration of the setting lists the names, so a configuration has one of them.
-    store::preset(&config.preset).unwrap_or_else(|| panic!("a preset {:?}", config.preset))
-}
-
-/// Which index the caches have, and how large.
-pub fn index_options(config: &Config) -> IndexOptions {
-    let (ours, preset) = (&config.store, preset(config).options.index);
-    IndexOptions {
-        kind: ours.index.as_deref().and_then(IndexKind::from_name).unwrap_or(preset.kind),
-        entries: ours.index_entries.or(preset.entries),
-    }
-}
-
-/// How memory is divided.
-pub fn tier_shares(config: &Config) -> TierShares {
-    let preset = preset(config).options.tier_shares;
-    TierShares {
-        hot: config.store.tier_hot.unwrap_or(preset.hot),
-        medium: config.store.tier_medium.unwrap_or(preset.medium),
-    }
-}
-
-/// The locality buffers, if there are to be any.
-fn locality(config: &Config, preset: Option<LocalityOptions>) -> Option<LocalityOptions> {
-    let buffers = config.store.locality_buffers.or(preset.map(|locality| locality.buffers))?;
-    let bytes = config.store.locality_size.or(preset.map(|locality| locality.bytes));
-    let bytes = bytes.unwrap_or(LOCALITY_SIZE);
-    (buffers > 0).then_some(LocalityOptions { buffers, bytes })
-}
-
-/// What a new cache is created with.
-pub fn format_options(config: &Config) -> FormatOptions {
-    let (ours, preset) = (&config.store, preset(config).format);
-    FormatOptions {
-        superblock_far: true,
-        labels: true,
-        layout: config.layout.as_deref().and_then(LayoutName::from_name).unwrap_or(preset.layout),
-        mean_object: ours.mean_object.or(preset.mean_object),
-        memory: config.memory,
-        cluster_size: ours.cluster_size.or(preset.cluster_size),
-        index: index_options(config),
-        slot_size: ours.slot_size.unwrap_or(preset.slot_size),
-        buddy_threshold: ours.buddy_threshold.unwrap_or(preset.buddy_threshold),
-        stream_runs: ours.stream_runs.unwrap_or(preset.stream_runs),
-    }
-}
-
-fn admission(name: Option<&str>) -> Option<AdmissionName> {
-    // The declaration of the setting lists the names, so a configuration has one of them.
-    name.map(|name| name.parse().unwrap_or_else(|error| panic!("{error}")))
-}
-
 /// Bytes of memory that the admission policy takes for each cache.
 pub fn admission_bytes(config: &Config) -> u64 {
-    let name = admission(config.store.admission.as_deref());
-    let name = name.unwrap_or(preset(config).options.admission);
-    Admission::bytes(name, config.store.admission_keys)
+    Admission::bytes(config.store.admission, config.store.admission_keys)
 }
 
 /// The store's options.
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
-    let ours = &config.store;
-    let preset = preset(config).options;
-    let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
-    Options {
-        memory: config.memory,
-        write_policy: match ours.write_policy {
-            Some(WritePolicy::OnInsert) => store::WritePolicy::OnInsert,
-            Some(WritePolicy::OnEvict) => store::WritePolicy::OnEvict,
-            None => preset.write_policy,
-        },
-        read_unit: match ours.read_unit {
-            Some(ReadUnit::Object) => store::ReadUnit::Object,
-            Some(ReadUnit::Cluster) => store::ReadUnit::Cluster,
-            None => preset.read_unit,
-        },
-        read_window_max: ours.read_window,
-        read_batch: ours.read_batch.unwrap_or(preset.read_batch),
-        read_batch_timeout: ours.read_batch_timeout,
-        read_batch_split: ours.read_batch_split.unwrap_or(preset.read_batch_split),
-        durability_bound: ours.durability_bound.unwrap_or(preset.durability_bound),
-        flush_interval: ours.flush_interval,
-        stall_bound: ours.stall_bound,
-        held_percent: ours.held_percent,
-        held_time: ours.held_time,
-        object_max: ours.max_object.or(preset.object_max),
-        admission: admission(ours.admission.as_deref()).unwrap_or(preset.admission),
-        admission_keys: ours.admission_keys,
-        one_timer_age: match ours.one_timer_hours {
-            Some(0) => None,
-            Some(hours) => Some(Duration::from_secs(hours * 3600)),
-            None => preset.one_timer_age,
-        },
-        reference_half_life: ours.reference_half_life.unwrap_or(preset.reference_half_life),
-        aging_mean: ours.aging_mean.unwrap_or(preset.aging_mean),
-        young_percent: ours.young_percent.unwrap_or(preset.young_percent),
-        prefer: match ours.prefer {
-            Some(Prefer::Requests) => store::Prefer::Requests,
-            Some(Prefer::Bytes) => store::Prefer::Bytes,
-            None => preset.prefer,
-        },
-        index: index_options(config),
-        tier_shares: tier_shares(config),
-        tier_admission: match ours.tier_admission {
-            Some(TierAdmission::All) => store::TierAdmission::All,
-            Some(TierAdmission::SecondUse) => store::TierAdmission::SecondUse,
-            None => preset.tier_admission,
-        },
-        group_share: ours.group_share.unwrap_or(preset.group_share),
-        group_batch: ours.group_batch.unwrap_or(preset.group_batch),
-        group_small: ours.group_small.unwrap_or(preset.group_small),
-        group_slack: ours.group_slack.unwrap_or(preset.group_slack),
-        policy: ours.policy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(preset.policy),
-        fill_percent: ours.fill_percent.or(preset.fill_percent),
-        packet: ours.packet.unwrap_or(preset.packet),
-        write_page: preset.write_page,
-        evict_max: ours.evict_max.unwrap_or(preset.evict_max),
-        batch: ours.batch.unwrap_or(preset.batch),
-        locality: locality(config, preset.locality),
-        purges: config.purge.entries,
-        on_event: Arc::new(progress::listener(paths)),
-        ..preset
-    }
+    let paths = files.iter().map(|file| file.path().to_owned()).collect();
+    let on_event = Arc::new(progress::listener(paths));
+    Options { memory: config.memory, on_event, ..config.store.clone() }
 }
 
 /// One line on each cache: where, how large, how full, how it is reached.
@@ -206,7 +83,14 @@ pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::loaded::{File, Layer, Loaded};
+    use std::time::Duration;
+
+    use store::policy::AdmissionName;
+    use store::{IndexKind, IndexOptions, LayoutName, LocalityOptions, TierShares};
+
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
 
     fn options_of(text: &str) -> Options {
         options(&config_of(text), &[])
@@ -230,7 +114,7 @@ mod tests {
             let text = format!("preset = '{name}'");
             let theirs = store::preset(name).unwrap();
             assert_eq!(words(&options_of(&text)), words(&theirs.options), "{name}");
-            let format = format_options(&config_of(&text));
+            let format = (config_of(&text)).format_options();
             assert_eq!(format!("{format:?}"), format!("{:?}", theirs.format), "{name}");
         }
     }
@@ -279,11 +163,11 @@ mod tests {
         let hours = options_of("[store]\none-timer-hours = 115");
         assert_eq!(hours.one_timer_age, Some(Duration::from_secs(115 * 3600)));
         let text = "preset = 'tfs'\n[store]\ncluster-size = '128K'\nmean-object = '5K'";
-        let format = format_options(&config_of(text));
+        let format = (config_of(text)).format_options();
         assert_eq!((format.cluster_size, format.mean_object), (Some(128 << 10), Some(5 << 10)));
         let text = "layout = 'buddy'\n[store]\nslot-size = '1K'\nbuddy-threshold = '64K'\n\
                     stream-runs = 5";
-        let format = format_options(&config_of(text));
+        let format = (config_of(text)).format_options();
         assert_eq!(format.layout, LayoutName::Buddy);
         assert_eq!((format.slot_size, format.buddy_threshold), (1 << 10, 64 << 10));
         assert_eq!(format.stream_runs, 5);

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, value_parser};
 
-use crate::commands::check_config;
-use crate::config::loaded::{Config, Layer};
+use crate::config::configuration::Config;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
 use crate::process::logging::Failure;
 
 /// Time to connect, and for the answer: a device flush, and what the device is busy with.
@@ -58,7 +59,8 @@ impl AdminClient {
     /// The interface that [`flags`] name.
     pub fn of(matches: &ArgMatches) -> Result<AdminClient, Failure> {
         let path = matches.get_one::<PathBuf>("config");
-        let config = check_config::load(path.map(PathBuf::as_path), &Layer::new())?.config;
+        let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());
+        let config = loaded.map_err(Failure::usage)?.config;
         let (address, token) = (address(matches, &config)?, token(matches, &config)?);
         Ok(AdminClient { address, token })
     }

@@ -10,8 +10,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use store::{FormatOptions, LayoutName};
 
 use crate::commands::explain;
+use crate::commands::inspect::Inspection;
 use crate::commands::purge;
-use crate::config::loaded::{Layer, Problem, add_flag};
+use crate::config::layers::{Layer, Problem};
+use crate::config::loaded::add_flag;
 use crate::config::settings::{SETTINGS, Setting};
 use crate::config::units;
 use crate::config::value::Kind;
@@ -58,28 +60,6 @@ pub enum Invocation {
     Purge(ArgMatches),
     /// Work of the lab, see [`crate::lab`].
     Lab(ArgMatches),
-}
-
-/// What `larder inspect` shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inspection {
-    /// Superblock, how full, how many objects: the default.
-    Overview,
-    /// Both copies of the superblock.
-    Superblock,
-    /// The table of clusters.
-    Clusters,
-    /// One object.
-    Object {
-        /// Its URL.
-        url: String,
-        /// The site of a reverse proxy under which it is stored.
-        site: Option<String>,
-        /// The configuration that says what it may be called.
-        config: Option<PathBuf>,
-    },
-    /// Every record read and checked.
-    Verify,
 }
 
 /// Reads the command line. `--help`, `--version` and usage errors end the process here, the last

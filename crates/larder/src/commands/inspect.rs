@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
@@ -17,12 +17,34 @@ use store::{Condition, Inspector, ObjectReport, SuperblockReport, VerifyReport};
 
 use crate::caches::executor::on_device;
 use crate::caches::open_caches::judge;
-use crate::commands::check_config;
-use crate::commands::cli::Inspection;
-use crate::config::loaded::{Config, DEFAULT_SITE, Layer};
+use crate::config::configuration::{Config, DEFAULT_SITE};
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
 use crate::config::to_options::rules;
 use crate::config::units::about;
 use crate::process::logging::{Failure, answer};
+
+/// What `larder inspect` shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inspection {
+    /// Superblock, how full, how many objects: the default.
+    Overview,
+    /// Both copies of the superblock.
+    Superblock,
+    /// The table of clusters.
+    Clusters,
+    /// One object.
+    Object {
+        /// Its URL.
+        url: String,
+        /// The site of a reverse proxy under which it is stored.
+        site: Option<String>,
+        /// The configuration that says what it may be called.
+        config: Option<PathBuf>,
+    },
+    /// Every record read and checked.
+    Verify,
+}
 
 /// How often the progress of a verification is shown.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
@@ -284,8 +306,8 @@ async fn object(
 
 /// All that an object may be called, as far as that is told.
 fn called(url: &Url, site: Option<&str>, config: Option<&Path>) -> Result<Vec<Called>, String> {
-    let config = config.map(|path| check_config::load(Some(path), &Layer::new())).transpose();
-    let config = config.map_err(|failure| failure.to_string())?.map(|loaded| loaded.config);
+    let loaded = config.map(|path| Loaded::load(Some(path), &Layer::new())).transpose()?;
+    let config = loaded.map(|loaded| loaded.config);
     let mut fronts = vec![(None, Aliases::default())];
     if let Some(config) = &config {
         let fronts_of_sites = sites(config);

@@ -7,8 +7,8 @@ use proxy::Control;
 use proxy::observe::access_log::AccessLog;
 use proxy::observe::systemd;
 
-use crate::commands::check_config;
-use crate::config::loaded::{Changes, Layer, Loaded};
+use crate::config::layers::Layer;
+use crate::config::loaded::{Changes, Loaded};
 use crate::config::to_options::{Surroundings, keyring_warnings, proxy_options};
 use crate::process::logging;
 
@@ -53,8 +53,7 @@ impl Reloader {
     }
 
     fn take_over(&mut self) -> Result<Changes, String> {
-        let new =
-            check_config::load(self.file.as_deref(), &self.flags).map_err(|e| e.to_string())?;
+        let new = Loaded::load(self.file.as_deref(), &self.flags)?;
         // On a copy first: options that cannot be made must leave everything as it was.
         let mut loaded = self.loaded.clone();
         let changes = loaded.reload(&new);

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use device::CacheFile;
 use nix::unistd::User;
 use proxy::admin::guard::Guard;
 use proxy::net::address::Locals;
-use proxy::observe::access_log::{AccessLog, Format};
+use proxy::observe::access_log::AccessLog;
 use proxy::observe::front_kind;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
@@ -35,10 +35,11 @@ use crate::caches::cache_metrics::Figures;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::store_options;
-use crate::commands::check_config;
 use crate::commands::reload::Reloader;
-use crate::config::loaded::{Config, Layer, LogFormat};
-use crate::config::to_options::{Surroundings, keyring, keyring_warnings, proxy_options};
+use crate::config::configuration::Config;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
+use crate::config::to_options::{Surroundings, guard, keyring, keyring_warnings, proxy_options};
 use crate::config::{sizing, units};
 use crate::process::limits;
 use crate::process::limits::Identity;
@@ -81,7 +82,7 @@ fn prepare(
     inherited: &mut Inherited,
     takes_over: bool,
 ) -> Result<Start, Failure> {
-    let loaded = check_config::load(file.as_deref(), &flags)?;
+    let loaded = Loaded::load(file.as_deref(), &flags).map_err(Failure::usage)?;
     let config = loaded.config.clone();
     logging::start(&config.log_level);
     let warnings = config.warnings().into_iter().chain(machine::disproportions(&config));
@@ -418,27 +419,6 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::runtime(format!("cannot {what}: {error}"))
 }
 
-/// Who may use the admin interface.
-/// Who is let in to the admin interface. Reads the file of its token.
-pub fn guard(config: &Config) -> Result<Guard, String> {
-    let token = match (&config.admin_token, &config.admin_token_file) {
-        (Some(token), _) => Some(token.clone()),
-        (None, Some(path)) => Some(read_token(path)?),
-        (None, None) => None,
-    };
-    Ok(Guard::new(config.admin_names.clone(), token))
-}
-
-fn read_token(path: &Path) -> Result<String, String> {
-    let at = path.display();
-    let text =
-        fs::read_to_string(path).map_err(|error| format!("admin-token-file: {at}: {error}"))?;
-    match text.trim() {
-        "" => Err(format!("admin-token-file: {at}: expected a token, the file is empty")),
-        token => Ok(token.to_owned()),
-    }
-}
-
 /// Becomes who is to serve, and says what that user will not be able to do later.
 fn change_identity(identity: &Identity, config: &Config, caches: &[Cache]) -> Result<(), Failure> {
     let Identity::Become(user) = identity else { return drop_privileges(identity) };
@@ -489,12 +469,7 @@ fn warn_of_closed(user: &User, caches: &[Cache]) {
 
 fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
     let Some(path) = &config.access_log else { return Ok(None) };
-    let format = match config.log_format {
-        LogFormat::Combined => Format::Combined,
-        LogFormat::Squid => Format::Squid,
-        LogFormat::Json => Format::Json,
-    };
-    let log = AccessLog::open(path, format);
+    let log = AccessLog::open(path, config.log_format);
     log.map(|log| Some(Arc::new(log))).map_err(|error| {
         let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
         Failure::runtime(format!("{error}{}", who.unwrap_or_default()))

@@ -5,21 +5,55 @@
 //! with its line, its key, what was expected and, for an unknown key, the nearest known one.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::loaded::{FileLayer, Given, Place, Problem, nearest};
+use crate::config::layers::{FileLayer, Given, Place, Problem, Problems, nearest};
 use crate::config::setting::Field;
 use crate::config::settings::{ACCESS, CERTIFICATE, LISTENER, RULE, SETTINGS, SITE, find};
 use crate::config::value::{Kind, Value};
+
+/// A configuration file as it was read: what it says, and its name for messages.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub layer: FileLayer,
+}
+
+impl File {
+    /// Reads a file. The error is a line for each problem.
+    pub fn read(path: &Path) -> Result<File, String> {
+        let name = path.display().to_string();
+        let bytes = fs::read(path).map_err(|error| format!("{name}: {error}"))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+            format!("{name}:{line}: expected UTF-8 text")
+        })?;
+        File::parse(&name, &text).map_err(|problems| problems.to_string())
+    }
+
+    /// Parses the text of a file called `name`.
+    pub fn parse(name: &str, text: &str) -> Result<File, Problems> {
+        let (layer, list) = read(text);
+        match list.is_empty() {
+            true => Ok(File { name: name.to_owned(), layer }),
+            false => Err(Problems { file: name.to_owned(), list }),
+        }
+    }
+}
 
 /// The names of the repeated tables.
 const REPEATED: [&str; 5] = ["site", "access", "rule", "listener", "certificate"];
 
 /// Everything that the text says, and everything that is wrong with it.
-pub fn read(text: &str) -> (FileLayer, Vec<Problem>) {
+fn read(text: &str) -> (FileLayer, Vec<Problem>) {
     let mut reader = Reader { text, layer: FileLayer::default(), problems: Vec::new() };
     match DeTable::parse(text) {
         Ok(root) => reader.root(root.get_ref()),

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use proxy::rules::access::HostPattern;
 use semantics::Pattern;
 
-use crate::config::loaded::{Config, Rule, Site};
+use crate::config::configuration::{Config, DEFAULT_SITE, Rule, Site};
 use crate::config::request_rule::RequestRule;
 
 impl Config {
@@ -67,8 +67,7 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     let for_site = |site: &&Site| {
         rule.sites.is_empty() || rule.sites.iter().any(|name| Some(&**name) == site.called())
     };
-    let any = rule.sites.is_empty()
-        || rule.sites.iter().any(|name| name == crate::config::loaded::DEFAULT_SITE);
+    let any = rule.sites.is_empty() || rule.sites.iter().any(|name| name == DEFAULT_SITE);
     let is_open = config.sites.is_empty() || (config.reverse.is_some() && any);
     if rule.hosts.is_empty() || is_open {
         return None;
@@ -146,7 +145,9 @@ fn host(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::loaded::{File, Layer, Loaded};
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
 
     fn told(text: &str) -> Vec<String> {
         let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));

@@ -4,7 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderName;
 use ipnet::IpNet;
+use proxy::message::pseudonym::Pseudonym;
+use proxy::rules::access::PortRange;
+use semantics::Seconds;
+use store::policy::{AdmissionName, PolicyName};
+use store::{IndexKind, LayoutName};
 
 use crate::config::listen_addr::ListenAddr;
 use crate::config::value::{Kind, Value};
@@ -58,6 +64,8 @@ impl<T> Field<T> {
         text: &'static str,
     ) -> Field<T> {
         let (word, effect) = (None, Effect::Restart);
+        // A line of a comment begins with a blank.
+        let text = text.split_at(1).1;
         Field { key, kind, word, default: Some(default), effect, flag: false, text, set }
     }
 
@@ -144,11 +152,92 @@ impl<T> Field<T> {
     }
 }
 
+/// Declares the fields of a table that configures a type. Of each: what it does, as a comment; its
+/// key, kind and default; what else is known of it, by the methods of [`Field`]; and the place of
+/// its value (`->`) or what sets it (`=>`).
+macro_rules! fields {
+    ($of:ty; $(
+        $(#[doc = $text:literal])+
+        $key:literal, $kind:expr, [$($default:expr),*] $(, $method:ident $(($argument:expr))?)*
+            $(-> $($place:ident).+)? $(=> $set:expr)?;
+    )*) => {
+        &[$(
+            $crate::config::setting::Field::<$of>::new(
+                $key,
+                $kind,
+                &[$($default),*],
+                $(|target, value| {
+                    $crate::config::setting::Take::set(&mut target.$($place).+, value)
+                })?
+                $($set)?,
+                concat!($($text),+),
+            )
+            $(.$method($($argument)?))*
+        ),*]
+    };
+}
+pub(crate) use fields;
+
+/// The words of a choice and what they stand for, in one place.
+macro_rules! choice {
+    ($name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {
+        const $name: $crate::config::value::Kind =
+            $crate::config::value::Kind::OneOf(&[$($word),*]);
+        impl $crate::config::setting::Take for $type {
+            fn take(value: $crate::config::value::Value) -> $type {
+                match &value {
+                    $($crate::config::value::Value::Text(word) if word == $word => $variant,)*
+                    other => $crate::config::setting::misdeclared(other),
+                }
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// How many fields there are in all parts of a table.
+pub const fn count<T>(parts: &[&[Field<T>]]) -> usize {
+    let (mut part, mut sum) = (0, 0);
+    while part < parts.len() {
+        sum += parts[part].len();
+        part += 1;
+    }
+    sum
+}
+
+/// The parts of a table as one: a topic declares its own in a file of its own.
+pub const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let mut i = 0;
+        while i < parts[part].len() {
+            all[at] = parts[part][i];
+            at += 1;
+            i += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
 /// How a [`Value`] becomes the type of a field. Panics on a kind that the field was not declared
 /// with: a test applies a value of its kind to every declared field.
 pub trait Take: Sized {
     /// The value as this type.
     fn take(value: Value) -> Self;
+
+    /// Puts the value in place of this one; a word that stands for no value leaves it.
+    fn set(&mut self, value: Value) {
+        given(self, value);
+    }
+}
+
+/// Puts a value in place of `target`, unless it is a word, which leaves what is there.
+pub fn given<T: Take>(target: &mut T, value: Value) {
+    if !matches!(value, Value::Word(_)) {
+        *target = T::take(value);
+    }
 }
 
 /// Says that a field was declared with a kind that it cannot hold.
@@ -178,6 +267,38 @@ take! {
     String: Value::Text(value) => value,
     PathBuf: Value::Text(value) => value.into(),
     ListenAddr: Value::Listen(value) => value,
+    Seconds: Value::Time(value) => Seconds::new(value.as_secs()),
+}
+
+/// Types that read the text themselves; the kind of the setting has let it through.
+macro_rules! parsed {
+    ($($type:ty),*) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                let text = String::take(value.clone());
+                text.parse().unwrap_or_else(|_| misdeclared(&value))
+            }
+        }
+    )*};
+}
+
+parsed!(HeaderName, PortRange, AdmissionName, PolicyName);
+
+/// The same of types that are found by their name.
+macro_rules! named {
+    ($($type:ty: $find:path),* $(,)?) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                $find(&String::take(value.clone())).unwrap_or_else(|| misdeclared(&value))
+            }
+        }
+    )*};
+}
+
+named! {
+    Pseudonym: Pseudonym::new,
+    LayoutName: LayoutName::from_name,
+    IndexKind: IndexKind::from_name,
 }
 
 /// The bounds of the setting keep the number within the narrower type.
@@ -199,6 +320,10 @@ impl<T: Take> Take for Option<T> {
             Value::Word(_) => None,
             value => Some(T::take(value)),
         }
+    }
+
+    fn set(&mut self, value: Value) {
+        *self = <Self as Take>::take(value);
     }
 }
 

@@ -11,13 +11,15 @@ use std::sync::Mutex;
 
 use store::Preset;
 
-use crate::config::loaded::{File, Layer, Loaded};
+use crate::config::file::File;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
 use crate::config::setting::{Effect, Field};
 use crate::config::settings::{ACCESS, CERTIFICATE, LISTENER, RULE, SETTINGS, SITE};
 use crate::config::units;
 use crate::config::value::{Kind, Value};
 
-const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/settings.rs -->\n";
+const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/config/settings.rs -->\n";
 const END: &str = "<!-- end of settings -->\n";
 const PRESETS_BEGIN: &str = "<!-- presets: rendered from crates/store/src/preset.rs -->\n";
 const PRESETS_END: &str = "<!-- end of presets -->\n";

@@ -1,20 +1,20 @@
 //! The configuration in the terms of the crates below: the options of the proxy and of the store.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use http::{HeaderName, Method};
-use proxy::client::http2_options::Http2Options;
-use proxy::client::limits::{ClientLimits, TunnelLimits};
+use proxy::admin::guard::Guard;
+use proxy::client::limits::ClientLimits;
 use proxy::message::forwarded::Forwarded;
-use proxy::message::pseudonym::Pseudonym;
 use proxy::net::address::Locals;
 use proxy::net::certificate::Certificate;
-use proxy::net::certificate_store::{CertificateStore, TlsOptions};
+use proxy::net::certificate_store::CertificateStore;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
-use proxy::options::fill::FillOptions;
 use proxy::rules::access::{self, Access};
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
@@ -23,13 +23,13 @@ use proxy::upstream::limits::UpstreamLimits;
 use proxy::upstream::lookup::{Lookup, SystemLookup};
 use proxy::upstream::resolver::DnsLookup;
 use proxy::upstream::site::{Front, Site};
+use semantics::Settings;
 use semantics::forwarded::Field;
-use semantics::{Lifetimes, Seconds, Settings, TagFields};
 
-use crate::config::clients;
-use crate::config::loaded::{Action, Config, DEFAULT_SITE, HostHeader, Resolver, Rule};
+use crate::config::configuration::{Config, DEFAULT_SITE, Resolver, Rule};
+use crate::config::listener;
 use crate::config::sizing;
-use crate::config::upstreams::{Manner, group};
+use crate::config::upstreams::group;
 
 /// What the options of the proxy depend on besides the configuration.
 #[derive(Clone, Debug)]
@@ -47,21 +47,20 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     ports.dedup();
     let front = front(config, &ports)?;
     let access = access(config, &front, around)?;
-    let pseudonym = Pseudonym::new(&config.pseudonym)
-        .ok_or_else(|| format!("pseudonym: {:?} cannot be used", config.pseudonym))?;
-    let semantics = semantics(config)?;
+    let semantics = semantics(config);
+    let connections = sizing::connections(config.connections, around.descriptors);
     Ok(Options {
-        pseudonym,
+        pseudonym: config.pseudonym.clone(),
         rules: rules(config, &semantics)?,
-        client: client(config, around.descriptors),
-        http2: http2(config),
-        tunnels: tunnels(config),
+        client: ClientLimits { connections, ..config.client.clone() },
+        http2: config.http2.clone(),
+        tunnels: config.tunnels.clone(),
         keyring: keyring(config)?.map(Arc::new),
         upstream: upstream(config)?,
-        fill: fill(config),
+        fill: config.fill.clone(),
         semantics,
         forwarded: forwarded(config)?,
-        purging: purging(config)?,
+        purging: purging(config),
         ..Options::new(front, Arc::new(access))
     })
 }
@@ -69,20 +68,19 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
 /// What is served on our own `ports`. Reads the files that TLS to origin servers needs. The error
 /// is a sentence.
 pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
-    let general = Manner::default().over(&config.upstream.manner);
     let mut sites = Vec::new();
     for site in &config.sites {
         let name = site.called().unwrap_or_default().to_owned();
-        let pass_host = site.host_header == HostHeader::Client;
+        let pass_host = site.pass_host;
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
-        let upstream = group(&site.manner.over(&general), &name, &site.upstream, host)?;
+        let upstream = group(&site.manner(&config.manner), &name, &site.upstream, host)?;
         let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
         sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host, aliases });
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
-        let upstream = group(&general, &name, upstream, None)?;
-        let pass_host = config.reverse_host == HostHeader::Client;
+        let upstream = group(&config.manner, &name, upstream, None)?;
+        let pass_host = config.pass_host;
         // Whatever a client calls it is known to nobody: each name is for itself.
         let aliases = Aliases::new(&[], false, ports);
         sites.push(Site { name, hosts: Vec::new(), upstream, pass_host, aliases });
@@ -101,17 +99,14 @@ fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Acces
     Ok(Access::new(front, locals)
         .rules(rules?)
         .allow(config.allow.clone())
-        .connect_ports(parse_all(&config.connect_ports)?)
+        .connect_ports(config.connect_ports.clone())
         .own(around.own.clone()))
 }
 
 fn rule(rule: &Rule) -> Result<access::Rule, String> {
     let methods = rule.methods.iter().map(|name| Method::from_bytes(name.as_bytes()));
     let methods: Result<_, _> = methods.collect();
-    let mut out = access::Rule::new(match rule.action {
-        Action::Allow => access::Action::Allow,
-        Action::Deny => access::Action::Deny,
-    });
+    let mut out = access::Rule::new(rule.action);
     out.clients = rule.clients.clone();
     out.methods = methods.map_err(|error| error.to_string())?;
     out.hosts = parse_all(&rule.hosts)?;
@@ -133,44 +128,22 @@ pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     Ok(Rules::new(rules.collect::<Result<_, _>>()?))
 }
 
-fn semantics(config: &Config) -> Result<Settings, String> {
-    let caching = &config.caching;
-    let seconds = |time: Duration| Seconds::new(time.as_secs());
-    Ok(Settings {
-        heuristic_percent: caching.heuristic_percent,
-        heuristic_max: seconds(caching.heuristic_max),
-        heuristic_without_date: seconds(caching.heuristic_without_date),
-        targets: targets(config)?,
-        stale_while_revalidate: seconds(caching.stale_while_revalidate),
-        stale_if_error: seconds(caching.stale_if_error),
-        stale_when_unreachable: seconds(caching.stale_when_unreachable),
-        stale_despite_s_maxage: caching.stale_despite_s_maxage,
-        store_set_cookie: caching.store_set_cookie,
-        reuse_for_authorized: caching.reuse_for_authorized,
-        lifetimes: Lifetimes { errors: caching.error_ttl.map(seconds), ..Lifetimes::default() },
-        keep: caching.keep.map(seconds),
-        refresh_ahead_percent: caching.refresh_ahead,
-        validate_neighbours: caching.validate_neighbours,
-    })
-}
-
-/// The targeted fields: by default what a cache in front of origins obeys (RFC 9213, 3.1). A
-/// forward proxy acts for its clients and obeys none.
-fn targets(config: &Config) -> Result<Vec<HeaderName>, String> {
-    match config.caching.targets.as_slice() {
-        [auto] if auto == "auto" && is_reverse(config) => {
-            Ok(vec![HeaderName::from_static("cdn-cache-control")])
-        }
-        [auto] if auto == "auto" => Ok(Vec::new()),
-        names => parse_all(names),
+/// The choices of caching. Targeted fields are by default what a cache in front of origins obeys
+/// (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
+fn semantics(config: &Config) -> Settings {
+    let mut settings = config.semantics.clone();
+    if matches!(settings.targets.as_slice(), [auto] if auto == "auto") {
+        let cdn = HeaderName::from_static("cdn-cache-control");
+        settings.targets = if config.is_reverse() { vec![cdn] } else { Vec::new() };
     }
+    settings
 }
 
 /// What upstreams are told of a request's way: by default the origins behind a reverse proxy get
 /// what they could otherwise not know.
 fn forwarded(config: &Config) -> Result<Forwarded, String> {
-    let add = match config.forwarded.add.as_slice() {
-        [auto] if auto == "auto" && is_reverse(config) => {
+    let add = match config.forwarded_add.as_slice() {
+        [auto] if auto == "auto" && config.is_reverse() => {
             vec![Field::For, Field::Proto, Field::Host]
         }
         [auto] if auto == "auto" => Vec::new(),
@@ -180,52 +153,9 @@ fn forwarded(config: &Config) -> Result<Forwarded, String> {
 }
 
 /// Tags are between origin servers and the cache in front of them: its clients do not see them.
-fn purging(config: &Config) -> Result<Purging, String> {
-    let purge = &config.purge;
-    let tags =
-        TagFields { spaced: parse_all(&purge.tag_fields)?, listed: parse_all(&purge.tag_lists)? };
-    let pass_tags = purge.pass_tags.unwrap_or(!is_reverse(config));
-    Ok(Purging { from: purge.from.clone(), tags, pass_tags })
-}
-
-fn is_reverse(config: &Config) -> bool {
-    config.reverse.is_some() || !config.sites.is_empty()
-}
-
-fn client(config: &Config, descriptors: u64) -> ClientLimits {
-    let client = &config.client;
-    ClientLimits {
-        connections: sizing::connections(client.connections, descriptors),
-        per_address: client.connections_per_address,
-        head_bytes: client.head_size,
-        headers: client.headers,
-        field_names: client.field_names,
-        head_timeout: client.head_timeout,
-        idle_timeout: client.idle_timeout,
-        park_after: ClientLimits::default().park_after,
-        stall_timeout: client.stall_timeout,
-        rate_min: client.rate_min,
-        drain: config.drain,
-    }
-}
-
-fn tunnels(config: &Config) -> TunnelLimits {
-    let client = &config.client;
-    TunnelLimits { max: client.tunnels, idle: client.tunnel_idle, longest: client.tunnel_time }
-}
-
-fn http2(config: &Config) -> Http2Options {
-    let http2 = &config.http2;
-    Http2Options {
-        streams: http2.streams,
-        stream_window: http2.stream_window,
-        connection_window: http2.connection_window,
-        send_buffer: http2.send_buffer,
-        early_resets: http2.early_resets,
-        error_resets: http2.error_resets,
-        ping_interval: http2.ping_interval,
-        ping_timeout: http2.ping_timeout,
-    }
+fn purging(config: &Config) -> Purging {
+    let pass_tags = config.pass_tags.unwrap_or(!config.is_reverse());
+    Purging { pass_tags, ..config.purging.clone() }
 }
 
 /// Reads the certificates, if any listener needs them.
@@ -233,20 +163,13 @@ pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
     if !config.speaks_tls() {
         return Ok(None);
     }
-    let load = |certificate: &clients::Certificate| {
-        let clients::Certificate { chain, key, hosts } = certificate;
+    let load = |certificate: &listener::Certificate| {
+        let listener::Certificate { chain, key, hosts } = certificate;
         Certificate::load(chain, key.as_ref().unwrap_or(chain), hosts)
             .map_err(|why| format!("certificate: {why}"))
     };
     let certificates = config.certificates.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    let tls = &config.tls;
-    let options = TlsOptions {
-        tls12: tls.min_version == clients::TlsMin::Tls12,
-        strict_sni: tls.strict_sni,
-        http2: config.http2.enabled,
-        handshake_timeout: tls.handshake_timeout,
-    };
-    CertificateStore::new(certificates, &options).map(Some)
+    CertificateStore::new(certificates, &config.tls).map(Some)
 }
 
 /// What is amiss with certificates without being wrong.
@@ -256,53 +179,43 @@ pub fn keyring_warnings(keyring: &CertificateStore) -> Vec<String> {
 }
 
 fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
-    let upstream = &config.upstream;
-    let general = Manner::default().over(&upstream.manner);
-    let lookup: Arc<dyn Lookup> = match upstream.resolver {
+    let lookup: Arc<dyn Lookup> = match config.resolver {
         Resolver::System => Arc::new(SystemLookup),
         Resolver::Dns => {
-            let servers = upstream.dns_servers.as_deref().unwrap_or_default();
+            let servers = config.dns_servers.as_deref().unwrap_or_default();
             Arc::new(DnsLookup::new(servers).map_err(|why| format!("upstream.resolver: {why}"))?)
         }
     };
-    Ok(UpstreamLimits {
-        connect_timeout: upstream.connect_timeout,
-        stagger: upstream.stagger,
-        head_timeout: upstream.head_timeout,
-        body_timeout: upstream.body_timeout,
-        head_bytes: upstream.head_size,
-        idle_per_origin: upstream.idle_per_origin,
-        idle_total: upstream.idle_total,
-        idle_timeout: upstream.idle_timeout,
-        dns_ttl: upstream.dns_ttl,
-        dns_ttl_min: upstream.dns_ttl_min,
-        dns_ttl_max: upstream.dns_ttl_max,
-        lookup,
-        tls: general.tls(),
-        http2: general.http2(),
-    })
+    let (tls, http2) = (config.manner.tls(), config.manner.http2);
+    Ok(UpstreamLimits { lookup, tls, http2, ..config.upstream.clone() })
 }
 
-fn fill(config: &Config) -> FillOptions {
-    let fill = &config.fill;
-    FillOptions {
-        window: fill.window,
-        finish_percent: fill.finish_percent,
-        finish_rest: fill.finish_rest,
-        follow_distance: fill.follow_distance,
-        part_window: fill.part_window,
-        aligned_from: fill.aligned_from,
-        unshareable_for: fill.unshareable_for,
-        unshareable_keys: fill.unshareable_keys,
-        neighbour_rate: config.caching.neighbour_rate,
-        wait: fill.wait,
+/// Says who is let in to the admin interface. Reads the file of its token.
+pub fn guard(config: &Config) -> Result<Guard, String> {
+    let token = match (&config.admin_token, &config.admin_token_file) {
+        (Some(token), _) => Some(token.clone()),
+        (None, Some(path)) => Some(read_token(path)?),
+        (None, None) => None,
+    };
+    Ok(Guard::new(config.admin_names.clone(), token))
+}
+
+fn read_token(path: &Path) -> Result<String, String> {
+    let at = path.display();
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("admin-token-file: {at}: {error}"))?;
+    match text.trim() {
+        "" => Err(format!("admin-token-file: {at}: expected a token, the file is empty")),
+        token => Ok(token.to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::loaded::{File, Layer, Loaded};
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
 
     fn options(text: &str) -> Options {
         let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));

@@ -1,50 +1,84 @@
 //! How origin servers are spoken to: what `[upstream]` says for all and a `[[site]]` for its own,
 //! in the terms of the proxy.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
-use proxy::upstream::balance::Balance;
 use proxy::upstream::group::{Group, GroupOptions, Next};
 use proxy::upstream::health_check::HealthCheck;
 use proxy::upstream::origin::{At, Http2, Origin};
 use proxy::upstream::tls::{Identity, Tls, TlsOptions};
 
 use crate::config::origin_server::{Place, Server};
+use crate::config::value::Value;
 
-/// The keys that `[upstream]` and each `[[site]]` have in common. `None`: as in `[upstream]`, or
-/// there the word that stands for nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
+/// How the servers of a site are spoken to, before the files that it names are read.
+#[derive(Clone, Debug)]
 pub struct Manner {
-    pub http2: Option<Http2>,
-    pub tls_ca: Option<PathBuf>,
-    pub tls_certificate: Option<PathBuf>,
-    pub tls_key: Option<PathBuf>,
-    pub tls_name: Option<String>,
-    pub tls_verify: Option<bool>,
-    pub balance: Option<Balance>,
-    pub max_fails: Option<u32>,
-    pub fail_timeout: Option<Duration>,
-    pub next_upstream: Option<Vec<String>>,
-    pub next_upstream_tries: Option<u32>,
-    pub queue: Option<u32>,
-    pub queue_timeout: Option<Duration>,
+    /// Whether in HTTP/2.
+    pub http2: Http2,
+    /// How they prove who they are; the identity that they are shown is in the next two fields.
+    pub tls: TlsOptions,
+    /// The certificate that they are shown.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// How they are used; health checks are in the next fields.
+    pub group: GroupOptions,
+    /// What is asked for to check them; `None`: they are not checked.
     pub check_path: Option<String>,
-    pub check_interval: Option<Duration>,
-    pub check_timeout: Option<Duration>,
-    pub check_status: Option<Vec<String>>,
-    pub check_rise: Option<u32>,
-    pub check_fall: Option<u32>,
+    /// The statuses that say that a server is well.
+    pub check_status: Vec<String>,
+    /// What else is known of checks.
+    pub check: HealthCheck,
 }
 
-/// In a site: the system's authorities in place of a file that `[upstream]` names.
-pub const SYSTEM: &str = "system";
-/// In a site: none in place of what `[upstream]` names.
-pub const NONE: &str = "none";
+impl Default for Manner {
+    fn default() -> Manner {
+        Manner {
+            http2: Http2::default(),
+            tls: TlsOptions::default(),
+            certificate: None,
+            key: None,
+            group: GroupOptions::default(),
+            check_path: None,
+            check_status: Vec::new(),
+            check: HealthCheck::new(Uri::from_static("/")),
+        }
+    }
+}
+
+/// A key that a site has in place of what `[upstream]` says for all.
+#[derive(Clone, Debug)]
+pub struct OwnKey {
+    /// Its name.
+    pub key: &'static str,
+    /// What it says.
+    pub value: Value,
+    set: fn(&mut Manner, Value),
+}
+
+impl OwnKey {
+    /// A key, unless its value is the word that takes what `[upstream]` says.
+    pub fn new(key: &'static str, value: Value, set: fn(&mut Manner, Value)) -> Option<OwnKey> {
+        let is_own = !matches!(value, Value::Word(_));
+        is_own.then_some(OwnKey { key, value, set })
+    }
+
+    /// Lays it over what holds for all.
+    pub fn apply(&self, manner: &mut Manner) {
+        (self.set)(manner, self.value.clone());
+    }
+}
+
+impl PartialEq for OwnKey {
+    fn eq(&self, other: &OwnKey) -> bool {
+        (self.key, &self.value) == (other.key, &other.value)
+    }
+}
+
 /// Servers of a site at most.
 const SERVERS_MAX: usize = 64;
 
@@ -52,47 +86,19 @@ const SERVERS_MAX: usize = 64;
 pub const NEXT: &[&str] =
     &["error", "timeout", "http-429", "http-500", "http-502", "http-503", "http-504"];
 
-impl Manner {
-    /// This, and what it leaves open as in `general`.
-    pub fn over(&self, general: &Manner) -> Manner {
-        /// The site's value, or the general one.
-        macro_rules! each {
-            ($($field:ident),*) => {
-                Manner { $($field: self.$field.clone().or_else(|| general.$field.clone()),)* }
-            };
-        }
-        let mut both = each!(
-            http2,
-            tls_ca,
-            tls_certificate,
-            tls_key,
-            tls_name,
-            tls_verify,
-            balance,
-            max_fails,
-            fail_timeout,
-            next_upstream,
-            next_upstream_tries,
-            queue,
-            queue_timeout,
-            check_path,
-            check_interval,
-            check_timeout,
-            check_status,
-            check_rise,
-            check_fall
-        );
-        both.tls_ca.take_if(|path| path.as_path() == Path::new(SYSTEM));
-        both.tls_certificate.take_if(|path| path.as_path() == Path::new(NONE));
-        both.tls_key.take_if(|path| path.as_path() == Path::new(NONE));
-        both.tls_name.take_if(|name| name == NONE);
-        both.check_path.take_if(|path| path == NONE);
-        both
+/// What these words of [`NEXT`] say.
+pub fn next(words: &[String]) -> Next {
+    Next {
+        error: words.iter().any(|word| word == "error"),
+        timeout: words.iter().any(|word| word == "timeout"),
+        statuses: words.iter().filter_map(|word| status_of(word)).collect(),
     }
+}
 
+impl Manner {
     /// What is wrong with it as a whole: the key and a sentence.
     pub fn problem(&self) -> Option<(&'static str, String)> {
-        match (&self.tls_certificate, &self.tls_key) {
+        match (&self.certificate, &self.key) {
             (Some(_), None) => {
                 return Some(("tls-key", "expected the key of tls-certificate, got none".into()));
             }
@@ -108,35 +114,20 @@ impl Manner {
             let text = format!("expected a path such as /healthz, got {path:?}");
             return Some(("check-path", text));
         }
-        let statuses = self.check_status.iter().flatten();
+        let statuses = self.check_status.iter();
         statuses.filter(|text| statuses_of(text).is_none()).map(wrong_status).next()
     }
 
     /// True when any certificate is believed.
     pub fn is_unverified(&self) -> bool {
-        self.tls_verify == Some(false)
-    }
-
-    /// Whether HTTP/2 is spoken.
-    pub fn http2(&self) -> Http2 {
-        self.http2.unwrap_or_default()
+        self.tls.unverified
     }
 
     /// The settings of TLS. Nothing is read yet.
     pub fn tls(&self) -> Tls {
-        let identity = match (&self.tls_certificate, &self.tls_key) {
-            (Some(certificate), Some(key)) => {
-                Some(Identity { certificate: certificate.clone(), key: key.clone() })
-            }
-            _ => None,
-        };
-        let options = TlsOptions {
-            authorities: self.tls_ca.clone(),
-            identity,
-            name: self.tls_name.clone(),
-            unverified: self.is_unverified(),
-        };
-        Tls::new(options, self.http2())
+        let pair = self.certificate.clone().zip(self.key.clone());
+        let identity = pair.map(|(certificate, key)| Identity { certificate, key });
+        Tls::new(TlsOptions { identity, ..self.tls.clone() }, self.http2)
     }
 
     /// The servers of a site. `host`: what health checks send as `Host`, when it is not the
@@ -158,7 +149,7 @@ impl Manner {
                 tls.check()?;
             }
             let mut server =
-                proxy::upstream::group::Server::new(Origin { at, tls, http2: self.http2() });
+                proxy::upstream::group::Server::new(Origin { at, tls, http2: self.http2 });
             (server.weight, server.backup, server.max_requests) = (weight, backup, max_conns);
             Ok(server)
         };
@@ -167,37 +158,14 @@ impl Manner {
     }
 
     fn options(&self, host: Option<&str>) -> GroupOptions {
-        let defaults = GroupOptions::default();
-        let next = self.next_upstream.as_ref().map(|words| Next {
-            error: words.iter().any(|word| word == "error"),
-            timeout: words.iter().any(|word| word == "timeout"),
-            statuses: words.iter().filter_map(|word| status_of(word)).collect(),
+        let statuses = self.check_status.iter().filter_map(|text| statuses_of(text));
+        let check = self.check_path.as_deref().and_then(check_path).map(|path| HealthCheck {
+            path,
+            host: host.and_then(|host| HeaderValue::try_from(host).ok()),
+            statuses: statuses.collect(),
+            ..self.check.clone()
         });
-        GroupOptions {
-            balance: self.balance.unwrap_or_default(),
-            max_fails: self.max_fails.unwrap_or(defaults.max_fails),
-            fail_timeout: self.fail_timeout.unwrap_or(defaults.fail_timeout),
-            next: next.unwrap_or(defaults.next),
-            tries: self.next_upstream_tries.unwrap_or(defaults.tries),
-            queue: self.queue.unwrap_or(defaults.queue),
-            queue_timeout: self.queue_timeout.unwrap_or(defaults.queue_timeout),
-            check: self.check_path.as_deref().and_then(check_path).map(|path| {
-                let defaults = HealthCheck::new(path);
-                let statuses = self
-                    .check_status
-                    .as_ref()
-                    .map(|all| all.iter().filter_map(|text| statuses_of(text)).collect());
-                HealthCheck {
-                    host: host.and_then(|host| HeaderValue::try_from(host).ok()),
-                    interval: self.check_interval.unwrap_or(defaults.interval),
-                    timeout: self.check_timeout.unwrap_or(defaults.timeout),
-                    statuses: statuses.unwrap_or(defaults.statuses),
-                    rise: self.check_rise.unwrap_or(defaults.rise),
-                    fall: self.check_fall.unwrap_or(defaults.fall),
-                    path: defaults.path,
-                }
-            }),
-        }
+        GroupOptions { check, ..self.group.clone() }
     }
 }
 
@@ -263,27 +231,6 @@ pub fn wrong_servers(upstreams: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_site_says_what_it_does_not_inherit() {
-        let general = Manner {
-            tls_ca: Some("/general.pem".into()),
-            tls_name: Some("general".to_owned()),
-            tls_verify: Some(true),
-            max_fails: Some(7),
-            ..Manner::default()
-        };
-        assert_eq!(Manner::default().over(&general), general);
-        let site = Manner {
-            tls_ca: Some(SYSTEM.into()),
-            tls_name: Some(NONE.to_owned()),
-            tls_verify: Some(false),
-            ..Manner::default()
-        };
-        let both = site.over(&general);
-        assert_eq!((both.tls_ca, both.tls_name, both.tls_verify), (None, None, Some(false)));
-        assert_eq!(both.max_fails, Some(7));
-    }
 
     #[test]
     fn statuses() {

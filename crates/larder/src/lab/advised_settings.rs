@@ -6,7 +6,9 @@ use std::path::Path;
 use lab::log_replay::{Setup, System};
 
 use crate::caches::store_options;
-use crate::config::loaded::{File, Layer, Loaded};
+use crate::config::file::File;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
 use crate::config::sizing;
 use crate::config::units::size;
 
@@ -70,11 +72,8 @@ pub fn check(text: &str) -> Result<(), String> {
     let loaded = Loaded::build(&file, &Layer::new()).map_err(|problems| problems.to_string())?;
     let config = &loaded.config;
     let disk = config.cache_size.unwrap_or(0);
-    let mean_object = store_options::format_options(config).mean_object_for(disk);
-    sizing::check_index(
-        store_options::index_options(config).bytes(disk, mean_object),
-        config.memory,
-    )?;
+    let mean_object = config.format_options().mean_object_for(disk);
+    sizing::check_index(config.store.index.bytes(disk, mean_object), config.memory)?;
     sizing::check_admission(store_options::admission_bytes(config), config.memory)
 }
 
@@ -84,7 +83,7 @@ mod tests {
     use store::policy::{AdmissionName, PolicyName};
 
     use super::*;
-    use crate::config::loaded::Config;
+    use crate::config::configuration::Config;
 
     const M: u64 = 1 << 20;
 
@@ -106,7 +105,7 @@ mod tests {
                         assert_eq!(check(&text), Ok(()), "{text}");
                         let config = config(&text);
                         assert_eq!((config.memory, config.cache_size), (192 * M, Some(96 * M)));
-                        let format = store_options::format_options(&config);
+                        let format = config.format_options();
                         assert_eq!(format.layout, layout);
                         assert_eq!(format.mean_object, mean_object);
                         let options = store_options::options(&config, &[]);

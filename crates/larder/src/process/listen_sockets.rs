@@ -18,8 +18,8 @@ use proxy::front::handshake::ListenerProtocol;
 use proxy::{ListenSocket, Listener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::config::clients;
 use crate::config::listen_addr::ListenAddr;
+use crate::config::listener;
 use crate::process::upgrade_protocol::{Inherited, Passed};
 
 /// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
@@ -40,12 +40,12 @@ pub struct Bound {
 /// Binds the listeners of the configuration. `[::]` takes IPv4 clients too, except where another of
 /// the addresses or of `others` is an IPv4 one with the same port: then each serves its own.
 pub fn bind_listeners(
-    listeners: &[clients::Listener],
+    listeners: &[listener::Listener],
     others: &[SocketAddr],
     inherited: &mut Inherited,
 ) -> Result<Vec<Bound>, String> {
     let addresses: Vec<SocketAddr> = ip_addresses(listeners);
-    let mut bind_one = |listener: &clients::Listener| {
+    let mut bind_one = |listener: &listener::Listener| {
         let before = listener.address.as_ref().and_then(|at| inherited.take(&at.to_string()));
         let bound = match &listener.address {
             Some(address) if before.is_some() => adopt(before, address)?,
@@ -68,7 +68,7 @@ pub fn bind_listeners(
 /// Binds the admin interface, with the same care for the addresses of `listeners`.
 pub fn bind_admin(
     address: SocketAddr,
-    listeners: &[clients::Listener],
+    listeners: &[listener::Listener],
     inherited: &mut Inherited,
 ) -> Result<Bound, String> {
     let before = inherited.take(&format!("{ADMIN}{address}"));
@@ -89,7 +89,7 @@ fn adopt(socket: Option<OwnedFd>, asked: &ListenAddr) -> Result<Bound, String> {
     Ok(Bound { socket, address, asked: asked.clone(), manners: Arc::default() })
 }
 
-fn ip_addresses(listeners: &[clients::Listener]) -> Vec<SocketAddr> {
+fn ip_addresses(listeners: &[listener::Listener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip()).collect()
 }
 
@@ -141,7 +141,7 @@ fn bind_to(address: SocketAddr, only_v6: bool) -> io::Result<(Socket, SocketAddr
 }
 
 /// Binds to a path. What an earlier process left there is removed when nobody listens on it.
-fn bind_path(path: &Path, listener: &clients::Listener) -> Result<Bound, String> {
+fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String> {
     let address = ListenAddr::Unix(path.to_owned());
     let failed = |error: io::Error| describe(&address, &error);
     let refused = |why: String| format!("cannot listen on {address}: {why}");
@@ -162,7 +162,7 @@ fn bind_path(path: &Path, listener: &clients::Listener) -> Result<Bound, String>
 pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
 
 /// The owner and group that a Unix socket is to have.
-pub fn owners(listener: &clients::Listener) -> Result<Owners, String> {
+pub fn owners(listener: &listener::Listener) -> Result<Owners, String> {
     let none = |what: &str, name: &str| format!("there is no {what} {name:?} on this machine");
     let owner = listener.owner.as_deref().map(|name| {
         let user = User::from_name(name).map_err(|error| error.to_string())?;
@@ -304,9 +304,9 @@ mod tests {
         let port = free.address().ip().unwrap().port();
         drop(free);
         let addresses = ["0.0.0.0", "::"].map(|ip| SocketAddr::new(ip.parse().unwrap(), port));
-        let wanted = addresses.map(|address| clients::Listener {
+        let wanted = addresses.map(|address| listener::Listener {
             address: Some(ListenAddr::Ip(address)),
-            ..clients::Listener::default()
+            ..listener::Listener::default()
         });
         let bound = bind_listeners(&wanted, &[], &mut Inherited::default()).unwrap();
         let listeners: Vec<_> =
@@ -327,10 +327,10 @@ mod tests {
     fn a_unix_socket_has_its_mode_and_an_old_one_gives_way() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("larder.sock");
-        let listener = clients::Listener {
+        let listener = listener::Listener {
             address: Some(ListenAddr::Unix(path.clone())),
             mode: "600".to_owned(),
-            ..clients::Listener::default()
+            ..listener::Listener::default()
         };
         let bind =
             || bind_listeners(std::slice::from_ref(&listener), &[], &mut Inherited::default());
@@ -350,7 +350,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         drop(UnixListener::bind(&path).unwrap());
         assert!(bind().is_ok());
-        let nobody = clients::Listener { owner: Some("no-such-user-here".to_owned()), ..listener };
+        let nobody = listener::Listener { owner: Some("no-such-user-here".to_owned()), ..listener };
         let why =
             bind_listeners(&[nobody], &[], &mut Inherited::default()).expect_err("no such user");
         assert!(why.contains("no-such-user-here"), "{why}");

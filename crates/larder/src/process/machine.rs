@@ -16,12 +16,11 @@ use nix::unistd::{AccessFlags, Uid, User, access};
 use proxy::net::certificate::Certificate;
 
 use crate::caches::open_caches;
-use crate::commands::serve::guard;
+use crate::config::configuration::Config;
 use crate::config::listen_addr::ListenAddr;
-use crate::config::loaded::Config;
 use crate::config::sizing;
+use crate::config::to_options::guard;
 use crate::config::units::about;
-use crate::config::upstreams::Manner;
 use crate::process::limits;
 use crate::process::listen_sockets;
 
@@ -38,8 +37,8 @@ pub fn obstacles(config: &Config) -> Vec<String> {
         let key = certificate.key.as_ref().unwrap_or(&certificate.chain);
         keep("certificate", Certificate::load(&certificate.chain, key, &certificate.hosts).err());
     }
-    let manner = Manner::default().over(&config.upstream.manner);
-    if manner.tls_ca.is_some() || manner.tls_certificate.is_some() {
+    let manner = &config.manner;
+    if manner.tls.authorities.is_some() || manner.certificate.is_some() {
         keep("upstream", manner.tls().check().err());
     }
     all.extend(guard(config).err());
@@ -216,7 +215,9 @@ fn crowded(wishes: &[Wish]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::loaded::{File, Layer, Loaded};
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
 
     fn config(text: &str) -> Config {
         let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));

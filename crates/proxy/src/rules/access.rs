@@ -29,11 +29,12 @@ use crate::observe::front_kind::FrontKind;
 use crate::observe::outcome::Denied;
 
 /// What a matching rule does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// Serve the request.
     Allow,
     /// Refuse it with 403.
+    #[default]
     Deny,
 }
 

@@ -1,6 +1,13 @@
 //! Tests of the configuration: messages word for word, precedence, reload.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proxy::rules::access::Action;
+
 use super::*;
+use crate::config::listen_addr::ListenAddr;
+use crate::config::upstreams::Manner;
 
 fn problems(text: &str) -> String {
     match File::parse("larder.toml", text).and_then(|file| Loaded::build(&file, &Layer::new())) {
@@ -26,14 +33,8 @@ fn the_defaults() {
     assert_eq!(config.cache, [PathBuf::from("larder.cache")]);
     assert_eq!((config.cache_size, config.memory), (None, 256 << 20));
     assert_eq!((config.access_log, config.workers), (None, None));
-    assert_eq!((config.preset.as_str(), config.layout), ("larder", None));
-    assert_eq!(config.store.mean_object, None);
-    assert_eq!(config.store.durability_bound, None);
-    assert_eq!(config.store.one_timer_hours, None);
-    assert_eq!(
-        (config.connect_ports, config.drain),
-        (vec!["443".to_owned()], Duration::from_secs(30))
-    );
+    assert_eq!((config.preset, config.layout), ("larder", None));
+    assert_eq!(config.connect_ports, ["443".parse().unwrap()]);
 }
 
 #[test]
@@ -50,10 +51,10 @@ fn flags_override_the_file_and_the_file_the_defaults() {
     let config = load(text, &[("memory", "32M"), ("listen", "[::1]:3")]).config;
     assert_eq!(config.listen, ["[::1]:3".parse::<ListenAddr>().unwrap()]);
     assert_eq!((config.memory, config.cache_size), (32 << 20, Some(1 << 30)));
-    assert_eq!(config.connect_ports, ["443", "8000-8999"]);
-    assert_eq!(config.store.durability_bound, Some(Duration::from_millis(250)));
-    assert_eq!(config.store.one_timer_hours, Some(115));
-    assert_eq!(config.store.mean_object, None);
+    assert_eq!(config.connect_ports, ["443", "8000-8999"].map(|ports| ports.parse().unwrap()));
+    assert_eq!(config.store.durability_bound, Duration::from_millis(250));
+    assert_eq!(config.store.one_timer_age, Some(Duration::from_secs(115 * 3600)));
+    assert_eq!(config.format.mean_object, None);
 }
 
 #[test]
@@ -77,11 +78,50 @@ fn sites_and_rules() {
     let config = load(text, &[]).config;
     assert_eq!(config.sites.len(), 1);
     assert_eq!(config.sites[0].hosts, ["example.com", "www.example.org"]);
-    assert_eq!(config.sites[0].host_header, HostHeader::Upstream);
+    assert!(!config.sites[0].pass_host);
     assert_eq!(config.access[0].ports, ["25"]);
     assert_eq!(config.access[1].action, Action::Allow);
     assert_eq!(config.access[1].methods, ["GET"]);
     assert!(config.access[1].hosts.is_empty());
+}
+
+#[test]
+fn a_site_says_what_it_does_not_inherit() {
+    let text = r#"
+        [upstream]
+        tls-ca = "/general.pem"
+        tls-name = "general"
+        max-fails = 7
+        check-path = "/up"
+        check-rise = 9
+        [[site]]
+        hosts = ["a"]
+        upstream = "http://a"
+        [[site]]
+        hosts = ["b"]
+        upstream = "http://b"
+        tls-ca = "system"
+        tls-name = "none"
+        tls-verify = false
+        check-path = "none"
+        next-upstream = ["http-503"]
+    "#;
+    let mut loaded = load(text, &[]);
+    let words = |manner: &Manner| format!("{manner:?}");
+    let of = |config: &Config, at: usize| config.sites[at].manner(&config.manner);
+    assert_eq!(words(&of(&loaded.config, 0)), words(&loaded.config.manner));
+    let b = of(&loaded.config, 1);
+    assert_eq!((&b.tls.authorities, &b.tls.name, b.tls.unverified), (&None, &None, true));
+    assert_eq!((&b.check_path, b.check.rise), (&None, 9));
+    assert!(!b.group.next.error && b.group.next.statuses == [503]);
+    assert_eq!(b.group.max_fails, 7);
+    // A reload changes what is inherited, and keeps what the site says itself.
+    let new = text.replace("max-fails = 7", "max-fails = 8").replace("general", "other");
+    let changes = loaded.reload(&load(&new, &[]));
+    assert_eq!(changes.applied, ["upstream.tls-ca", "upstream.tls-name", "upstream.max-fails"]);
+    assert!(changes.waiting.is_empty());
+    let b = of(&loaded.config, 1);
+    assert_eq!((b.group.max_fails, b.tls.name), (8, None));
 }
 
 #[test]
@@ -233,7 +273,7 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
     let changes = running.reload(&new);
     assert_eq!(changes.applied, ["drain", "access"]);
     assert_eq!(changes.waiting, ["memory"]);
-    assert_eq!(running.config.drain, Duration::from_secs(9));
+    assert_eq!(running.config.client.drain, Duration::from_secs(9));
     assert_eq!(running.config.memory, 64 << 20);
     assert_eq!(running.config.access.len(), 1);
     // What waits for a restart is said again at the next reload; what was applied is not.

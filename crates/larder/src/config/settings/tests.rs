@@ -1,6 +1,8 @@
 //! The declarations agree with themselves and with the documentation.
 
 use super::*;
+use crate::config::setting::Field;
+use crate::config::value::{Kind, Value};
 
 fn example(kind: Kind) -> Value {
     let text = match kind {
@@ -48,6 +50,7 @@ fn declarations_agree_with_themselves() {
     check(SETTINGS);
     check(SITE);
     check(ACCESS);
+    check(RULE);
     check(LISTENER);
     check(CERTIFICATE);
 }
