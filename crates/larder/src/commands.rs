@@ -6,6 +6,7 @@ pub mod cli;
 pub mod explain;
 pub mod format;
 pub mod inspect;
+pub mod print_config;
 pub mod purge;
 pub mod reload;
 pub mod serve;

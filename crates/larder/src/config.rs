@@ -3,6 +3,7 @@
 
 pub mod checks;
 pub mod configuration;
+pub mod example_file;
 pub mod file;
 pub mod idle_rules;
 pub mod layers;

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let outcome = match commands::cli::parse() {
         Ok(Invocation::Serve { file, flags }) => commands::serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => commands::check_config::run(&file),
+        Ok(Invocation::PrintConfig) => commands::print_config::run(),
         Ok(Invocation::Format { path, size, force, options }) => {
             commands::format::run(&path, size, force, &options)
         }

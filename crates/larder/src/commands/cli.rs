@@ -34,6 +34,8 @@ pub enum Invocation {
         /// The file.
         file: PathBuf,
     },
+    /// Print an example of a configuration file.
+    PrintConfig,
     /// Make an empty cache.
     Format {
         /// File or block device.
@@ -80,6 +82,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("check-config", matches)) => {
             Ok(Invocation::CheckConfig { file: path(matches, "file") })
         }
+        Some(("print-config", _)) => Ok(Invocation::PrintConfig),
         Some(("format", matches)) => Ok(Invocation::Format {
             path: path(matches, "path"),
             size: matches.get_one("cache-size").copied().unwrap_or_default(),
@@ -159,6 +162,11 @@ pub fn command() -> Command {
             Command::new("check-config")
                 .about("Validate a configuration file on this machine and name all that is wrong")
                 .arg(path_arg("file", "FILE", "The configuration file.").required(true)),
+        )
+        .subcommand(
+            Command::new("print-config").about(
+                "Print a configuration file with every setting, its default and what it does",
+            ),
         )
 }
 

@@ -36,6 +36,8 @@ pub struct Field<T: 'static> {
     pub word: Option<&'static str>,
     /// What holds when it is not given, as it would be written; `None` when it must be given.
     pub default: Option<&'static [&'static str]>,
+    /// What the example file shows in place of the default, in the words of the file.
+    pub example: Option<&'static str>,
     /// When a change takes effect.
     pub effect: Effect,
     /// Whether `larder serve` has a flag of this name.
@@ -66,12 +68,18 @@ impl<T> Field<T> {
         let (word, effect) = (None, Effect::Restart);
         // A line of a comment begins with a blank.
         let text = text.split_at(1).1;
-        Field { key, kind, word, default: Some(default), effect, flag: false, text, set }
+        let (default, example) = (Some(default), None);
+        Field { key, kind, word, default, example, effect, flag: false, text, set }
     }
 
     /// It also accepts this word, which stands for no value.
     pub const fn word(self, word: &'static str) -> Field<T> {
         Field { word: Some(word), ..self }
+    }
+
+    /// The example file shows it with this value, in the words of the file.
+    pub const fn example(self, example: &'static str) -> Field<T> {
+        Field { example: Some(example), ..self }
     }
 
     /// It must be given: there is no default.

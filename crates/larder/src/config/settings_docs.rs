@@ -1,8 +1,8 @@
-//! The reference part of `docs/configuration.md` and the example `packaging/larder.toml`, checked
-//! against the declarations of the settings.
+//! The reference part of `docs/configuration.md` and the example `packaging/larder.toml`, rendered
+//! from the declarations of the settings.
 //!
-//! The tables in the documentation are rendered from the declarations. When one changed, run the
-//! tests once with `LARDER_BLESS=1` in the environment to write them anew, and read the diff.
+//! When one changed, run the tests once with `LARDER_BLESS=1` in the environment to write them
+//! anew, and read the diff.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,13 +11,14 @@ use std::sync::Mutex;
 
 use store::Preset;
 
+use crate::config::example_file::example;
 use crate::config::file::File;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::setting::{Effect, Field};
-use crate::config::settings::{ACCESS, CERTIFICATE, LISTENER, RULE, SETTINGS, SITE};
+use crate::config::settings::{Writer, write_all};
 use crate::config::units;
-use crate::config::value::{Kind, Value};
+use crate::config::value::Kind;
 
 const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/config/settings.rs -->\n";
 const END: &str = "<!-- end of settings -->\n";
@@ -28,38 +29,28 @@ fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-fn reference() -> String {
-    let mut out = String::new();
-    let mut table = None;
-    for setting in SETTINGS {
-        let group = setting.key.split_once('.').map(|(group, _)| group);
-        if group != table {
-            let _ = writeln!(out, "### `[{}]`\n", group.unwrap_or_default());
-            table = group;
-        }
-        entry(&mut out, setting, group.map_or(0, |group| group.len() + 1));
+/// Writes the reference part of the documentation.
+struct Reference(String);
+
+impl Writer for Reference {
+    fn group(&mut self, name: &str) {
+        let _ = writeln!(self.0, "### `[{name}]`\n");
     }
-    let _ = writeln!(out, "### `[[site]]`\n\nOne origin server of a reverse proxy.\n");
-    SITE.iter().for_each(|field| entry(&mut out, field, 0));
-    let _ = writeln!(out, "### `[[access]]`\n\nOne access rule; the first that matches decides.\n");
-    ACCESS.iter().for_each(|field| entry(&mut out, field, 0));
-    let text = "What is done otherwise for some requests; the first rule that fits decides, and it \
-                alone. docs/rules.md has examples.";
-    let _ = writeln!(out, "### `[[rule]]`\n\n{text}\n");
-    RULE.iter().for_each(|field| entry(&mut out, field, 0));
-    let what = "One place where clients come in (docs/protocols.md).";
-    let _ = writeln!(out, "### `[[listener]]`\n\n{what}\n");
-    LISTENER.iter().for_each(|field| entry(&mut out, field, 0));
-    let _ = writeln!(out, "### `[[certificate]]`\n\nOne certificate for clients.\n");
-    CERTIFICATE.iter().for_each(|field| entry(&mut out, field, 0));
-    out
+
+    fn table(&mut self, name: &str, text: &str) {
+        let _ = writeln!(self.0, "### `[[{name}]]`\n\n{text}\n");
+    }
+
+    fn key<T>(&mut self, key: &str, field: &Field<T>) {
+        entry(&mut self.0, key, field);
+    }
 }
 
-fn entry<T>(out: &mut String, field: &Field<T>, prefix: usize) {
+fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
     let flag = if field.flag { format!(" (flag `--{}`)", field.key) } else { String::new() };
     let list = if matches!(field.kind, Kind::List(_)) { "a list, each " } else { "" };
     let default = match field.default_value() {
-        Some(value) => format!("Default: `{}`", literal(&value)),
+        Some(value) => format!("Default: `{}`", value.literal()),
         None => "Must be given".to_owned(),
     };
     let effect = match field.effect {
@@ -69,22 +60,10 @@ fn entry<T>(out: &mut String, field: &Field<T>, prefix: usize) {
     };
     let _ = writeln!(
         out,
-        "- **`{}`**{flag}: {list}{}. {default}. A change takes effect at {effect}.\n  {}\n",
-        &field.key[prefix..],
+        "- **`{key}`**{flag}: {list}{}. {default}. A change takes effect at {effect}.\n  {}\n",
         field.expected(),
         field.text,
     );
-}
-
-/// The value as it is written in a file.
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Bool(_) | Value::Int(_) => value.to_string(),
-        Value::List(values) => {
-            format!("[{}]", values.iter().map(literal).collect::<Vec<_>>().join(", "))
-        }
-        other => format!("\"{other}\""),
-    }
 }
 
 /// A table of the presets: one line per setting that they decide.
@@ -166,6 +145,11 @@ fn or<T>(value: Option<T>, none: &str, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| none.to_owned(), show)
 }
 
+/// Whether files are to be written anew.
+fn blessing() -> bool {
+    std::env::var_os("LARDER_BLESS").is_some()
+}
+
 /// Compares a rendered part of the documentation, or writes it anew when it is blessed.
 fn check(begin: &str, end: &str, fresh: &str) {
     // The tests of both parts write the same file.
@@ -175,7 +159,7 @@ fn check(begin: &str, end: &str, fresh: &str) {
     let text = fs::read_to_string(&path).unwrap();
     let from = text.find(begin).unwrap() + begin.len();
     let to = text.find(end).unwrap();
-    if std::env::var_os("LARDER_BLESS").is_some() {
+    if blessing() {
         fs::write(&path, format!("{}{fresh}{}", &text[..from], &text[to..])).unwrap();
     } else {
         assert!(
@@ -187,16 +171,14 @@ fn check(begin: &str, end: &str, fresh: &str) {
 
 #[test]
 fn the_documentation_lists_every_setting_with_its_default() {
-    check(BEGIN, END, &format!("\n{}", reference()));
+    let mut reference = Reference(String::new());
+    write_all(&mut reference);
+    check(BEGIN, END, &format!("\n{}", reference.0));
 }
 
 #[test]
 fn the_documentation_shows_what_every_preset_decides() {
     check(PRESETS_BEGIN, PRESETS_END, &presets());
-}
-
-fn example() -> String {
-    fs::read_to_string(in_repository("packaging/larder.toml")).unwrap()
 }
 
 fn load(text: &str) -> Loaded {
@@ -214,32 +196,24 @@ fn switched_on(text: &str) -> String {
 }
 
 #[test]
+fn the_example_shows_every_setting() {
+    let (path, fresh) = (in_repository("packaging/larder.toml"), example());
+    if blessing() {
+        fs::write(&path, &fresh).unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text == fresh, "packaging/larder.toml is out of date: LARDER_BLESS=1 writes it anew");
+}
+
+#[test]
 fn the_example_is_valid_and_shows_the_defaults() {
-    load(&example());
     let text = example();
+    load(&text);
     let (settings, tables) = text.split_once("#[[site]]").unwrap();
-    let settings = switched_on(settings);
-    let shown = load(&settings);
-    let defaults = load("");
-    let changed = defaults.clone().reload(&shown);
+    let shown = load(&switched_on(settings));
+    let changed = load("").reload(&shown);
     assert_eq!((changed.applied, changed.waiting), (vec![], vec!["cache"]));
-    let mut group = "";
-    let mut keys = Vec::new();
-    for line in settings.lines() {
-        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            group = name;
-        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
-            keys.push(if group.is_empty() { key.to_owned() } else { format!("{group}.{key}") });
-        }
-    }
-    assert_eq!(keys, SETTINGS.iter().map(|setting| setting.key).collect::<Vec<_>>());
-    let repeated = load(&switched_on(&format!("#[[site]]{tables}")));
-    assert!(!repeated.config.sites.is_empty() && !repeated.config.access.is_empty());
-    assert!(!repeated.config.rules.is_empty());
-    assert!(!repeated.config.listeners.is_empty() && !repeated.config.certificates.is_empty());
-    let keys = SITE.iter().map(|f| f.key).chain(ACCESS.iter().map(|f| f.key));
-    let keys = keys.chain(LISTENER.iter().map(|f| f.key)).chain(CERTIFICATE.iter().map(|f| f.key));
-    for key in keys.chain(RULE.iter().map(|f| f.key)) {
-        assert!(tables.contains(&format!("\n#{key} = ")), "{key}");
-    }
+    let repeated = load(&switched_on(&format!("#[[site]]{tables}"))).config;
+    assert_eq!((repeated.sites.len(), repeated.access.len(), repeated.rules.len()), (1, 1, 1));
+    assert_eq!((repeated.listeners.len(), repeated.certificates.len()), (1, 1));
 }

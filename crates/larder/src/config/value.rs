@@ -257,6 +257,19 @@ pub fn host(text: &str) -> Option<String> {
     (name.len() <= 253 && name.split('.').all(label)).then(|| name.to_ascii_lowercase())
 }
 
+impl Value {
+    /// Returns the value as it is written in a file.
+    pub fn literal(&self) -> String {
+        match self {
+            Value::Bool(_) | Value::Int(_) => self.to_string(),
+            Value::List(values) => {
+                format!("[{}]", values.iter().map(Value::literal).collect::<Vec<_>>().join(", "))
+            }
+            other => format!("\"{other}\""),
+        }
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

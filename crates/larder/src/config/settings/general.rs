@@ -41,7 +41,8 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// File or block device that holds the cache; a file that is missing or empty is created. May
     /// be given several times: the objects are spread over all.
-    "cache", Kind::List(&Kind::Path), ["larder.cache"], flag -> cache;
+    "cache", Kind::List(&Kind::Path), ["larder.cache"], flag,
+        example(r#""/var/lib/larder/larder.cache""#) -> cache;
 
     /// Size of each cache file. "auto" keeps the size of an existing cache and creates a new one
     /// with 10G, but at most a tenth of the free space. A larger size grows an existing cache; it

@@ -60,10 +60,11 @@ pub const LISTENER: &[Field<Listener>] = fields! {
     Listener;
 
     /// Address and port, or Unix socket, to serve on. `[::]:PORT` takes IPv4 clients as well.
-    "address", Kind::Listen, [], required => |l, v| l.address = Some(Take::take(v));
+    "address", Kind::Listen, [], required, example(r#""[::]:443""#)
+        => |l, v| l.address = Some(Take::take(v));
 
     /// Speak TLS, with the certificates of the [[certificate]] tables.
-    "tls", Kind::Bool, ["false"] -> tls;
+    "tls", Kind::Bool, ["false"], example("true") -> tls;
 
     /// Without TLS: speak HTTP/2 with clients that begin with it ("prior knowledge"), HTTP/1 with
     /// all others.
@@ -72,7 +73,8 @@ pub const LISTENER: &[Field<Listener>] = fields! {
     /// Networks of load balancers that begin every connection with a PROXY protocol header, version
     /// 1 or 2. Connections from elsewhere, and those without a good header, are closed. None: there
     /// is no such header.
-    "proxy-protocol", Kind::List(&Kind::Network), [] -> proxy_protocol;
+    "proxy-protocol", Kind::List(&Kind::Network), [], example(r#"["10.0.0.0/24"]"#)
+        -> proxy_protocol;
 
     /// Permissions of a Unix socket, in octal.
     "mode", Kind::Mode, ["660"] -> mode;
@@ -90,13 +92,14 @@ pub const CERTIFICATE: &[Field<Certificate>] = fields! {
 
     /// PEM file with the certificate, then those between it and the root. Read again at every
     /// reload.
-    "chain", Kind::Path, [], required, live -> chain;
+    "chain", Kind::Path, [], required, live, example(r#""/etc/larder/tls/fullchain.pem""#) -> chain;
 
     /// PEM file with the certificate's private key, without a passphrase; "none": it is in the file
     /// of `chain`, too.
-    "key", Kind::Path, ["none"], word("none"), live -> key;
+    "key", Kind::Path, ["none"], word("none"), live, example(r#""/etc/larder/tls/key.pem""#) -> key;
 
     /// Hosts that it is shown for, `*.example.com` for all names one level below; none: those that
     /// the certificate names. The first certificate is shown for all other hosts, too.
-    "hosts", Kind::List(&Kind::CertificateHost), [], live -> hosts;
+    "hosts", Kind::List(&Kind::CertificateHost), [], live,
+        example(r#"["www.example.com", "*.example.net"]"#) -> hosts;
 };

@@ -22,11 +22,12 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 
     /// Hosts that this site answers for.
-    "hosts", Kind::List(&Kind::Host), [], required -> hosts;
+    "hosts", Kind::List(&Kind::Host), [], required, example(r#"["www.example.com"]"#) -> hosts;
 
     /// The site's origin server, or several of the same content: each a URL, and behind it
     /// weight=N, max-conns=N or backup where wanted (docs/upstreams.md).
-    "upstream", Kind::List(&Kind::Origin), [], required -> upstream;
+    "upstream", Kind::List(&Kind::Origin), [], required,
+        example(r#"["http://127.0.0.1:8080 weight=2", "http://127.0.0.1:8081"]"#) -> upstream;
 
     /// The Host that the origin server is sent: the client's (with GET and HEAD that of
     /// `key-host`), or that of `upstream`.
@@ -41,7 +42,7 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
 
     /// Name of the site, part of the key of everything stored for it. "none" takes the first of
     /// `hosts`.
-    "name", Kind::Text("a name"), ["none"], word("none") -> name;
+    "name", Kind::Text("a name"), ["none"], word("none"), example(r#""example""#) -> name;
 };
 
 /// The keys of an `[[access]]` table: one rule; the first rule that matches decides.
@@ -49,21 +50,22 @@ pub const ACCESS: &[Field<Rule>] = fields! {
     Rule;
 
     /// What happens to a request that matches.
-    "action", ACTION, [], required, live -> action;
+    "action", ACTION, [], required, live, example(r#""deny""#) -> action;
 
     /// Networks of the client; none: any client.
-    "clients", Kind::List(&Kind::Network), [], live -> clients;
+    "clients", Kind::List(&Kind::Network), [], live, example(r#"["192.168.0.0/16"]"#) -> clients;
 
     /// Request methods; none: any method.
-    "methods", Kind::List(&Kind::Method), [], live -> methods;
+    "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "CONNECT"]"#) -> methods;
 
     /// Destination as the request names it; a leading dot includes all names below; none: any.
-    "hosts", Kind::List(&Kind::HostPattern), [], live -> hosts;
+    "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"[".example.net"]"#) -> hosts;
 
     /// Networks of the address that is connected to; none: any address. An allowing rule that names
     /// a private network here opens it to clients from elsewhere.
-    "destinations", Kind::List(&Kind::Network), [], live -> destinations;
+    "destinations", Kind::List(&Kind::Network), [], live, example(r#"["10.0.0.0/8"]"#)
+        -> destinations;
 
     /// Destination ports; none: any port.
-    "ports", Kind::List(&Kind::Ports), [], live -> ports;
+    "ports", Kind::List(&Kind::Ports), [], live, example(r#"[25, "6660-6669"]"#) -> ports;
 };
