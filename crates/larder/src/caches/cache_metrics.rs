@@ -9,7 +9,7 @@ use store::policy::PolicyName;
 use store::{Stats, StoreShare};
 
 /// The caches as the metrics see them.
-pub struct Figures {
+pub struct CacheMetrics {
     /// The store, once it is open.
     pub share: Arc<OnceLock<StoreShare>>,
     /// The files of its devices, in its order.
@@ -22,7 +22,7 @@ pub struct Figures {
     pub policy: PolicyName,
 }
 
-impl proxy::observe::metrics::Source for Figures {
+impl proxy::observe::metrics::Source for CacheMetrics {
     fn samples(&self, out: &mut Samples) {
         out.gauge("larder_memory_limit_bytes", "The setting `memory`.", &[], self.memory);
         let stats = self.share.get().map(StoreShare::stats).unwrap_or_default();

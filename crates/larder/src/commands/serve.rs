@@ -31,7 +31,7 @@ use proxy::{
 use store::StoreShare;
 use tokio::sync::oneshot;
 
-use crate::caches::cache_metrics::Figures;
+use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::store_options;
@@ -119,8 +119,8 @@ fn prepare(
     let (log, steering) = (access_log.clone(), control.clone());
     let reloader = Reloader { file, flags, loaded, around, control: steering, access_log: log };
     let reload = reload_with(reloader);
-    let doors = Arc::new(Mutex::new(Doors::default()));
-    listen_to_signals(&control, reload.clone(), upgrader.clone(), doors.clone())?;
+    let sockets = Arc::new(Mutex::new(ListenSockets::default()));
+    listen_to_signals(&control, reload.clone(), upgrader.clone(), sockets.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
     Ok(Start {
@@ -133,7 +133,7 @@ fn prepare(
         reload,
         bound,
         admin,
-        doors,
+        sockets,
         upgrader,
     })
 }
@@ -158,7 +158,7 @@ struct Start {
     reload: Reload,
     bound: Vec<Bound>,
     admin: Option<Bound>,
-    doors: Arc<Mutex<Doors>>,
+    sockets: Arc<Mutex<ListenSockets>>,
     upgrader: Arc<Upgrader>,
 }
 
@@ -168,7 +168,8 @@ impl Start {
     fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
         let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
         let paths: Vec<PathBuf> = self.bound.iter().filter_map(Bound::path).collect();
-        *locked(&self.doors) = Doors::open(std::mem::take(&mut self.bound), self.admin.take())?;
+        *locked(&self.sockets) =
+            ListenSockets::open(std::mem::take(&mut self.bound), self.admin.take())?;
         if let Some(predecessor) = &mut predecessor {
             predecessor.ready().map_err(Failure::runtime)?;
         }
@@ -179,10 +180,10 @@ impl Start {
         };
         let ended = loop {
             let ended = self.round(source, ready.clone())?;
-            let Some(heir) = self.upgrader.heir() else { break ended };
+            let Some(successor) = self.upgrader.successor() else { break ended };
             // With the caches' last handles goes their lock.
             self.metrics.forget_sources();
-            if self.upgrader.hand_over(heir) {
+            if self.upgrader.hand_over(successor) {
                 if let Some(log) = &self.access_log {
                     log.close();
                 }
@@ -223,8 +224,8 @@ impl Start {
             Front::Forward => front_kind::FrontKind::Forward,
             Front::Reverse(_) => front_kind::FrontKind::Reverse,
         };
-        let Doors { listeners, admin } =
-            locked(&self.doors).try_clone().map_err(|error| cannot("serve", &error))?;
+        let ListenSockets { listeners, admin } =
+            locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
         let admin = admin.map(|listener| AdminSetup {
             listener,
             guard: self.guard.clone(),
@@ -255,7 +256,7 @@ impl Start {
             // None: the process ends before the caches were had.
             let Ok(News { files, unusable, opened }) = news.recv() else { return };
             let share = Arc::new(OnceLock::new());
-            metrics.add_source(Box::new(Figures {
+            metrics.add_source(Box::new(CacheMetrics {
                 share: share.clone(),
                 files: files.clone(),
                 unusable,
@@ -286,24 +287,24 @@ impl Start {
 /// The sockets that clients and operators come in through. Those who serve have clones of them:
 /// they stay open for a further round, until the process is told to stop.
 #[derive(Default)]
-struct Doors {
+struct ListenSockets {
     listeners: Vec<Listener>,
     admin: Option<TcpListener>,
 }
 
-impl Doors {
+impl ListenSockets {
     /// Begins to listen.
-    fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<Doors, Failure> {
+    fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<ListenSockets, Failure> {
         let listeners = bound.into_iter().map(Bound::listen).collect::<Result<_, _>>();
         let admin = admin.map(Bound::listen_plain).transpose();
-        Ok(Doors {
+        Ok(ListenSockets {
             listeners: listeners.map_err(Failure::runtime)?,
             admin: admin.map_err(Failure::runtime)?,
         })
     }
 
-    fn try_clone(&self) -> io::Result<Doors> {
-        Ok(Doors {
+    fn try_clone(&self) -> io::Result<ListenSockets> {
+        Ok(ListenSockets {
             listeners: self.listeners.iter().map(Listener::try_clone).collect::<Result<_, _>>()?,
             admin: self.admin.as_ref().map(TcpListener::try_clone).transpose()?,
         })
@@ -311,8 +312,8 @@ impl Doors {
 }
 
 /// What is in them is whole between any two statements that use it.
-fn locked(doors: &Mutex<Doors>) -> MutexGuard<'_, Doors> {
-    doors.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(sockets: &Mutex<ListenSockets>) -> MutexGuard<'_, ListenSockets> {
+    sockets.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The caches of one round of serving, on their way to the proxy.
@@ -480,7 +481,7 @@ fn listen_to_signals(
     control: &Control,
     reload: Reload,
     upgrader: Arc<Upgrader>,
-    doors: Arc<Mutex<Doors>>,
+    sockets: Arc<Mutex<ListenSockets>>,
 ) -> Result<(), Failure> {
     let (control, sharing) = (control.clone(), upgrader.clone());
     let stop = move |signal: &str| {
@@ -488,7 +489,7 @@ fn listen_to_signals(
         log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
         control.drain();
         if sharing.close() {
-            *locked(&doors) = Doors::default();
+            *locked(&sockets) = ListenSockets::default();
         }
     };
     signals::listen(

@@ -20,7 +20,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener;
-use crate::process::upgrade_protocol::{Inherited, Passed};
+use crate::process::upgrade_protocol::{Inherited, PassedSocket};
 
 /// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -197,15 +197,15 @@ impl Bound {
     }
 
     /// A second handle for a process that takes over, by the address as it was asked for.
-    pub fn pass(&self) -> Result<Passed, String> {
+    pub fn pass(&self) -> Result<PassedSocket, String> {
         let socket = self.socket.try_clone().map_err(|error| describe(&self.address, &error))?;
-        Ok(Passed { name: self.asked.to_string(), socket: socket.into() })
+        Ok(PassedSocket { name: self.asked.to_string(), socket: socket.into() })
     }
 
     /// The same for the admin interface.
-    pub fn pass_admin(&self) -> Result<Passed, String> {
-        let Passed { name, socket } = self.pass()?;
-        Ok(Passed { name: format!("{ADMIN}{name}"), socket })
+    pub fn pass_admin(&self) -> Result<PassedSocket, String> {
+        let PassedSocket { name, socket } = self.pass()?;
+        Ok(PassedSocket { name: format!("{ADMIN}{name}"), socket })
     }
 
     /// How it is shown: the address, and whether TLS is spoken.

@@ -13,26 +13,26 @@ use std::sync::{Mutex, PoisonError};
 use proxy::Control;
 use proxy::observe::systemd;
 
-use crate::process::upgrade_protocol::{Heir, Passed};
+use crate::process::upgrade_protocol::{PassedSocket, Successor};
 
 /// What an upgrade needs. Made at the start: the program's file may be replaced at any time.
 pub struct Upgrader {
     program: io::Result<PathBuf>,
     arguments: Vec<OsString>,
-    sockets: Mutex<Vec<Passed>>,
+    sockets: Mutex<Vec<PassedSocket>>,
     control: Control,
-    heir: Mutex<Option<Heir>>,
+    successor: Mutex<Option<Successor>>,
 }
 
 impl Upgrader {
     /// `sockets` are all that this process listens on.
-    pub fn new(sockets: Vec<Passed>, control: Control) -> Upgrader {
+    pub fn new(sockets: Vec<PassedSocket>, control: Control) -> Upgrader {
         Upgrader {
             program: env::current_exe(),
             arguments: env::args_os().skip(1).collect(),
             sockets: Mutex::new(sockets),
             control,
-            heir: Mutex::new(None),
+            successor: Mutex::new(None),
         }
     }
 
@@ -42,7 +42,7 @@ impl Upgrader {
             log::info!("SIGUSR2: stopping, nothing is upgraded");
             return;
         }
-        let Ok(mut heir) = self.heir.try_lock() else {
+        let Ok(mut successor) = self.successor.try_lock() else {
             log::warn!("SIGUSR2: an upgrade is under way");
             return;
         };
@@ -50,29 +50,29 @@ impl Upgrader {
         match self.raise() {
             Ok(new) => {
                 log::info!("upgrade: process {} takes over; what runs here ends", new.pid());
-                *heir = Some(new);
+                *successor = Some(new);
                 self.control.hand_over();
             }
             Err(why) => log::error!("upgrade: {why}; THIS PROCESS GOES ON"),
         }
     }
 
-    fn raise(&self) -> Result<Heir, String> {
+    fn raise(&self) -> Result<Successor, String> {
         let program = self
             .program
             .as_ref()
             .map_err(|error| format!("the program's own file is not known: {error}"))?;
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut heir = Heir::raise(program, &self.arguments, &sockets)?;
-        heir.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
-        Ok(heir)
+        let mut successor = Successor::raise(program, &self.arguments, &sockets)?;
+        successor.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
+        Ok(successor)
     }
 
     /// Lets go of the listening sockets, for this process stops: whoever comes now is to be
     /// refused, not kept waiting. False, and nothing happens, when a new process has them, too.
     pub fn close(&self) -> bool {
         // Locked: one is being started.
-        let unshared = self.heir.try_lock().is_ok_and(|heir| heir.is_none());
+        let unshared = self.successor.try_lock().is_ok_and(|successor| successor.is_none());
         if unshared {
             self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
@@ -80,27 +80,27 @@ impl Upgrader {
     }
 
     /// Whether the drain that is over was for a new process.
-    pub fn heir(&self) -> Option<Heir> {
+    pub fn successor(&self) -> Option<Successor> {
         // Locked: it is being started while we were told to stop. It ends when we do.
-        self.heir.try_lock().ok()?.take()
+        self.successor.try_lock().ok()?.take()
     }
 
     /// Lets the new process have the caches, while what does not need them still runs here.
     pub fn release(&self) {
-        let mut heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(heir) = &mut *heir else { return };
-        match heir.released() {
-            Ok(()) => log::info!("upgrade: the caches are released to process {}", heir.pid()),
+        let mut successor = self.successor.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(successor) = &mut *successor else { return };
+        match successor.released() {
+            Ok(()) => log::info!("upgrade: the caches are released to process {}", successor.pid()),
             // What follows from that is seen when the drain is over.
-            Err(error) => log::debug!("upgrade: process {} is gone: {error}", heir.pid()),
+            Err(error) => log::debug!("upgrade: process {} is gone: {error}", successor.pid()),
         }
     }
 
     /// Lets the new process have what this one has released. False: it failed, and this one is to
     /// serve again.
-    pub fn hand_over(&self, heir: Heir) -> bool {
-        let pid = heir.pid();
-        match heir.take_over() {
+    pub fn hand_over(&self, successor: Successor) -> bool {
+        let pid = successor.pid();
+        match successor.take_over() {
             Ok(()) => {
                 systemd::main_pid(pid);
                 log::info!("upgrade: process {pid} serves; this one ends");

@@ -55,7 +55,7 @@ const SERVING: u8 = b'V';
 
 /// A listening socket, by the name under which the configuration knows it.
 #[derive(Debug)]
-pub struct Passed {
+pub struct PassedSocket {
     /// Its address as it is configured.
     pub name: String,
     /// The socket.
@@ -64,7 +64,7 @@ pub struct Passed {
 
 /// Listening sockets that were there before this process.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<Passed>);
+pub struct Inherited(Vec<PassedSocket>);
 
 impl Inherited {
     /// The sockets that a service manager listens on for us (`LISTEN_FDS`), by their addresses.
@@ -74,12 +74,12 @@ impl Inherited {
         for number in 0..given.len() {
             if let Ok(Some(socket)) = given.take_tcp_listener(number) {
                 let name = socket.local_addr().map(|address| address.to_string());
-                all.push(Passed { name: name.unwrap_or_default(), socket: socket.into() });
+                all.push(PassedSocket { name: name.unwrap_or_default(), socket: socket.into() });
             } else if let Ok(Some(socket)) = given.take_unix_listener(number) {
                 let address = socket.local_addr().ok();
                 let path = address.as_ref().and_then(|address| address.as_pathname());
                 let name = path.map(|path| ListenAddr::Unix(path.to_owned()).to_string());
-                all.push(Passed { name: name.unwrap_or_default(), socket: socket.into() });
+                all.push(PassedSocket { name: name.unwrap_or_default(), socket: socket.into() });
             } else {
                 log::warn!(
                     "LISTEN_FDS: descriptor {} is no stream socket that listens",
@@ -104,20 +104,20 @@ impl Inherited {
 
 /// The new process, as the old one sees it.
 #[derive(Debug)]
-pub struct Heir {
+pub struct Successor {
     child: Child,
     link: UnixStream,
     /// It was told that the caches are released.
     told: bool,
 }
 
-impl Heir {
+impl Successor {
     /// Starts `program` and waits until it is ready to take over.
     pub fn raise(
         program: &Path,
         arguments: &[OsString],
-        sockets: &[Passed],
-    ) -> Result<Heir, String> {
+        sockets: &[PassedSocket],
+    ) -> Result<Successor, String> {
         let failed = |error: io::Error| format!("the new process cannot be spoken to: {error}");
         let (link, theirs) = UnixStream::pair().map_err(failed)?;
         let child = Command::new(program)
@@ -126,17 +126,17 @@ impl Heir {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
-        let mut heir = Heir { child, link, told: false };
-        match heir.introduce(sockets) {
-            Ok(()) => Ok(heir),
+        let mut successor = Successor { child, link, told: false };
+        match successor.introduce(sockets) {
+            Ok(()) => Ok(successor),
             Err(why) => {
-                heir.end();
+                successor.end();
                 Err(why)
             }
         }
     }
 
-    fn introduce(&mut self, sockets: &[Passed]) -> Result<(), String> {
+    fn introduce(&mut self, sockets: &[PassedSocket]) -> Result<(), String> {
         let gone = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
         };
@@ -268,7 +268,7 @@ impl Predecessor {
     }
 }
 
-fn send_sockets(link: &UnixStream, sockets: &[Passed]) -> io::Result<()> {
+fn send_sockets(link: &UnixStream, sockets: &[PassedSocket]) -> io::Result<()> {
     let names: Vec<&str> = sockets.iter().map(|passed| passed.name.as_str()).collect();
     let names = names.join("\n");
     if sockets.len() > SOCKETS_MAX || names.len() > NAMES_MAX {
@@ -288,7 +288,7 @@ fn send_sockets(link: &UnixStream, sockets: &[Passed]) -> io::Result<()> {
     link.write_all(names.as_bytes())
 }
 
-fn receive_sockets(link: &UnixStream) -> io::Result<Vec<Passed>> {
+fn receive_sockets(link: &UnixStream) -> io::Result<Vec<PassedSocket>> {
     let mut length = [0; 4];
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -318,7 +318,7 @@ fn receive_sockets(link: &UnixStream) -> io::Result<Vec<Passed>> {
         return Err(wrong());
     }
     let all = names.into_iter().zip(sockets);
-    Ok(all.map(|(name, socket)| Passed { name: name.to_owned(), socket }).collect())
+    Ok(all.map(|(name, socket)| PassedSocket { name: name.to_owned(), socket }).collect())
 }
 
 #[cfg(test)]
@@ -335,8 +335,8 @@ mod tests {
         let address = tcp.local_addr().unwrap();
         let unix = UnixListener::bind(directory.path().join("x")).unwrap();
         let sockets = [
-            Passed { name: "127.0.0.1:0".to_owned(), socket: tcp.into() },
-            Passed { name: "unix:/x".to_owned(), socket: unix.into() },
+            PassedSocket { name: "127.0.0.1:0".to_owned(), socket: tcp.into() },
+            PassedSocket { name: "unix:/x".to_owned(), socket: unix.into() },
         ];
         let (one, other) = UnixStream::pair().unwrap();
         send_sockets(&one, &sockets).unwrap();
