@@ -23,7 +23,8 @@ use store::{FormatOptions, LayoutName};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
-use crate::config::upstreams::{Manner, OwnKey};
+use crate::config::setting::OwnKey;
+use crate::config::upstreams::Manner;
 
 /// Everything that `larder serve` can be told. Field by field described in the settings.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +102,7 @@ pub struct Site {
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
     /// What it says otherwise than `[upstream]`.
-    pub own: Vec<OwnKey>,
+    pub own: Vec<OwnKey<Manner>>,
 }
 
 /// The name of the site that `reverse` makes.
@@ -115,9 +116,7 @@ impl Site {
 
     /// How its origin servers are spoken to, where `general` is what `[upstream]` says.
     pub fn manner(&self, general: &Manner) -> Manner {
-        let mut manner = general.clone();
-        self.own.iter().for_each(|own| own.apply(&mut manner));
-        manner
+        OwnKey::lay_over(&self.own, general.clone())
     }
 
     /// Its name, or the first of its hosts.

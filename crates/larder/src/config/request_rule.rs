@@ -3,12 +3,12 @@
 //!
 //! The proxy's own types check what a text can mean; here it is said which key was wrong.
 
-use std::time::Duration;
-
 use http::Method;
 use proxy::message::header_edits::Edits;
 use proxy::rules::request_rules;
-use semantics::{Lifetimes, Pattern, QueryRule, Seconds, Settings};
+use semantics::{Lifetimes, Pattern, QueryRule, Settings};
+
+use crate::config::setting::OwnKey;
 
 /// The keys of a `[[rule]]` table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,17 +21,8 @@ pub struct RequestRule {
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub bypass: bool,
-    pub ttl: Option<Duration>,
-    pub default_ttl: Option<Duration>,
-    pub min_ttl: Option<Duration>,
-    pub max_ttl: Option<Duration>,
-    pub error_ttl: Option<Duration>,
-    pub stale_while_revalidate: Option<Duration>,
-    pub stale_if_error: Option<Duration>,
-    pub stale_when_unreachable: Option<Duration>,
-    pub keep: Option<Duration>,
-    pub refresh_ahead: Option<u8>,
-    pub validate_neighbours: Option<u8>,
+    /// What it says otherwise than `[caching]`.
+    pub own: Vec<OwnKey<Settings>>,
     pub query_keep: Vec<String>,
     pub query_drop: Vec<String>,
     pub query_sort: bool,
@@ -104,29 +95,12 @@ impl RequestRule {
     }
 
     fn settings(&self, base: &Settings) -> Result<Settings, Wrong> {
-        if let (Some(min), Some(max)) = (self.min_ttl, self.max_ttl)
-            && min > max
-        {
+        let settings = OwnKey::lay_over(&self.own, base.clone());
+        let Lifetimes { min, max, .. } = settings.lifetimes;
+        if min.zip(max).is_some_and(|(min, max)| min > max) {
             return Err(("min-ttl", "expected no more than max-ttl".to_owned()));
         }
-        let seconds = |time: Option<Duration>| time.map(|time| Seconds::new(time.as_secs()));
-        let or = |time, base| seconds(time).unwrap_or(base);
-        Ok(Settings {
-            lifetimes: Lifetimes {
-                fixed: seconds(self.ttl),
-                unsaid: seconds(self.default_ttl),
-                min: seconds(self.min_ttl),
-                max: seconds(self.max_ttl),
-                errors: seconds(self.error_ttl).or(base.lifetimes.errors),
-            },
-            stale_while_revalidate: or(self.stale_while_revalidate, base.stale_while_revalidate),
-            stale_if_error: or(self.stale_if_error, base.stale_if_error),
-            stale_when_unreachable: or(self.stale_when_unreachable, base.stale_when_unreachable),
-            keep: seconds(self.keep).or(base.keep),
-            refresh_ahead_percent: self.refresh_ahead.unwrap_or(base.refresh_ahead_percent),
-            validate_neighbours: self.validate_neighbours.unwrap_or(base.validate_neighbours),
-            ..base.clone()
-        })
+        Ok(settings)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is known of one setting, and how a value finds its way into a typed field.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -160,14 +161,57 @@ impl<T> Field<T> {
     }
 }
 
+/// A key of a repeated table that says otherwise what elsewhere holds for all: what it says, and
+/// how that is laid over a `T`.
+pub struct OwnKey<T> {
+    /// Its name.
+    pub key: &'static str,
+    /// What it says.
+    pub value: Value,
+    set: fn(&mut T, Value),
+}
+
+impl<T> OwnKey<T> {
+    /// Adds a key, unless its value is the word that leaves what holds for all.
+    pub fn add(keys: &mut Vec<OwnKey<T>>, key: &'static str, value: Value, set: fn(&mut T, Value)) {
+        if !matches!(value, Value::Word(_)) {
+            keys.push(OwnKey { key, value, set });
+        }
+    }
+
+    /// Lays the keys over what holds for all.
+    pub fn lay_over(keys: &[OwnKey<T>], mut general: T) -> T {
+        keys.iter().for_each(|own| (own.set)(&mut general, own.value.clone()));
+        general
+    }
+}
+
+impl<T> Clone for OwnKey<T> {
+    fn clone(&self) -> OwnKey<T> {
+        OwnKey { key: self.key, value: self.value.clone(), set: self.set }
+    }
+}
+
+impl<T> PartialEq for OwnKey<T> {
+    fn eq(&self, other: &OwnKey<T>) -> bool {
+        (self.key, &self.value) == (other.key, &other.value)
+    }
+}
+
+impl<T> fmt::Debug for OwnKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key, self.value)
+    }
+}
+
 /// Declares the fields of a table that configures a type. Of each: what it does, as a comment; its
 /// key, kind and default; what else is known of it, by the methods of [`Field`]; and the place of
-/// its value (`->`) or what sets it (`=>`).
+/// its value (`->`), its place among the own keys (`~>`, see [`OwnKey`]) or what sets it (`=>`).
 macro_rules! fields {
     ($of:ty; $(
         $(#[doc = $text:literal])+
         $key:literal, $kind:expr, [$($default:expr),*] $(, $method:ident $(($argument:expr))?)*
-            $(-> $($place:ident).+)? $(=> $set:expr)?;
+            $(-> $($place:ident).+)? $(~> $($own:ident).+)? $(=> $set:expr)?;
     )*) => {
         &[$(
             $crate::config::setting::Field::<$of>::new(
@@ -176,6 +220,11 @@ macro_rules! fields {
                 &[$($default),*],
                 $(|target, value| {
                     $crate::config::setting::Take::set(&mut target.$($place).+, value)
+                })?
+                $(|target, value| {
+                    $crate::config::setting::OwnKey::add(&mut target.own, $key, value, |t, v| {
+                        $crate::config::setting::Take::set(&mut t.$($own).+, v);
+                    });
                 })?
                 $($set)?,
                 concat!($($text),+),

@@ -12,7 +12,6 @@ use proxy::upstream::origin::{At, Http2, Origin};
 use proxy::upstream::tls::{Identity, Tls, TlsOptions};
 
 use crate::config::origin_server::{Place, Server};
-use crate::config::value::Value;
 
 /// How the servers of a site are spoken to, before the files that it names are read.
 #[derive(Clone, Debug)]
@@ -47,35 +46,6 @@ impl Default for Manner {
             check_status: Vec::new(),
             check: HealthCheck::new(Uri::from_static("/")),
         }
-    }
-}
-
-/// A key that a site has in place of what `[upstream]` says for all.
-#[derive(Clone, Debug)]
-pub struct OwnKey {
-    /// Its name.
-    pub key: &'static str,
-    /// What it says.
-    pub value: Value,
-    set: fn(&mut Manner, Value),
-}
-
-impl OwnKey {
-    /// A key, unless its value is the word that takes what `[upstream]` says.
-    pub fn new(key: &'static str, value: Value, set: fn(&mut Manner, Value)) -> Option<OwnKey> {
-        let is_own = !matches!(value, Value::Word(_));
-        is_own.then_some(OwnKey { key, value, set })
-    }
-
-    /// Lays it over what holds for all.
-    pub fn apply(&self, manner: &mut Manner) {
-        (self.set)(manner, self.value.clone());
-    }
-}
-
-impl PartialEq for OwnKey {
-    fn eq(&self, other: &OwnKey) -> bool {
-        (self.key, &self.value) == (other.key, &other.value)
     }
 }
 

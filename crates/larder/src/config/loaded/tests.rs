@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proxy::rules::access::Action;
+use semantics::Seconds;
 
 use super::*;
 use crate::config::listen_addr::ListenAddr;
@@ -324,7 +325,8 @@ fn rules_name_sites_and_change_at_a_reload() {
     let mut loaded = load(text, &[]);
     let changes = loaded.reload(&load(&with, &[]));
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
-    assert_eq!(loaded.config.rules[0].ttl, Some(Duration::from_secs(1)));
+    let rule = loaded.config.rules[0].to_proxy(1, &loaded.config.semantics).unwrap();
+    assert_eq!(rule.settings.lifetimes.fixed, Some(Seconds::new(1)));
 }
 
 #[test]

@@ -50,43 +50,44 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// How long answers below 400 are fresh, whatever the origin server says; its no-store,
     /// private, no-cache and must-revalidate still count (`answer-remove` takes them away). "auto"
     /// is what the origin server says.
-    "ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) -> ttl;
+    "ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
 
     /// How long answers below 400 are fresh for which the origin server says nothing. "auto" is a
     /// guess (`caching.heuristic-percent`).
-    "default-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10m""#) -> default_ttl;
+    "default-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10m""#) ~> lifetimes.unsaid;
 
     /// The shortest time that answers below 400 are fresh. "auto": no bound.
-    "min-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#) -> min_ttl;
+    "min-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#) ~> lifetimes.min;
 
     /// The longest time that answers below 400 are fresh. "auto": no bound.
-    "max-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) -> max_ttl;
+    "max-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) ~> lifetimes.max;
 
     /// How long answers from 400 on are fresh for which the origin server says nothing. "auto" is
     /// `caching.error-ttl`.
-    "error-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10s""#) -> error_ttl;
+    "error-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10s""#) ~> lifetimes.errors;
 
     /// In place of `caching.stale-while-revalidate`, which "auto" is.
     "stale-while-revalidate", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#)
-        -> stale_while_revalidate;
+        ~> stale_while_revalidate;
 
     /// In place of `caching.stale-if-error`, which "auto" is.
-    "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) -> stale_if_error;
+    "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> stale_if_error;
 
     /// In place of `caching.stale-when-unreachable`, which "auto" is.
     "stale-when-unreachable", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#)
-        -> stale_when_unreachable;
+        ~> stale_when_unreachable;
 
     /// In place of `caching.keep`, which "auto" is.
-    "keep", LIFETIME, ["auto"], word("auto"), live, example(r#""7d""#) -> keep;
+    "keep", LIFETIME, ["auto"], word("auto"), live, example(r#""7d""#) ~> keep;
 
     /// In place of `caching.refresh-ahead`, which "auto" is.
-    "refresh-ahead", Kind::Int(0, 90), ["auto"], word("auto"), live, example("10") -> refresh_ahead;
+    "refresh-ahead", Kind::Int(0, 90), ["auto"], word("auto"), live, example("10")
+        ~> refresh_ahead_percent;
 
     /// In place of `caching.validate-neighbours`, which "auto" is: for what is validated, and 0
     /// also keeps answers from being validated as neighbours.
     "validate-neighbours", Kind::Int(0, 64), ["auto"], word("auto"), live, example("4")
-        -> validate_neighbours;
+        ~> validate_neighbours;
 
     /// Names of the query parameters that are part of the key; an empty list: none. The origin
     /// server is always sent the whole query.

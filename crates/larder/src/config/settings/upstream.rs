@@ -7,8 +7,8 @@ use proxy::upstream::origin::Http2;
 use super::common::{K, M, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;
 use crate::config::configuration::{Resolver, Site};
-use crate::config::setting::{Field, Take, choice, fields};
-use crate::config::upstreams::{Manner, NEXT, OwnKey, next};
+use crate::config::setting::{Field, OwnKey, Take, choice, fields};
+use crate::config::upstreams::{Manner, NEXT, next};
 use crate::config::value::{Kind, Value};
 
 choice!(RESOLVER for Resolver { "system" => Resolver::System, "dns" => Resolver::Dns });
@@ -106,7 +106,7 @@ macro_rules! manner {
                 &["inherit"],
                 |site, value| {
                     let set = setter($(|m, v| m.$($place).+.set(v))? $($set)?);
-                    site.own.extend(OwnKey::new($key, value, set));
+                    OwnKey::add(&mut site.own, $key, value, set);
                 },
                 concat!(" As `", $key, "` of `[upstream]`; \"inherit\" takes that."),
             )
