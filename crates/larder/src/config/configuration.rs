@@ -15,7 +15,7 @@ use proxy::message::pseudonym::Pseudonym;
 use proxy::net::certificate_store::TlsOptions;
 use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
-use proxy::rules::access::{Action, PortRange};
+use proxy::rules::access::{PortRange, Rule};
 use proxy::rules::purging::Purging;
 use proxy::upstream::limits::UpstreamLimits;
 use store::{FormatOptions, LayoutName};
@@ -123,18 +123,6 @@ impl Site {
     pub fn called(&self) -> Option<&str> {
         self.name.as_deref().or(self.hosts.first().map(String::as_str))
     }
-}
-
-/// One `[[access]]` rule. An empty list matches everything.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
-pub struct Rule {
-    pub action: Action,
-    pub clients: Vec<IpNet>,
-    pub methods: Vec<String>,
-    pub hosts: Vec<String>,
-    pub destinations: Vec<IpNet>,
-    pub ports: Vec<String>,
 }
 
 /// Which of a site's hosts are one to the cache.

@@ -5,10 +5,10 @@
 //! decide it does not know.
 
 use ipnet::IpNet;
-use proxy::rules::access::HostPattern;
+use proxy::rules::access::{HostPattern, Rule};
 use semantics::Pattern;
 
-use crate::config::configuration::{Config, DEFAULT_SITE, Rule, Site};
+use crate::config::configuration::{Config, DEFAULT_SITE, Site};
 use crate::config::request_rule::RequestRule;
 
 impl Config {
@@ -110,7 +110,7 @@ fn admits_all_of(first: &Rule, second: &Rule) -> bool {
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
     within(&first.clients, &second.clients, network)
         && within(&first.methods, &second.methods, |one, other| one == other)
-        && within(&first.hosts, &second.hosts, |one, other| host(one, other))
+        && within(&first.hosts, &second.hosts, HostPattern::covers)
         && within(&first.destinations, &second.destinations, network)
         && within(&first.ports, &second.ports, |one, other| one == other)
 }
@@ -137,10 +137,8 @@ fn path(one: &str, other: &str) -> bool {
 
 /// Whether one pattern of a host takes all that another does.
 fn host(one: &str, other: &str) -> bool {
-    let Ok(pattern) = one.parse::<HostPattern>() else { return false };
-    let name = other.strip_prefix('.');
-    // Below a domain there is more than the name.
-    pattern.matches(name.unwrap_or(other)) && (name.is_none() || one.starts_with('.'))
+    let read = |text: &str| text.parse::<HostPattern>().ok();
+    read(one).zip(read(other)).is_some_and(|(one, other)| one.covers(&other))
 }
 
 #[cfg(test)]

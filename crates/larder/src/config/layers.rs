@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::config::configuration::{Rule, Site};
+use proxy::rules::access::Rule;
+
+use crate::config::configuration::Site;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::value::Value;

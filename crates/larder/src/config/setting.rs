@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, Method};
 use ipnet::IpNet;
 use proxy::message::pseudonym::Pseudonym;
-use proxy::rules::access::PortRange;
+use proxy::rules::access::{HostPattern, PortRange};
 use semantics::Seconds;
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
@@ -339,7 +339,7 @@ macro_rules! parsed {
     )*};
 }
 
-parsed!(HeaderName, PortRange, AdmissionName, PolicyName);
+parsed!(HeaderName, Method, HostPattern, PortRange, AdmissionName, PolicyName);
 
 /// The same of types that are found by their name.
 macro_rules! named {

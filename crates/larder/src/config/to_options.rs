@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{HeaderName, Method};
+use http::HeaderName;
 use proxy::admin::guard::Guard;
 use proxy::client::limits::ClientLimits;
 use proxy::message::forwarded::Forwarded;
@@ -15,7 +15,7 @@ use proxy::net::certificate::Certificate;
 use proxy::net::certificate_store::CertificateStore;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
-use proxy::rules::access::{self, Access};
+use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
 use proxy::rules::request_rules::Rules;
@@ -26,7 +26,7 @@ use proxy::upstream::site::{Front, Site};
 use semantics::Settings;
 use semantics::forwarded::Field;
 
-use crate::config::configuration::{Config, DEFAULT_SITE, Resolver, Rule};
+use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
 use crate::config::sizing;
 use crate::config::upstreams::group;
@@ -95,24 +95,11 @@ fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Acces
         Front::Forward => FrontKind::Forward,
         Front::Reverse(_) => FrontKind::Reverse,
     };
-    let rules: Result<_, String> = config.access.iter().map(rule).collect();
     Ok(Access::new(front, locals)
-        .rules(rules?)
+        .rules(config.access.clone())
         .allow(config.allow.clone())
         .connect_ports(config.connect_ports.clone())
         .own(around.own.clone()))
-}
-
-fn rule(rule: &Rule) -> Result<access::Rule, String> {
-    let methods = rule.methods.iter().map(|name| Method::from_bytes(name.as_bytes()));
-    let methods: Result<_, _> = methods.collect();
-    let mut out = access::Rule::new(rule.action);
-    out.clients = rule.clients.clone();
-    out.methods = methods.map_err(|error| error.to_string())?;
-    out.hosts = parse_all(&rule.hosts)?;
-    out.destinations = rule.destinations.clone();
-    out.ports = parse_all(&rule.ports)?;
-    Ok(out)
 }
 
 fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Vec<T>, String> {

@@ -80,9 +80,9 @@ fn sites_and_rules() {
     assert_eq!(config.sites.len(), 1);
     assert_eq!(config.sites[0].hosts, ["example.com", "www.example.org"]);
     assert!(!config.sites[0].pass_host);
-    assert_eq!(config.access[0].ports, ["25"]);
+    assert_eq!(config.access[0].ports, ["25".parse().unwrap()]);
     assert_eq!(config.access[1].action, Action::Allow);
-    assert_eq!(config.access[1].methods, ["GET"]);
+    assert_eq!(config.access[1].methods, [http::Method::GET]);
     assert!(config.access[1].hosts.is_empty());
 }
 

@@ -1,10 +1,10 @@
 //! The keys of the tables that may be repeated: the sites of a reverse proxy, the access rules.
 
-use proxy::rules::access::Action;
+use proxy::rules::access::{Action, Rule};
 
 use super::general::{HOST_HEADER, PASS};
 use super::upstream;
-use crate::config::configuration::{KeyHost, Rule, Site};
+use crate::config::configuration::{KeyHost, Site};
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::value::Kind;
 
