@@ -29,7 +29,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use crate::messages::Failure;
+use crate::process::logging::Failure;
 
 /// A command of the lab: its arguments, and what it does with them.
 struct LabCommand {

@@ -2,47 +2,16 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod admin_client;
 mod caches;
-mod check;
-mod cli;
+mod commands;
 mod config;
-mod document;
-mod executor;
-mod explain;
-mod field;
-mod figures;
-mod format;
-mod handover;
-mod inspect;
 mod lab;
-mod listen_addr;
-mod listeners;
-mod machine;
-#[cfg(test)]
-mod manual;
-mod messages;
 mod process;
-mod progress;
-mod purge;
-mod reload;
-mod rule;
-mod serve;
-mod server;
-mod settings;
-mod signals;
-mod sizing;
-mod storage;
-mod translate;
-mod units;
-mod upgrade;
-mod upstreams;
-mod value;
 
 use std::process::ExitCode;
 
-use cli::Invocation;
-use messages::{Failure, report};
+use commands::cli::Invocation;
+use process::logging::{Failure, report};
 
 /// Gives back to the system what a crowd of clients has left, seconds after they went
 /// (docs/decisions/0013-allocator.md).
@@ -50,17 +19,18 @@ use messages::{Failure, report};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let outcome = match cli::parse() {
-        Ok(Invocation::Serve { file, flags }) => serve::run(file, flags),
-        Ok(Invocation::CheckConfig { file }) => check::run(&file),
+    let outcome = match commands::cli::parse() {
+        Ok(Invocation::Serve { file, flags }) => commands::serve::run(file, flags),
+        Ok(Invocation::CheckConfig { file }) => commands::check_config::run(&file),
+        Ok(Invocation::PrintConfig) => commands::print_config::run(),
         Ok(Invocation::Format { path, size, force, options }) => {
-            format::run(&path, size, force, &options)
+            commands::format::run(&path, size, force, &options)
         }
-        Ok(Invocation::Inspect { path, what, json }) => inspect::run(&path, &what, json),
-        Ok(Invocation::Purge(matches)) => purge::run(&matches),
-        Ok(Invocation::Explain(matches)) => explain::run(&matches),
+        Ok(Invocation::Inspect { path, what, json }) => commands::inspect::run(&path, &what, json),
+        Ok(Invocation::Purge(matches)) => commands::purge::run(&matches),
+        Ok(Invocation::Explain(matches)) => commands::explain::run(&matches),
         Ok(Invocation::Lab(matches)) => lab::run(&matches),
-        Err(problems) => Err(Failure::usage(config::Problems::of_flags(problems))),
+        Err(problems) => Err(Failure::usage(config::layers::Problems::of_flags(problems))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

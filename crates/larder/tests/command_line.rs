@@ -62,6 +62,14 @@ fn check_config_names_the_sites_that_store_cookies() {
 }
 
 #[test]
+fn print_config_prints_the_packaged_example() {
+    let packaged = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/larder.toml");
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = larder(dir.path(), &["print-config"]);
+    assert_eq!(text(&output.stdout), fs::read_to_string(packaged).expect("read"));
+}
+
+#[test]
 fn check_config_accepts_the_packaged_example() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/larder.toml");
     let packaged = fs::read_to_string(example).expect("read");

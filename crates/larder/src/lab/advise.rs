@@ -13,8 +13,8 @@ use lab::log_replay::{self, ReplayOptions, Row};
 use super::advised_settings::{check, command_line, file};
 use super::replay::{size, write};
 use super::{log_source, replay_table, watch};
-use crate::messages::{Failure, answer, warn};
-use crate::units;
+use crate::config::units;
+use crate::process::logging::{Failure, answer, warn};
 
 const AFTER_HELP: &str = "\
 In this order: statistics of the log; hit ratios of LRU caches of every size in one pass; disk and \

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use lab::log_replay::{Setup, System};
 
-use crate::config::{File, Layer, Loaded};
-use crate::sizing;
-use crate::storage;
-use crate::units::size;
+use crate::caches::store_options;
+use crate::config::file::File;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
+use crate::config::sizing;
+use crate::config::units::size;
 
 /// Settings as text, outside of tables and in `[store]`: keys and values as TOML.
 struct Settings {
@@ -70,9 +72,9 @@ pub fn check(text: &str) -> Result<(), String> {
     let loaded = Loaded::build(&file, &Layer::new()).map_err(|problems| problems.to_string())?;
     let config = &loaded.config;
     let disk = config.cache_size.unwrap_or(0);
-    let mean_object = storage::format_options(config).mean_object_for(disk);
-    sizing::check_index(storage::index_options(config).bytes(disk, mean_object), config.memory)?;
-    sizing::check_admission(storage::admission_bytes(config), config.memory)
+    let mean_object = config.format_options().mean_object_for(disk);
+    sizing::check_index(config.store.index.bytes(disk, mean_object), config.memory)?;
+    sizing::check_admission(store_options::admission_bytes(config), config.memory)
 }
 
 #[cfg(test)]
@@ -81,7 +83,7 @@ mod tests {
     use store::policy::{AdmissionName, PolicyName};
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::configuration::Config;
 
     const M: u64 = 1 << 20;
 
@@ -103,10 +105,10 @@ mod tests {
                         assert_eq!(check(&text), Ok(()), "{text}");
                         let config = config(&text);
                         assert_eq!((config.memory, config.cache_size), (192 * M, Some(96 * M)));
-                        let format = storage::format_options(&config);
+                        let format = config.format_options();
                         assert_eq!(format.layout, layout);
                         assert_eq!(format.mean_object, mean_object);
-                        let options = storage::options(&config, &[]);
+                        let options = store_options::options(&config, &[]);
                         let policy = policy.filter(|_| layout != LayoutName::Cluster);
                         assert_eq!(options.policy, policy.unwrap_or(PolicyName::Lru));
                         assert_eq!(options.admission, admission.unwrap_or(AdmissionName::All));

@@ -12,7 +12,7 @@ use sim::drive_file::{self, DriveFile};
 use sim::drives;
 use sim::mechanical::{Config, MechanicalDrive};
 
-use crate::messages::{Failure, answer, warn};
+use crate::process::logging::{Failure, answer, warn};
 
 /// The arguments of `larder lab disk`.
 pub fn command() -> Command {

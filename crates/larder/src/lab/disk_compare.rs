@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::messages::{Failure, answer};
+use crate::process::logging::{Failure, answer};
 
 /// The arguments of `larder lab disk-compare`.
 pub fn command() -> Command {

@@ -8,7 +8,7 @@ use lab::layouts::scene::{ARMS, OBJECTS, scene};
 use lab::layouts::svg::svg;
 use lab::layouts::text::{LEGEND, text};
 
-use crate::messages::{Failure, answer};
+use crate::process::logging::{Failure, answer};
 
 /// The arguments of `larder lab layout`.
 pub fn command() -> Command {

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use lab::experiment::{Experiment, Paper};
 use lab::experiments;
 
-use crate::messages::{Failure, answer};
+use crate::process::logging::{Failure, answer};
 
 /// The arguments of `larder lab list`.
 pub fn command() -> Command {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::missratio::sample;
 use super::trace::{read_options, warn_of_damage, written};
 use super::watch::Count;
-use crate::messages::{Failure, warn};
-use crate::units;
+use crate::config::units;
+use crate::process::logging::{Failure, warn};
 
 /// Requests that are kept unless `--sample` says otherwise: 384 MiB of them.
 const MOST: usize = 8 << 20;

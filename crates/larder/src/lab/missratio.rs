@@ -8,8 +8,9 @@ use lab::trace::{Columns, Format, Trace, Unfit};
 use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use super::watch::Count;
-use crate::messages::{Failure, answer, warn};
-use crate::units::{self, SIZE_EXAMPLE};
+use crate::config::units;
+use crate::config::units::SIZE_EXAMPLE;
+use crate::process::logging::{Failure, answer, warn};
 
 /// Requests between two looks at the clock.
 const COUNTED_EVERY: u64 = 1 << 16;

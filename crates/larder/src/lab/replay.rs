@@ -11,8 +11,9 @@ use serde_json::json;
 use store::policy::{AdmissionName, PolicyName};
 
 use super::{log_source, missratio, replay_table, watch};
-use crate::messages::{Failure, answer};
-use crate::units::{self, SIZE_EXAMPLE};
+use crate::config::units;
+use crate::config::units::SIZE_EXAMPLE;
+use crate::process::logging::{Failure, answer};
 
 const AFTER_HELP: &str = "\
 Each combination is the engine of `larder serve` on an empty cache of its own on a simulated drive \

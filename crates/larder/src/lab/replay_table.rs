@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use lab::log_replay::{Measured, Row};
 use serde_json::{Value, json};
 
-use crate::units;
+use crate::config::units;
 
 /// The columns of the CSV file; sizes are bytes, ratios 0 to 1, empty where there is nothing.
 pub const CSV_HEADER: &str = "layout,policy,admission,memory,disk,requests,memory_hits,disk_hits,\

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, Command};
 
 use super::run::{OUT, out};
-use crate::messages::{Failure, answer};
+use crate::process::logging::{Failure, answer};
 
 /// The arguments of `larder lab report`.
 pub fn command() -> Command {

@@ -9,7 +9,7 @@ use lab::experiment::{Deviation, Experiment, Paper, Record, Row, Scale, Stated};
 use lab::experiments;
 
 use super::watch::watched;
-use crate::messages::{Failure, answer};
+use crate::process::logging::{Failure, answer};
 
 /// Where results go when nothing else is said.
 pub const OUT: &str = "larder-lab";

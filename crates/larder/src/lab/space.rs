@@ -12,8 +12,8 @@ use lab::replay::{ReplayOptions, Report, Stage};
 use lab::space_run::{Manager, SpacePlan, run as run_plan};
 use serde_json::{Map, Value, json};
 
-use crate::messages::{Failure, answer};
-use crate::units;
+use crate::config::units;
+use crate::process::logging::{Failure, answer};
 
 /// How often progress is shown.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);

@@ -12,8 +12,8 @@ use lab::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit}
 use serde_json::{Value, json};
 
 use super::watch::counted;
-use crate::messages::{Failure, answer, warn};
-use crate::units;
+use crate::config::units;
+use crate::process::logging::{Failure, answer, warn};
 
 /// The arguments of `larder lab trace`.
 pub fn command() -> Command {

@@ -29,16 +29,17 @@ use crate::observe::front_kind::FrontKind;
 use crate::observe::outcome::Denied;
 
 /// What a matching rule does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// Serve the request.
     Allow,
     /// Refuse it with 403.
+    #[default]
     Deny,
 }
 
 /// One rule. Every list that is not empty must have a match; an empty one matches everything.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     /// What to do.
     pub action: Action,
@@ -109,6 +110,12 @@ impl HostPattern {
         let Some(split) = host.len().checked_sub(name.len()) else { return false };
         host[split..].eq_ignore_ascii_case(name)
             && (split == 0 || (self.below && host[split - 1] == b'.'))
+    }
+
+    /// Whether it means every host that `other` means.
+    pub fn covers(&self, other: &HostPattern) -> bool {
+        // Below a domain there is more than the name.
+        self.matches(&other.name) && (self.below || !other.below)
     }
 }
 

@@ -1,0 +1,256 @@
+//! The figures of the caches for the metrics: what the store and its devices count, under the names
+//! that operators see.
+
+use std::sync::{Arc, OnceLock};
+
+use device::CacheFile;
+use proxy::observe::metrics::Samples;
+use store::policy::PolicyName;
+use store::{Stats, StoreShare};
+
+/// The caches as the metrics see them.
+pub struct CacheMetrics {
+    /// The store, once it is open.
+    pub share: Arc<OnceLock<StoreShare>>,
+    /// The files of its devices, in its order.
+    pub files: Vec<Arc<CacheFile>>,
+    /// Caches that could not be used from the start.
+    pub unusable: Vec<Arc<CacheFile>>,
+    /// Bytes of `memory`.
+    pub memory: u64,
+    /// Which record goes for room, in the layouts that have slots.
+    pub policy: PolicyName,
+}
+
+impl proxy::observe::metrics::Source for CacheMetrics {
+    fn samples(&self, out: &mut Samples) {
+        out.gauge("larder_memory_limit_bytes", "The setting `memory`.", &[], self.memory);
+        let stats = self.share.get().map(StoreShare::stats).unwrap_or_default();
+        for (file, stats) in self.files.iter().zip(&stats) {
+            let path = file.path().display().to_string();
+            let cache = [("cache", path.as_str())];
+            state(out, &cache, file, stats.online);
+            device(out, &cache, file);
+            store(out, &cache, stats);
+            slots(out, &path, stats, self.policy);
+            reads(out, &cache, stats);
+            memory(out, &path, stats);
+            amplification(out, &cache, file, stats);
+        }
+        for file in &self.unusable {
+            let path = file.path().display().to_string();
+            state(out, &[("cache", path.as_str())], file, false);
+        }
+    }
+}
+
+type Labels<'a> = [(&'static str, &'a str)];
+
+fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, online: bool) {
+    let help = "1 while the cache is in use, 0 when it is served without.";
+    out.gauge("larder_cache_online", help, cache, online);
+    out.gauge("larder_cache_bytes", "Size of the cache.", cache, file.geometry().len);
+    for fallback in file.fallbacks() {
+        let mut labels = cache.to_vec();
+        labels.push(("feature", fallback.feature.name()));
+        let help = "1 for each means that the system refused and the cache does without.";
+        out.gauge("larder_device_fallback", help, &labels, true);
+    }
+}
+
+fn device(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
+    let counts = file.counters().snapshot();
+    let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    counter("larder_device_reads", "Reads begun.", counts.reads);
+    counter("larder_device_writes", "Writes begun.", counts.writes);
+    counter("larder_device_flushes", "Flushes begun.", counts.flushes);
+    counter("larder_device_read_bytes", "Bytes read.", counts.bytes_read);
+    counter("larder_device_written_bytes", "Bytes written.", counts.bytes_written);
+    counter("larder_device_errors", "Operations that failed.", counts.errors);
+    let help = "Operations in flight.";
+    out.gauge("larder_device_operations_in_flight", help, cache, counts.in_flight);
+}
+
+fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
+    let counters = &stats.counters;
+    for (kind, value) in [("memory", counters.memory_hits), ("disk", counters.disk_hits)] {
+        let mut labels = cache.to_vec();
+        labels.push(("kind", kind));
+        let help = "Lookups of the store that found the object, markers of variants included.";
+        out.counter("larder_store_hits", help, &labels, value);
+    }
+    let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    let help =
+        "Lookups answered by a read whose object did not enter memory: nobody had asked for it.";
+    counter("larder_store_not_kept", help, counters.not_kept);
+    counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
+    let help = "Reads for a lookup that found another key's record.";
+    counter("larder_store_tag_collisions", help, counters.tag_collisions);
+    let help = "Records whose checksum, key or place was wrong; each was a miss.";
+    counter("larder_store_damaged_records", help, counters.damaged_records);
+    counter("larder_store_device_errors", "Failed operations seen.", counters.device_errors);
+    counter("larder_store_insertions", "Objects stored.", counters.insertions);
+    let help = "Bytes of objects stored: key, metadata and body.";
+    counter("larder_store_inserted_bytes", help, counters.inserted_bytes);
+    counter("larder_store_refusals", "Objects that were not taken.", counters.refusals);
+    let help = "Fetches whose objects the admission policy did not take.";
+    counter("larder_store_not_admitted", help, counters.not_admitted);
+    let help = "Objects removed, purged or superseded.";
+    counter("larder_store_removals", help, counters.removals);
+    let help = "Purges of tags, hosts, prefixes and everything.";
+    counter("larder_store_purges", help, counters.purges);
+    let help = "Those of them that were of names that nothing stored bore.";
+    counter("larder_store_purges_unborne", help, counters.purges_unborne);
+    let help = "Times that the oldest of them became one purge of everything as old.";
+    counter("larder_store_purges_merged", help, counters.purges_merged);
+    let help = "Objects asked for that one of them had purged.";
+    counter("larder_store_purged_objects", help, counters.purged_objects);
+    let help = "Objects refreshed without a write of their body.";
+    counter("larder_store_refreshes", help, counters.refreshes);
+    counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
+    counter("larder_store_evicted_records", "Records lost with them.", counters.evicted_records);
+    let help = "Those of them that went because a cluster with their newer metadata did.";
+    counter("larder_store_evicted_by_metadata", help, counters.evicted_by_metadata);
+    let help = "Clusters dropped because nothing in them was used for long.";
+    counter("larder_store_one_timer_clusters", help, counters.one_timer_clusters);
+    let help = "Index entries given up because their buckets were full.";
+    counter("larder_store_index_displaced", help, counters.index_displaced);
+    let help = "Records that did not reach the device because a write failed.";
+    counter("larder_store_lost_records", help, counters.lost_records);
+    let help = "Objects that left memory unwritten.";
+    counter("larder_store_dropped_unwritten", help, counters.dropped_unwritten);
+    let help = "Clusters that were read whole into memory.";
+    counter("larder_store_virtual_clusters", help, counters.virtual_clusters);
+    let help = "Those that left it without a write.";
+    counter("larder_store_virtual_clusters_kept", help, counters.virtual_kept);
+    let help = "Those of which some objects left memory, without a write, while others stayed.";
+    counter("larder_store_virtual_clusters_parted", help, counters.virtual_parted);
+    let help = "Those that became free on the device because an object of theirs changed.";
+    counter("larder_store_virtual_clusters_freed", help, counters.virtual_freed);
+    counter("larder_store_prefetched", "Objects read beside another.", counters.prefetched);
+    let help = "Those of them that were asked for later.";
+    counter("larder_store_prefetch_hits", help, counters.prefetch_hits);
+    counter("larder_store_checkpoints", "Checkpoints written.", counters.checkpoints);
+    tables(out, cache, stats);
+}
+
+/// What clusters, purges and index hold.
+fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
+    let mut clusters = |state, value: u32| {
+        let mut labels = cache.to_vec();
+        labels.push(("state", state));
+        let help = "Clusters by state.";
+        out.gauge("larder_store_clusters", help, &labels, u64::from(value));
+    };
+    clusters("in_use", stats.clusters_in_use);
+    clusters("free", stats.clusters_free);
+    clusters("bad", stats.clusters_bad);
+    out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
+    let help = "Purges of tags, hosts, prefixes and everything in force.";
+    out.gauge("larder_store_purge_entries", help, cache, stats.purges);
+    let help = "1 while recovery goes on.";
+    out.gauge("larder_store_recovering", help, cache, stats.recovering);
+    out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);
+    let help = "Share of the index that is taken, 0 to 1.";
+    out.gauge("larder_index_load", help, cache, stats.index_load);
+}
+
+/// What only the layouts with slots have, and which layout it is.
+fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
+    let policy = stats.slots.map_or("references", |_| policy.as_str());
+    let layout = stats.layout.as_str();
+    let labels = [("cache", path), ("layout", layout), ("policy", policy)];
+    let help = "1, with the layout and with what decides which record or cluster goes for room.";
+    out.gauge("larder_store_layout", help, &labels, true);
+    let Some(slots) = &stats.slots else { return };
+    let cache = [("cache", path)];
+    let states = [
+        ("free", slots.free),
+        ("live", slots.live),
+        ("waiting", slots.waiting),
+        ("bad", slots.bad),
+        ("lost", slots.lost),
+    ];
+    for (state, value) in states {
+        let labels = [("cache", path), ("state", state)];
+        out.gauge("larder_store_slots", "Slots by state.", &labels, value);
+    }
+    let bytes = u64::from(slots.slot_bytes);
+    out.gauge("larder_store_slot_bytes", "Bytes of a slot.", &cache, bytes);
+    let help = "Runs of free slots.";
+    out.gauge("larder_store_free_pieces", help, &cache, slots.free_pieces);
+    let help = "Records that lie in slots and live.";
+    out.gauge("larder_store_live_records", help, &cache, slots.records);
+    let help = "Records that were written in several runs of slots.";
+    out.counter("larder_store_split_records", help, &cache, slots.split_records);
+    let help = "All runs of those.";
+    out.counter("larder_store_split_runs", help, &cache, slots.split_runs);
+    let help = "Pages read because only a part of them was to be written.";
+    out.counter("larder_store_page_reads", help, &cache, slots.page_reads);
+}
+
+fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
+    let reads = &stats.reads;
+    for (unit, value) in
+        [("object", reads.exact), ("window", reads.windows), ("cluster", reads.clusters)]
+    {
+        let mut labels = cache.to_vec();
+        labels.push(("unit", unit));
+        let help = "Reads for lookups: of one record, with neighbours, of the whole cluster.";
+        out.counter("larder_store_reads", help, &labels, value);
+    }
+    let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
+    counter("larder_store_read_bytes", "Bytes of the reads for lookups.", reads.bytes);
+    let help = "Lookups that waited for another's read, which brought their object along.";
+    counter("larder_store_reads_joined", help, reads.joined);
+    counter("larder_store_read_batches", "Batches of the read queue.", reads.batches);
+    counter("larder_store_reads_batched", "Reads in them.", reads.batched);
+    let help = "Batches that went out because a read had waited for long enough.";
+    counter("larder_store_read_batch_timeouts", help, reads.batch_timeouts);
+    let held = &stats.held;
+    let help = "Transfers of large objects, which hold what they have still to send.";
+    out.gauge("larder_store_held_transfers", help, cache, held.readers);
+    let help = "Bytes on the device that they hold.";
+    out.gauge("larder_store_held_bytes", help, cache, held.bytes);
+    let help = "Bytes of removed objects in memory that they hold.";
+    out.gauge("larder_store_held_memory_bytes", help, cache, held.memory_bytes);
+    for (reason, value) in [("share", held.let_down), ("time", held.timed_out)] {
+        let mut labels = cache.to_vec();
+        labels.push(("reason", reason));
+        let help = "Objects (share) and transfers (time) that are held no longer, for that bound.";
+        out.counter("larder_store_held_let_down", help, &labels, value);
+    }
+    let (cost, _) = stats.read_cost;
+    let help = "Seconds that one read keeps the device busy, apart from its bytes.";
+    out.gauge("larder_device_read_cost_seconds", help, cache, cost.per_operation / 1e9);
+    let help = "Seconds for each byte of a read.";
+    out.gauge("larder_device_read_byte_cost_seconds", help, cache, cost.per_byte / 1e9);
+}
+
+fn memory(out: &mut Samples, path: &str, stats: &Stats) {
+    let [hot, medium, cold] = stats.tier_bytes;
+    let parts = [
+        ("index", stats.index_bytes),
+        ("cluster_table", stats.cluster_table_bytes),
+        ("hot", hot),
+        ("medium", medium),
+        ("cold", cold),
+        ("unwritten", stats.unwritten_bytes),
+        ("read_buffers", stats.buffers.kept_bytes),
+        ("read_ahead", stats.read_ahead_bytes),
+        ("in_transit", stats.transit_bytes),
+    ];
+    for (part, bytes) in parts {
+        let labels = [("cache", path), ("part", part)];
+        out.gauge("larder_memory_bytes", "Memory by part.", &labels, bytes);
+    }
+}
+
+fn amplification(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, stats: &Stats) {
+    if stats.counters.inserted_bytes > 0 {
+        let written = file.counters().snapshot().bytes_written as f64;
+        let ratio = written / stats.counters.inserted_bytes as f64;
+        let help = "Bytes written to the device per byte of objects stored, since the start.";
+        out.gauge("larder_store_write_amplification", help, cache, ratio);
+    }
+}

@@ -1,0 +1,333 @@
+//! Opens the caches that `larder serve` is to use: creates what is missing, refuses what is not
+//! ours, grows what is to grow.
+//!
+//! It promises: nothing that another program put there is overwritten, and neither is a cache whose
+//! superblocks are both damaged. Every refusal names the way out.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use device::{CacheFile, Contents, Extent, FileKind, OpenOptions};
+use store::{Entropy, FormatOptions, Inspector, METADATA_EXTENT, OpenError, superblock_extents};
+
+use crate::caches::executor::on_device;
+use crate::caches::store_options;
+use crate::config::configuration::Config;
+use crate::config::sizing;
+use crate::config::units::{about, size};
+
+/// The smallest cache in bytes that is created without being asked for a size.
+const SMALLEST_DEFAULT: u64 = 64 << 20;
+
+/// A cache that was opened and is locked.
+pub struct Cache {
+    /// The open file or block device.
+    pub file: Arc<CacheFile>,
+    /// Why it cannot be used, when it cannot; its share is then served without a cache.
+    pub unusable: Option<String>,
+}
+
+/// Opens all caches of the configuration. Sizes are settled, and the index is known to fit, before
+/// anything is created or grown.
+pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
+    let new = config.cache.iter().filter(|path| is_new(path)).count() as u64;
+    let mut sizes = Vec::new();
+    let mut lens = Vec::new();
+    for path in &config.cache {
+        let size = if is_new(path) { Some(size_of_new(config, path, new)?) } else { None };
+        // A block device's length shows as 0 here; the store checks it when it opens.
+        let existing = fs::metadata(path).map_or(0, |data| data.len());
+        let len = size.unwrap_or(existing.max(config.cache_size.unwrap_or(0)));
+        lens.push(len);
+        sizes.push(size);
+    }
+    let shares = shares(&lens, config.memory);
+    let index = |(len, share): (&u64, &u64)| {
+        let mean_object = format_options(config, *share).mean_object_for(*len);
+        config.store.index.bytes(*len, mean_object)
+    };
+    let index = lens.iter().zip(&shares).map(index).sum();
+    sizing::check_index(index, config.memory)?;
+    let admission = store_options::admission_bytes(config) * config.cache.len() as u64;
+    sizing::check_admission(admission, config.memory)?;
+    for (path, size) in config.cache.iter().zip(&sizes) {
+        size.map_or(Ok(()), |size| check_room(path, size))?;
+    }
+    let caches = config.cache.iter().zip(sizes).zip(shares);
+    let caches = caches.map(|((path, size), share)| open(config, path, size, share));
+    let caches = caches.collect::<Result<Vec<Cache>, String>>()?;
+    // And now with what the caches were created with, which the configuration may not say.
+    let usable = caches.iter().filter(|cache| cache.unusable.is_none());
+    let index = usable.map(|cache| index_bytes(config, &cache.file)).sum();
+    sizing::check_index(index, config.memory)?;
+    Ok(caches)
+}
+
+/// What each cache of these lengths has of the memory, as the store divides it. Where a length is
+/// not known yet (0: a block device) and there are others, nothing is promised to any.
+fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
+    let total: u128 = lens.iter().map(|len| u128::from(*len)).sum();
+    let share = |len: &u64| match lens {
+        [_] => memory,
+        _ if lens.contains(&0) => 0,
+        _ => (u128::from(memory) * u128::from(*len) / total) as u64,
+    };
+    lens.iter().map(share).collect()
+}
+
+/// What a new cache with so many bytes of memory is created with.
+fn format_options(config: &Config, memory: u64) -> FormatOptions {
+    FormatOptions { memory, ..config.format_options() }
+}
+
+/// Bytes of memory that the index of an existing cache takes.
+fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
+    let mean_object = on_device(file, async |device| {
+        let inspector = Inspector::open(&device).await;
+        inspector.map(|inspector| inspector.superblock().mean_object)
+    });
+    match mean_object {
+        Ok(Ok(mean_object)) => config.store.index.bytes(file.geometry().len, mean_object),
+        // The store meets the same trouble and tells of it.
+        _ => 0,
+    }
+}
+
+/// Nothing is there, or an empty file.
+pub fn is_new(path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(data) => data.file_type().is_file() && data.len() == 0,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Opens one cache, creates it with `create` bytes when it is new; it has `memory` bytes of memory.
+fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Result<Cache, String> {
+    let options = OpenOptions { create, ..OpenOptions::default() };
+    let file = CacheFile::open(path, &options).map_err(|error| error.to_string())?;
+    if file.was_created() {
+        create_cache(&file, &format_options(config, memory))?;
+        return Ok(Cache { file, unusable: None });
+    }
+    let unusable = match judge(&file) {
+        None => {
+            check_layout(&file, config)?;
+            fit(&file, config.cache_size)?;
+            None
+        }
+        Some(OpenError::NotOurs) => {
+            claim(&file, &format_options(config, memory))?;
+            None
+        }
+        Some(OpenError::Version { found }) => return Err(other_version(path, found)),
+        Some(damage) => Some(damage.to_string()),
+    };
+    Ok(Cache { file, unusable })
+}
+
+/// Refuses a cache of another layout than the one that was asked for; one that a preset alone would
+/// have made differently is used as it is.
+fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
+    let found = on_device(file, async |device| {
+        let inspector = Inspector::open(&device).await;
+        inspector.map(|inspector| inspector.superblock().layout)
+    });
+    // The store meets the same trouble and tells of it.
+    let Ok(Ok(found)) = found else { return Ok(()) };
+    let (at, wanted) = (file.path().display(), config.format.layout);
+    if found == wanted {
+        return Ok(());
+    }
+    if config.layout.is_some() {
+        return Err(format!(
+            "{at}: this cache was made with the layout {found}, and the setting `layout` says \
+             {wanted}. Take the setting out, or say {found}, to use the cache as it is. To give \
+             up what is there: larder format --force {at} --cache-size SIZE --layout {wanted}"
+        ));
+    }
+    log::warn!(
+        "{at}: this cache was made with the layout {found} and is used so; a new one of the preset \
+         {} would have {wanted}",
+        config.preset
+    );
+    Ok(())
+}
+
+/// The size of a cache that does not exist: as told, or chosen and said.
+fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
+    let at = path.display();
+    if let Some(size) = config.cache_size {
+        return Ok(size);
+    }
+    let free = free(path)?;
+    let chosen = sizing::default_cache_size(free, new);
+    if chosen < SMALLEST_DEFAULT {
+        return Err(format!(
+            "{at}: a tenth of the {} that its file system has free is too little for a cache; \
+             give --cache-size, or --cache with a path on another file system",
+            about(free)
+        ));
+    }
+    let (chosen_text, free) = (size(chosen), about(free));
+    log::info!("{at}: creating a cache of {chosen_text} ({free} free; --cache-size chooses)");
+    Ok(chosen)
+}
+
+/// A file made in /dev would lie in memory, where a device was meant that is not there (yet).
+pub fn is_device_name(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists()
+}
+
+/// Refuses to take more than there is. The device would find out as well, but only when it has
+/// taken all the space there is from everybody else, if only for a moment.
+pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
+    let free = free(path)?;
+    if needed <= free {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: needs {needed} bytes, but its file system has {free} bytes free; choose a smaller \
+         size or another place",
+        path.display()
+    ))
+}
+
+/// Bytes that a file at `path` could take.
+fn free(path: &Path) -> Result<u64, String> {
+    if is_device_name(path) {
+        let at = path.display();
+        return Err(format!("{at}: there is no such device; nothing is created in /dev"));
+    }
+    sizing::free_space(path).map_err(|error| {
+        let at = path.display();
+        format!("{at}: cannot ask for the free space of its directory: {error}")
+    })
+}
+
+/// Makes an empty cache on a file or device that nobody's data is on.
+fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
+    let at = file.path().display();
+    format(file, options).map_err(|why| format!("{at}: {why}"))
+}
+
+/// Writes the structures of an empty cache.
+pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
+    let mut entropy: Entropy = [0; size_of::<Entropy>()];
+    getrandom::fill(&mut entropy)
+        .map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let formatted =
+        on_device(file, async |device| store::format(&device, options, entropy, now).await);
+    let formatted = formatted.map_err(|error| format!("cannot use the device: {error}"))?;
+    formatted.map_err(|error| error.to_string())
+}
+
+/// Whether a cache of ours is there; `None`: yes.
+pub fn judge(file: &CacheFile) -> Option<OpenError> {
+    let mut unreadable = false;
+    let mut read = |extent: Extent| {
+        let mut bytes = vec![0; extent.len as usize];
+        match file.read_at(extent.offset, &mut bytes) {
+            Ok(()) => bytes,
+            // Too short for it: it is not there.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Vec::new(),
+            Err(error) => {
+                log::error!("{}: reading a superblock: {error}", file.path().display());
+                unreadable = true;
+                Vec::new()
+            }
+        }
+    };
+    let len = file.geometry().len;
+    let copies = superblock_extents(len).map(&mut read);
+    let judgement = store::judge_superblocks(len, copies.each_ref().map(Vec::as_slice));
+    // Its superblocks were written over, the rest may be whole.
+    let was_ours = matches!(judgement, Some(OpenError::NotOurs))
+        && store::is_metadata_of_ours(&read(METADATA_EXTENT));
+    match judgement {
+        // What could not be read may be ours: it is neither used nor overwritten.
+        Some(OpenError::NotOurs) if unreadable => Some(OpenError::Unreadable),
+        Some(OpenError::NotOurs) if was_ours => Some(OpenError::BothDamaged),
+        judgement => judgement,
+    }
+}
+
+/// Takes a block device that holds nothing; refuses everything else that is not ours.
+fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
+    let path = file.path();
+    let contents =
+        file.contents().map_err(|error| format!("{}: cannot read it: {error}", path.display()))?;
+    match (file.kind(), contents) {
+        (FileKind::BlockDevice, Contents::Blank) => {
+            log::info!("{}: creating a cache of {}", path.display(), size(file.geometry().len));
+            create_cache(file, options)
+        }
+        (_, contents) => Err(foreign(path, contents)),
+    }
+}
+
+/// Fits an existing cache to the size that was asked for: growth only.
+fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), String> {
+    let now = file.geometry().len;
+    let at = file.path().display();
+    let Some(asked) = asked.filter(|asked| *asked != now) else { return Ok(()) };
+    let (old, new) = (size(now), size(asked));
+    if file.kind() == FileKind::BlockDevice {
+        log::warn!("{at}: a cache takes all of its block device ({old}), cache-size or not");
+    } else if asked < now {
+        log::warn!("{at}: the cache has {old} and never shrinks, not to {new} either");
+    } else {
+        check_room(file.path(), asked - now)?;
+        log::info!("{at}: growing the cache from {old} to {new}");
+        file.grow(asked).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The refusal of something that is not a cache.
+pub fn foreign(path: &Path, contents: Contents) -> String {
+    let what = match contents {
+        Contents::Blank => "it is not empty, though it holds zeros (if a creation that was cut \
+                            short left it behind, it can be removed)"
+            .to_owned(),
+        Contents::Known(name) => format!("it holds {name}"),
+        Contents::Unknown => "it holds something else".to_owned(),
+    };
+    format!("{}: this is not a Larder cache: {what}. {}", path.display(), way_out(path))
+}
+
+fn other_version(path: &Path, found: u32) -> String {
+    format!(
+        "{}: this cache has format version {found}, this program knows version {}: use the program \
+         that made it. {}",
+        path.display(),
+        store::FORMAT_VERSION,
+        way_out(path)
+    )
+}
+
+fn way_out(path: &Path) -> String {
+    format!("To give up what is there: larder format --force {} --cache-size SIZE", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_shared_by_length() {
+        assert_eq!(shares(&[0], 100), [100]);
+        assert_eq!(shares(&[10, 30], 100), [25, 75]);
+        assert_eq!(shares(&[0, 30], 100), [0, 0]);
+        assert_eq!(shares(&[u64::MAX, u64::MAX], u64::MAX), [u64::MAX / 2; 2]);
+    }
+
+    #[test]
+    fn no_file_stands_in_for_a_missing_device() {
+        let why = check_room(Path::new("/dev/no-such-device"), 1).expect_err("not there");
+        assert_eq!(why, "/dev/no-such-device: there is no such device; nothing is created in /dev");
+    }
+}

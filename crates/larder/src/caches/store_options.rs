@@ -1,0 +1,175 @@
+//! The caches of the configuration as the proxy's workers use them: devices for each worker, the
+//! store's options, and what start-up tells of them.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use device::{AnyDevice, CacheFile, Ring};
+use proxy::Devices;
+use store::policy::Admission;
+use store::{Options, StoreShare};
+use tokio::task::spawn_local;
+
+use crate::caches::open_caches::Cache;
+use crate::caches::progress;
+use crate::config::configuration::Config;
+use crate::config::units::about;
+
+/// Operations in flight of one worker at most; more wait.
+const PLACES: u32 = 256;
+
+/// The files of the caches that can be used.
+pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
+    let usable = caches.iter().filter(|cache| cache.unusable.is_none());
+    usable.map(|cache| cache.file.clone()).collect()
+}
+
+/// Makes each worker's devices: one ring for all, threads where io_uring is refused.
+pub fn devices(files: Vec<Arc<CacheFile>>) -> Box<Devices> {
+    Box::new(move |_worker| {
+        let ring = ring(&files);
+        let attach = |file: &Arc<CacheFile>| file.attach(ring.as_ref()).map(Rc::new);
+        files.iter().map(attach).collect::<io::Result<Vec<Rc<AnyDevice>>>>()
+    })
+}
+
+fn ring(files: &[Arc<CacheFile>]) -> Option<Ring> {
+    match Ring::new(PLACES) {
+        Ok(ring) => {
+            spawn_local(device::drive(ring.clone()));
+            Some(ring)
+        }
+        Err(fallback) => {
+            files.iter().for_each(|file| file.note(fallback.clone()));
+            None
+        }
+    }
+}
+
+/// Bytes of memory that the admission policy takes for each cache.
+pub fn admission_bytes(config: &Config) -> u64 {
+    Admission::bytes(config.store.admission, config.store.admission_keys)
+}
+
+/// The store's options.
+pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
+    let paths = files.iter().map(|file| file.path().to_owned()).collect();
+    let on_event = Arc::new(progress::listener(paths));
+    Options { memory: config.memory, on_event, ..config.store.clone() }
+}
+
+/// One line on each cache: where, how large, how full, how it is reached.
+pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
+    let lines = files.iter().zip(share.stats()).map(|(file, stats)| {
+        let recovering = if stats.recovering { ", recovery goes on" } else { "" };
+        let direct = if file.is_direct() { "O_DIRECT" } else { "page cache" };
+        let unit = match &stats.slots {
+            Some(slots) => format!("slots of {} bytes", slots.slot_bytes),
+            None => format!("clusters of {}", about(u64::from(stats.cluster_size))),
+        };
+        format!(
+            "cache {}: {}, {}% full, {} records{recovering} (layout {}, {unit}, {direct})",
+            file.path().display(),
+            about(file.geometry().len),
+            stats.percent_full(),
+            stats.index_entries,
+            stats.layout,
+        )
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use store::policy::AdmissionName;
+    use store::{IndexKind, IndexOptions, LayoutName, LocalityOptions, TierShares};
+
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    fn options_of(text: &str) -> Options {
+        options(&config_of(text), &[])
+    }
+
+    fn config_of(text: &str) -> Config {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        loaded.unwrap_or_else(|problems| panic!("{problems}")).config
+    }
+
+    /// All of it in words, so that a field that is added later is compared too.
+    fn words(options: &Options) -> String {
+        format!("{options:?}")
+    }
+
+    #[test]
+    fn a_preset_alone_is_exactly_that_of_the_store() {
+        assert_eq!(words(&options_of("")), words(&Options::default()));
+        for name in store::PRESETS {
+            let text = format!("preset = '{name}'");
+            let theirs = store::preset(name).unwrap();
+            assert_eq!(words(&options_of(&text)), words(&theirs.options), "{name}");
+            let format = (config_of(&text)).format_options();
+            assert_eq!(format!("{format:?}"), format!("{:?}", theirs.format), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_preset_decides_what_is_not_given() {
+        let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
+                    write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
+                    young-percent = 7\nprefer = 'bytes'\nindex = 'compact'\nindex-entries = 4000\n\
+                    tier-hot = 10\ntier-medium = 60\n\
+                    tier-admission = 'second-use'\ngroup-share = 25\ngroup-batch = 2\n\
+                    group-small = 100\ngroup-slack = 200\nread-batch = 8\n\
+                    read-batch-split = 4\nadmission = 'second-hit'\n\
+                    admission-keys = 2000\n\
+                    durability-bound = '2s'\npolicy = 's3-fifo'\n\
+                    fill-percent = 80\npacket = '16K'\nevict-max = 9\n\
+                    locality-buffers = 8";
+        let expected = Options {
+            read_unit: store::ReadUnit::Object,
+            one_timer_age: None,
+            write_policy: store::WritePolicy::OnInsert,
+            object_max: Some(1 << 20),
+            aging_mean: 3,
+            young_percent: 7,
+            prefer: store::Prefer::Bytes,
+            index: IndexOptions { kind: IndexKind::Compact, entries: Some(4000) },
+            tier_shares: TierShares { hot: 10, medium: 60 },
+            tier_admission: store::TierAdmission::SecondUse,
+            group_share: 25,
+            group_batch: 2,
+            group_small: 100,
+            group_slack: 200,
+            read_batch: 8,
+            read_batch_split: 4,
+            admission: AdmissionName::SecondHit,
+            admission_keys: 2000,
+            durability_bound: Duration::from_secs(2),
+            policy: store::policy::PolicyName::S3Fifo,
+            fill_percent: Some(80),
+            packet: 16 << 10,
+            evict_max: 9,
+            locality: Some(LocalityOptions { buffers: 8, bytes: 64 << 10 }),
+            ..Options::ucfs()
+        };
+        assert_eq!(words(&options_of(text)), words(&expected));
+        let hours = options_of("[store]\none-timer-hours = 115");
+        assert_eq!(hours.one_timer_age, Some(Duration::from_secs(115 * 3600)));
+        let text = "preset = 'tfs'\n[store]\ncluster-size = '128K'\nmean-object = '5K'";
+        let format = (config_of(text)).format_options();
+        assert_eq!((format.cluster_size, format.mean_object), (Some(128 << 10), Some(5 << 10)));
+        let text = "layout = 'buddy'\n[store]\nslot-size = '1K'\nbuddy-threshold = '64K'\n\
+                    stream-runs = 5";
+        let format = (config_of(text)).format_options();
+        assert_eq!(format.layout, LayoutName::Buddy);
+        assert_eq!((format.slot_size, format.buddy_threshold), (1 << 10, 64 << 10));
+        assert_eq!(format.stream_runs, 5);
+    }
+}

@@ -1,0 +1,12 @@
+//! What `larder` can be told to do, a file for each command.
+
+pub mod admin_client;
+pub mod check_config;
+pub mod cli;
+pub mod explain;
+pub mod format;
+pub mod inspect;
+pub mod print_config;
+pub mod purge;
+pub mod reload;
+pub mod serve;

@@ -1,0 +1,155 @@
+//! The admin interface of a running proxy, from the outside: what `larder purge` and `larder
+//! explain` speak to.
+//!
+//! Where it is and what token it wants comes from the configuration that the proxy runs with, or
+//! from flags.
+
+use std::fmt::{self, Display};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, value_parser};
+
+use crate::config::configuration::Config;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
+use crate::process::logging::Failure;
+
+/// Time to connect, and for the answer: a device flush, and what the device is busy with.
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(60);
+/// Bytes of an answer that are read.
+const LONGEST: u64 = 1 << 20;
+
+/// See the module.
+pub struct AdminClient {
+    address: SocketAddr,
+    token: Option<String>,
+}
+
+/// What it answered.
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its body.
+    pub body: String,
+}
+
+/// The flags that say where it is.
+pub fn flags() -> [Arg; 4] {
+    let text = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id).long(id).value_name(name).help(help)
+    };
+    let token = "The token that it asks for; others see it in the list of processes, so rather \
+                 give it in a file.";
+    [
+        text("config", "FILE", "The configuration that the proxy runs with.")
+            .value_parser(value_parser!(PathBuf)),
+        text("admin", "ADDR", "Address and port of the admin interface, instead of its own.")
+            .value_parser(value_parser!(SocketAddr)),
+        text("token", "TOKEN", token).conflicts_with("token-file"),
+        text("token-file", "FILE", "A file with the token.").value_parser(value_parser!(PathBuf)),
+    ]
+}
+
+impl AdminClient {
+    /// The interface that [`flags`] name.
+    pub fn of(matches: &ArgMatches) -> Result<AdminClient, Failure> {
+        let path = matches.get_one::<PathBuf>("config");
+        let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());
+        let config = loaded.map_err(Failure::usage)?.config;
+        let (address, token) = (address(matches, &config)?, token(matches, &config)?);
+        Ok(AdminClient { address, token })
+    }
+
+    /// Sends a request without a body.
+    pub fn get(&self, target: &str) -> Result<Answer, Failure> {
+        self.send(&format!("GET {target}"), "").map_err(|error| self.no_answer(&error))
+    }
+
+    /// Sends a request with a body of JSON.
+    pub fn post(&self, target: &str, json: &str) -> Result<Answer, Failure> {
+        let line = format!("POST {target}");
+        self.send(&line, json).map_err(|error| self.no_answer(&error))
+    }
+
+    fn no_answer(&self, error: &io::Error) -> Failure {
+        Failure::runtime(format!(
+            "no answer from the admin interface at {}: {error}; is larder running, and with this \
+             address (--config, --admin)?",
+            self.address
+        ))
+    }
+
+    fn send(&self, line: &str, json: &str) -> io::Result<Answer> {
+        let mut head =
+            format!("{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
+        if !json.is_empty() {
+            let length = json.len();
+            head.push_str("Content-Type: application/json\r\n");
+            head.push_str(&format!("Content-Length: {length}\r\n"));
+        }
+        if let Some(token) = &self.token {
+            if !token.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+                let text = "the token has characters that no header can carry";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+            head.push_str(&format!("Authorization: Bearer {token}\r\n"));
+        }
+        let mut stream = TcpStream::connect_timeout(&self.address, CONNECT)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.set_write_timeout(Some(ANSWER))?;
+        stream.write_all(format!("{head}\r\n{json}").as_bytes())?;
+        let mut text = String::new();
+        stream.take(LONGEST).read_to_string(&mut text)?;
+        Answer::read(&text).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "what answers there is not HTTP")
+        })
+    }
+}
+
+impl Answer {
+    /// Reads an answer; `None` when it is none.
+    pub fn read(text: &str) -> Option<Answer> {
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+        Some(Answer { status, body: body.to_owned() })
+    }
+}
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.status, self.body.trim())
+    }
+}
+
+fn address(matches: &ArgMatches, config: &Config) -> Result<SocketAddr, Failure> {
+    let address = matches.get_one::<SocketAddr>("admin").copied().or(config.admin);
+    let mut address = address.ok_or_else(|| {
+        Failure::usage("the configuration has no admin interface (admin = \"off\"): give --admin")
+    })?;
+    // Who listens everywhere is reached here.
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    Ok(address)
+}
+
+fn token(matches: &ArgMatches, config: &Config) -> Result<Option<String>, Failure> {
+    if let Some(token) = matches.get_one::<String>("token") {
+        return Ok(Some(token.clone()));
+    }
+    let given = matches.get_one::<PathBuf>("token-file");
+    let Some(path) = given.or(config.admin_token_file.as_ref()) else {
+        return Ok(config.admin_token.clone());
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    Ok(Some(text.trim().to_owned()))
+}

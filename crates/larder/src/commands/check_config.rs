@@ -1,0 +1,37 @@
+//! `larder check-config`: says that a configuration is good, or all that is wrong with it.
+
+use std::path::Path;
+
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
+use crate::config::to_options::{front, keyring, keyring_warnings};
+use crate::process::logging::{Failure, answer, warn};
+use crate::process::machine;
+
+/// Validates the file, also against this machine, and says that it is good, or everything that is
+/// wrong with it.
+pub fn run(path: &Path) -> Result<(), Failure> {
+    let loaded = Loaded::load(Some(path), &Layer::new()).map_err(Failure::usage)?;
+    let config = &loaded.config;
+    let warnings = config.warnings().into_iter().chain(config.remarks());
+    for warning in warnings.chain(machine::disproportions(config)) {
+        warn(&format!("{}: {warning}", path.display()));
+    }
+    let mut wrong = machine::obstacles(config);
+    match keyring(config) {
+        Ok(keyring) => keyring.iter().flat_map(keyring_warnings).for_each(|text| warn(&text)),
+        Err(why) => wrong.push(why),
+    }
+    // The files that TLS to origin servers needs.
+    wrong.extend(front(config, &[]).err());
+    let mut told: Vec<String> = Vec::new();
+    for line in wrong.iter().map(|why| format!("{}: {why}", path.display())) {
+        if !told.contains(&line) {
+            told.push(line);
+        }
+    }
+    if !told.is_empty() {
+        return Err(Failure::usage(told.join("\n")));
+    }
+    answer(&format!("{}: ok", path.display()))
+}

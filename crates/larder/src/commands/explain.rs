@@ -1,0 +1,206 @@
+//! `larder explain`: asks a running proxy why it treats a request as it does.
+//!
+//! The proxy itself decides, by the way that a request takes ([`proxy`]'s admin interface); here
+//! its answer is put into lines for people.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use form_urlencoded::Serializer;
+use serde_json::Value;
+
+use crate::commands::admin_client::{AdminClient, flags};
+use crate::process::logging::{Failure, answer};
+
+/// The command line.
+pub fn command() -> Command {
+    Command::new("explain")
+        .about("Show why a running proxy treats a request as it does")
+        .after_help(
+            "Which rule is in force, what the object is called, what is stored for it, and what \
+             would be done. With --ask the origin server is asked, with --answer it is supposed to \
+             have answered so: would that be stored, and how long would it be fresh? Nothing is \
+             stored or removed. Exit codes: 0; 1 when the proxy gave no explanation; 2 for a wrong \
+             command line or configuration.",
+        )
+        .arg(Arg::new("url").value_name("URL").required(true).help("The URL that is asked for."))
+        .arg(
+            Arg::new("method")
+                .short('X')
+                .long("method")
+                .value_name("METHOD")
+                .help("The request's method; GET if not given."),
+        )
+        .arg(
+            Arg::new("header")
+                .short('H')
+                .long("header")
+                .value_name("FIELD")
+                .action(ArgAction::Append)
+                .help("A field of the request, \"Name: value\"."),
+        )
+        .arg(
+            Arg::new("ask")
+                .long("ask")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["answer", "status"])
+                .help("Ask the origin server, and judge its answer."),
+        )
+        .arg(
+            Arg::new("answer")
+                .long("answer")
+                .value_name("FIELD")
+                .action(ArgAction::Append)
+                .help("A field of an answer that is to be judged, \"Name: value\"."),
+        )
+        .arg(
+            Arg::new("status")
+                .long("status")
+                .value_name("CODE")
+                .help("The status of that answer; 200 if not given."),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Print the explanation as JSON."),
+        )
+        .args(flags())
+}
+
+/// Asks, and prints what is told.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let told = AdminClient::of(matches)?.get(&format!("/explain?{}", query(matches)))?;
+    let json: Value = serde_json::from_str(&told.body).unwrap_or(Value::Null);
+    if told.status != 200 {
+        let why = json["error"].as_str().map_or_else(|| told.to_string(), str::to_owned);
+        return Err(Failure::runtime(format!("no explanation: {why}")));
+    }
+    match matches.get_flag("json") {
+        true => answer(&format!("{json:#}")),
+        false => answer(&in_lines(&json)),
+    }
+}
+
+fn query(matches: &ArgMatches) -> String {
+    let mut query = Serializer::new(String::new());
+    for name in ["url", "method", "status"] {
+        if let Some(text) = matches.get_one::<String>(name) {
+            query.append_pair(name, text);
+        }
+    }
+    for name in ["header", "answer"] {
+        for text in matches.get_many::<String>(name).into_iter().flatten() {
+            query.append_pair(name, text);
+        }
+    }
+    if matches.get_flag("ask") {
+        query.append_pair("ask", "true");
+    }
+    query.finish()
+}
+
+/// The explanation in lines: what, then the word for it.
+fn in_lines(told: &Value) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "none".to_owned(),
+        other => other.to_string(),
+    };
+    let mut lines = vec![
+        ("request", text(&told["request"])),
+        ("rule", text(&told["rule"])),
+        ("origin", text(&told["origin"])),
+        ("key", format!("{} of {}", text(&told["key"]["url"]), text(&told["key"]["front"]))),
+    ];
+    if let Some(fields) = told["key"]["fields"].as_object() {
+        let fields = fields.iter().map(|(name, value)| match value {
+            Value::Null => format!("without {name}"),
+            value => format!("{name}: {}", text(value)),
+        });
+        lines.push(("for", fields.collect::<Vec<_>>().join(", ")));
+    }
+    lines.push(("stored", stored(&told["stored"])));
+    for field in told["stored"]["headers"].as_array().into_iter().flatten() {
+        lines.push(("", text(field)));
+    }
+    lines.push(("would", text(&told["would"])));
+    if !told["answer"].is_null() {
+        lines.push(("answer", judged(&told["answer"])));
+    }
+    let lines = lines.into_iter().map(|(what, words)| format!("{what:<8} {words}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn stored(stored: &Value) -> String {
+    if stored.is_null() {
+        return "nothing".to_owned();
+    }
+    let parts = if stored["in_parts"] == Value::Bool(true) { ", in parts" } else { "" };
+    let place = stored["in"].as_str().unwrap_or_default();
+    let (age, lifetime) = (&stored["age"], &stored["lifetime"]);
+    let (status, length) = (&stored["status"], &stored["length"]);
+    format!("{status}, {length} bytes in the {place}{parts}, {age} s old of {lifetime} s")
+}
+
+fn judged(answer: &Value) -> String {
+    let (from, status) = (answer["from"].as_str().unwrap_or_default(), &answer["status"]);
+    let whose = if from == "origin" { "of the origin server" } else { "as given" };
+    let Value::Bool(true) = answer["stored"] else {
+        let why = answer["why"].as_str().unwrap_or_default();
+        return format!("{status} {whose}: not stored ({why})");
+    };
+    let (lifetime, basis) = (&answer["lifetime"], &answer["lifetime_from"]);
+    let basis = basis.as_str().unwrap_or_default();
+    let vary: Vec<&str> =
+        answer["vary"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let apart = match vary.is_empty() {
+        true => String::new(),
+        false => format!(", told apart by {}", vary.join(", ")),
+    };
+    format!("{status} {whose}: stored, fresh for {lifetime} s (from {basis}){apart}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_becomes_a_question() {
+        let line = ["explain", "http://a/?b=c&d", "-H", "A: b+c", "--answer", "X: y", "-X", "HEAD"];
+        let matches = command().try_get_matches_from(line).unwrap();
+        let expected = "url=http%3A%2F%2Fa%2F%3Fb%3Dc%26d&method=HEAD&header=A%3A+b%2Bc\
+                        &answer=X%3A+y";
+        assert_eq!(query(&matches), expected);
+        let both = ["explain", "http://a/", "--ask", "--answer", "X: y"];
+        assert!(command().try_get_matches_from(both).is_err());
+    }
+
+    #[test]
+    fn what_is_told_is_put_into_lines() {
+        let told = json!({
+            "request": "GET http://a/?u=1", "site": null, "origin": "a:80", "rule": "pages",
+            "key": {"front": "forward", "url": "http://a/", "fields": {"a": "b", "c": null}},
+            "past_the_cache": null,
+            "stored": {"status": 200, "length": 5, "in": "memory", "in_parts": false, "age": 1,
+                       "lifetime": 60, "headers": ["etag: \"x\""]},
+            "would": "answer from the cache: fresh, 1 s old",
+            "answer": {"from": "given", "status": 200, "stored": true, "why": null,
+                       "lifetime": 60, "lifetime_from": "max-age", "vary": ["a", "c"]},
+        });
+        let expected = "\
+request  GET http://a/?u=1
+rule     pages
+origin   a:80
+key      http://a/ of forward
+for      a: b, without c
+stored   200, 5 bytes in the memory, 1 s old of 60 s
+         etag: \"x\"
+would    answer from the cache: fresh, 1 s old
+answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c";
+        assert_eq!(in_lines(&told), expected);
+        let not = json!({"from": "origin", "status": 200, "stored": false, "why": "private"});
+        assert_eq!(judged(&not), "200 of the origin server: not stored (private)");
+        assert_eq!(stored(&Value::Null), "nothing");
+    }
+}

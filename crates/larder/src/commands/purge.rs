@@ -1,0 +1,198 @@
+//! `larder purge`: asks a running proxy, through its admin interface, to forget what is stored.
+//!
+//! Every purge is durable when its line is printed.
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use serde_json::{Map, Value, json};
+
+use crate::commands::admin_client::{AdminClient, Answer, flags};
+use crate::process::logging::{Failure, answer};
+
+/// The command line.
+pub fn command() -> Command {
+    let text = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id).long(id).value_name(name).help(help)
+    };
+    Command::new("purge")
+        .about("Remove what a running proxy has stored, by URL, prefix, host or tag, or all of it")
+        .after_help(
+            "Every purge that a line is printed for is durable: neither a kill nor a power loss \
+             undoes it. Exit codes: 0 when all were done, also where nothing was stored; 1 when \
+             one was not; 2 for a wrong command line or configuration.",
+        )
+        .arg(Arg::new("url").value_name("URL").num_args(0..).help(
+            "What is stored for this URL, all variants; with * at its end everything whose \
+                     URL begins so.",
+        ))
+        .arg(
+            text("prefix", "URL", "Everything whose URL begins so, character by character.")
+                .action(ArgAction::Append),
+        )
+        .arg(
+            text("host", "HOST", "Everything of this host; with :PORT, of that port alone.")
+                .action(ArgAction::Append),
+        )
+        .arg(
+            text("tag", "TAG", "Everything that bears this tag (Surrogate-Key, Cache-Tag, xkey).")
+                .action(ArgAction::Append),
+        )
+        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Everything."))
+        .group(
+            ArgGroup::new("what")
+                .args(["url", "prefix", "host", "tag", "all"])
+                .multiple(true)
+                .required(true),
+        )
+        .arg(
+            Arg::new("soft")
+                .long("soft")
+                .action(ArgAction::SetTrue)
+                .help("It stays and counts as stale: the next request validates it."),
+        )
+        .args(flags())
+}
+
+/// Sends the purges, and says what came of each.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let admin = AdminClient::of(matches)?;
+    let mut failed = 0;
+    for (what, request) in requests(matches) {
+        let told = admin.post("/purge", &request.to_string());
+        match understood(
+            &told.map_err(|why| Failure::runtime(format!("{what}: not purged: {why}")))?,
+        ) {
+            Outcome::Done(told) => answer(&format!("{what}: {told}"))?,
+            Outcome::Refused(why) => {
+                failed += 1;
+                answer(&format!("{what}: NOT PURGED: {why}"))?;
+            }
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::runtime("one purge was not done")),
+        many => Err(Failure::runtime(format!("{many} purges were not done"))),
+    }
+}
+
+/// What each request is called, and its body: one for all tags, one for each of the others.
+fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
+    let soft = matches.get_flag("soft");
+    let given = |id: &str| -> Vec<String> {
+        matches.get_many::<String>(id).into_iter().flatten().cloned().collect()
+    };
+    let mut requests = Vec::new();
+    for (name, title) in [("url", ""), ("prefix", "prefix "), ("host", "host ")] {
+        for text in given(name) {
+            let mut body = Map::new();
+            body.insert(name.to_owned(), json!(text));
+            requests.push((format!("{title}{text}"), body));
+        }
+    }
+    let tags = given("tag");
+    if !tags.is_empty() {
+        let title = if tags.len() == 1 { "tag" } else { "tags" };
+        let body = Map::from_iter([("tags".to_owned(), json!(tags))]);
+        requests.push((format!("{title} {}", tags.join(", ")), body));
+    }
+    if matches.get_flag("all") {
+        let body = Map::from_iter([("everything".to_owned(), json!(true))]);
+        requests.push(("everything".to_owned(), body));
+    }
+    let complete = |(title, mut body): (String, Map<String, Value>)| {
+        body.insert("soft".to_owned(), json!(soft));
+        (title, Value::Object(body))
+    };
+    requests.into_iter().map(complete).collect()
+}
+
+/// What it answered.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// In words.
+    Done(String),
+    /// Why not.
+    Refused(String),
+}
+
+/// Of a purge that is one entry, whatever it concerns.
+const UNCOUNTED: &str = ", in force for all that it concerns (not counted)";
+
+/// What an answer says.
+fn understood(told: &Answer) -> Outcome {
+    let (status, body) = (told.status, told.body.as_str());
+    let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    let error = json["error"].as_str().unwrap_or_else(|| body.trim());
+    let fronts = |name: &str| -> Option<String> {
+        let fronts = json[name].as_array()?.iter().filter_map(Value::as_str);
+        Some(fronts.collect::<Vec<_>>().join(", "))
+    };
+    let objects = match json["objects"].as_u64() {
+        Some(1) => " 1 object".to_owned(),
+        Some(many) => format!(" {many} objects"),
+        None => String::new(),
+    };
+    match status {
+        200 => Outcome::Done(match (fronts("removed"), fronts("outdated")) {
+            (Some(fronts), _) => format!("removed{objects} ({fronts})"),
+            (_, Some(fronts)) => format!("outdated{objects} ({fronts})"),
+            _ if json["soft"] == json!(true) => format!("outdated{UNCOUNTED}"),
+            _ => format!("purged{UNCOUNTED}"),
+        }),
+        404 if json["error"] == json!("nothing was stored") => Outcome::Done(match &json["hint"] {
+            Value::String(hint) => format!("{error}; {hint}"),
+            _ => error.to_owned(),
+        }),
+        _ => Outcome::Refused(format!("{status}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Vec<(String, Value)>, clap::Error> {
+        command().try_get_matches_from(line.split(' ')).map(|matches| requests(&matches))
+    }
+
+    #[test]
+    fn each_thing_is_a_request_and_all_tags_are_one() {
+        let line = "purge http://a/ http://b/ --tag x --host a --tag y --prefix http://a/i --soft";
+        let told: Vec<_> = parsed(line).unwrap();
+        let told: Vec<_> = told.iter().map(|(name, body)| format!("{name}: {body}")).collect();
+        let expected = [
+            r#"http://a/: {"soft":true,"url":"http://a/"}"#,
+            r#"http://b/: {"soft":true,"url":"http://b/"}"#,
+            r#"prefix http://a/i: {"prefix":"http://a/i","soft":true}"#,
+            r#"host a: {"host":"a","soft":true}"#,
+            r#"tags x, y: {"soft":true,"tags":["x","y"]}"#,
+        ];
+        assert_eq!(told, expected);
+        let all = parsed("purge --all").unwrap();
+        assert_eq!(all, [("everything".to_owned(), json!({"everything": true, "soft": false}))]);
+        assert!(parsed("purge").is_err() && parsed("purge --soft").is_err());
+        assert!(parsed("purge --all --token a --token-file b").is_err());
+    }
+
+    #[test]
+    fn answers_are_told_in_words() {
+        let told = |status: &str, body: &str| {
+            let text = format!("HTTP/1.1 {status}\r\nA: b\r\n\r\n{body}");
+            understood(&Answer::read(&text).unwrap())
+        };
+        let done = |text: &str| Outcome::Done(text.to_owned());
+        let removed = r#"{"objects":2,"removed":["forward"],"soft":false}"#;
+        assert_eq!(told("200 OK", removed), done("removed 2 objects (forward)"));
+        let uncounted = |word: &str| done(&format!("{word}{UNCOUNTED}"));
+        let soft = r#"{"objects":null,"soft":true,"tags":["a"]}"#;
+        assert_eq!(told("200 OK", soft), uncounted("outdated"));
+        let host = r#"{"host":"a","objects":null,"soft":false}"#;
+        assert_eq!(told("200 OK", host), uncounted("purged"));
+        let nothing = r#"{"error":"nothing was stored","hint":"try b","objects":0}"#;
+        assert_eq!(told("404 Not Found", nothing), done("nothing was stored; try b"));
+        let refused = Outcome::Refused("401: This needs the token.".to_owned());
+        assert_eq!(told("401 Unauthorized", "This needs the token.\n"), refused);
+        assert_eq!(told("404 Not Found", "x"), Outcome::Refused("404: x".to_owned()));
+        assert!(Answer::read("SSH-2.0").is_none());
+    }
+}

@@ -1,0 +1,83 @@
+//! SIGHUP: the configuration is read again, what can change changes, the rest is named.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proxy::Control;
+use proxy::observe::access_log::AccessLog;
+use proxy::observe::systemd;
+
+use crate::config::layers::Layer;
+use crate::config::loaded::{Changes, Loaded};
+use crate::config::to_options::{Surroundings, keyring_warnings, proxy_options};
+use crate::process::logging;
+
+/// Everything that a reload reads and changes.
+pub struct Reloader {
+    /// The configuration file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The flags, which stay what they were.
+    pub flags: Layer,
+    /// The configuration in force.
+    pub loaded: Loaded,
+    /// What the proxy's options depend on besides.
+    pub around: Surroundings,
+    /// Where they go.
+    pub control: Control,
+    /// The access log, which is reopened.
+    pub access_log: Option<Arc<AccessLog>>,
+}
+
+impl Reloader {
+    /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes. Tells what
+    /// changed, what waits for a restart, or what is wrong.
+    pub fn reload(&mut self) -> Result<serde_json::Value, String> {
+        systemd::reloading();
+        if let Some(log) = &self.access_log {
+            log.reopen();
+        }
+        let taken = self.take_over();
+        match &taken {
+            Ok(changes) => announce(changes),
+            Err(problems) => {
+                for line in problems.lines() {
+                    log::error!("reload: {line}");
+                }
+                log::error!("reload: the configuration stays as it was");
+            }
+        }
+        systemd::ready();
+        taken.map(|Changes { applied, waiting }| {
+            serde_json::json!({"applied": applied, "waiting": waiting})
+        })
+    }
+
+    fn take_over(&mut self) -> Result<Changes, String> {
+        let new = Loaded::load(self.file.as_deref(), &self.flags)?;
+        // On a copy first: options that cannot be made must leave everything as it was.
+        let mut loaded = self.loaded.clone();
+        let changes = loaded.reload(&new);
+        let options = proxy_options(&loaded.config, &self.around)?;
+        if let Some(keyring) = &options.keyring {
+            let count = keyring.certificates().len();
+            log::info!("reload: certificates read: {count}");
+            keyring_warnings(keyring).iter().for_each(|warning| log::warn!("{warning}"));
+        }
+        self.control.reload(options);
+        logging::set_level(&loaded.config.log_level);
+        self.loaded = loaded;
+        Ok(changes)
+    }
+}
+
+fn announce(changes: &Changes) {
+    match changes.applied.as_slice() {
+        [] => log::info!("reload: no change takes effect"),
+        keys => log::info!("reload: now in effect: {}", keys.join(", ")),
+    }
+    if !changes.waiting.is_empty() {
+        log::warn!("reload: changed, but in effect only after a restart: {}", {
+            changes.waiting.join(", ")
+        });
+    }
+}

@@ -1,0 +1,568 @@
+//! `larder serve`: from a configuration to a running proxy, and to its orderly end.
+//!
+//! The order matters. What can be wrong is found before anything is created; addresses and caches
+//! are opened while the process may still be root; clients are let in when the cache can answer,
+//! or when it has had its time to recover.
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use device::CacheFile;
+use nix::unistd::User;
+use proxy::admin::guard::Guard;
+use proxy::net::address::Locals;
+use proxy::observe::access_log::AccessLog;
+use proxy::observe::front_kind;
+use proxy::observe::metrics::Metrics;
+use proxy::observe::systemd;
+use proxy::options::Options;
+use proxy::upstream::site::{Front, Site};
+use proxy::{
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, PendingCache, Recorder, Reload,
+    Setup,
+};
+use store::StoreShare;
+use tokio::sync::oneshot;
+
+use crate::caches::cache_metrics::CacheMetrics;
+use crate::caches::open_caches;
+use crate::caches::open_caches::Cache;
+use crate::caches::store_options;
+use crate::commands::reload::Reloader;
+use crate::config::configuration::Config;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
+use crate::config::to_options::{Surroundings, guard, keyring, keyring_warnings, proxy_options};
+use crate::config::{sizing, units};
+use crate::process::limits;
+use crate::process::limits::Identity;
+use crate::process::listen_sockets::{Bound, bind_admin, bind_listeners};
+use crate::process::logging::Failure;
+use crate::process::upgrade::Upgrader;
+use crate::process::upgrade_protocol::{Inherited, Predecessor};
+use crate::process::{logging, machine, signals};
+
+/// How often the addresses of this machine are read again.
+const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
+
+/// How long clients wait for the caches at an upgrade before they are served without.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the proxy until a signal ends it, or until another process has taken over.
+pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
+    let found = Predecessor::find().map_err(Failure::usage)?;
+    let (predecessor, mut inherited) = found.unzip();
+    let mut inherited = match &mut inherited {
+        Some(inherited) => std::mem::take(inherited),
+        None => Inherited::of_service_manager(),
+    };
+    match prepare(file, flags, &mut inherited, predecessor.is_some()) {
+        Ok(start) => start.serve(predecessor),
+        Err(failure) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.refuse(&failure.to_string());
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Everything that can fail before clients are let in. `takes_over`: another process holds the
+/// caches still, so that they are opened later.
+fn prepare(
+    file: Option<PathBuf>,
+    flags: Layer,
+    inherited: &mut Inherited,
+    takes_over: bool,
+) -> Result<Start, Failure> {
+    let loaded = Loaded::load(file.as_deref(), &flags).map_err(Failure::usage)?;
+    let config = loaded.config.clone();
+    logging::start(&config.log_level);
+    let warnings = config.warnings().into_iter().chain(machine::disproportions(&config));
+    warnings.for_each(|warning| log::warn!("{warning}"));
+    let (descriptors, refused) = limits::raise_descriptor_limit();
+    refused.iter().for_each(|why| log::warn!("{why}"));
+    let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
+    let guard = guard(&config).map_err(Failure::usage)?;
+
+    let listeners = config.all_listeners();
+    let bound = bind_listeners(&listeners, config.admin.as_slice(), inherited);
+    let bound = bound.map_err(Failure::runtime)?;
+    let admin = config.admin.map(|address| bind_admin(address, &listeners, inherited));
+    let admin = admin.transpose().map_err(Failure::runtime)?;
+    for name in inherited.left() {
+        log::warn!("{name} was handed over, and is not in the configuration: not served any more");
+    }
+    let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
+    let around = Surroundings { own, descriptors };
+    let options = proxy_options(&config, &around).map_err(Failure::usage)?;
+    let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
+    warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    let caches = match takes_over {
+        true => None,
+        false => Some(open_caches::open_all(&config).map_err(Failure::runtime)?),
+    };
+
+    change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
+    let access_log = open_access_log(&config)?;
+    let control = Control::new(options);
+    let passed = bound.iter().map(Bound::pass).chain(admin.iter().map(Bound::pass_admin));
+    let passed = passed.collect::<Result<_, _>>().map_err(Failure::runtime)?;
+    let upgrader = Arc::new(Upgrader::new(passed, control.clone()));
+    let (log, steering) = (access_log.clone(), control.clone());
+    let reloader = Reloader { file, flags, loaded, around, control: steering, access_log: log };
+    let reload = reload_with(reloader);
+    let sockets = Arc::new(Mutex::new(ListenSockets::default()));
+    listen_to_signals(&control, reload.clone(), upgrader.clone(), sockets.clone())?;
+    follow_addresses(&control)?;
+    let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
+    Ok(Start {
+        config,
+        caches,
+        access_log,
+        control,
+        metrics,
+        guard,
+        reload,
+        bound,
+        admin,
+        sockets,
+        upgrader,
+    })
+}
+
+/// What a reload does, for whoever asks for one.
+fn reload_with(reloader: Reloader) -> Reload {
+    let reloader = Mutex::new(reloader);
+    Arc::new(move || {
+        // One that broke off half-way has changed nothing yet.
+        reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
+    })
+}
+
+/// What was opened, on its way to being served.
+struct Start {
+    config: Config,
+    caches: Option<Vec<Cache>>,
+    access_log: Option<Arc<AccessLog>>,
+    control: Control,
+    metrics: Arc<Metrics>,
+    guard: Guard,
+    reload: Reload,
+    bound: Vec<Bound>,
+    admin: Option<Bound>,
+    sockets: Arc<Mutex<ListenSockets>>,
+    upgrader: Arc<Upgrader>,
+}
+
+impl Start {
+    /// Serves until the workers have drained, and again when the process that was to take over
+    /// fails.
+    fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
+        let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
+        let paths: Vec<PathBuf> = self.bound.iter().filter_map(Bound::path).collect();
+        *locked(&self.sockets) =
+            ListenSockets::open(std::mem::take(&mut self.bound), self.admin.take())?;
+        if let Some(predecessor) = &mut predecessor {
+            predecessor.ready().map_err(Failure::runtime)?;
+        }
+        let config = Arc::new(self.config.clone());
+        let mut source = match (predecessor, self.caches.take()) {
+            (Some(predecessor), _) => Source::later(config.clone(), predecessor)?,
+            (None, caches) => Source::now(&config, caches.unwrap_or_default()),
+        };
+        let ended = loop {
+            let ended = self.round(source, ready.clone())?;
+            let Some(successor) = self.upgrader.successor() else { break ended };
+            // With the caches' last handles goes their lock.
+            self.metrics.forget_sources();
+            if self.upgrader.hand_over(successor) {
+                if let Some(log) = &self.access_log {
+                    log.close();
+                }
+                return Ok(());
+            }
+            let caches = open_caches::open_all(&config).map_err(Failure::runtime)?;
+            source = Source::now(&config, caches);
+        };
+        systemd::stopping();
+        for path in paths {
+            // One that stays is no harm: the next start removes it.
+            let _ = fs::remove_file(path);
+        }
+        if let Some(log) = &self.access_log {
+            log.close();
+        }
+        match ended {
+            Ended::Saved => log::info!("stopped, everything is saved"),
+            Ended::Unsaved => log::error!("stopped; the next start has to recover the cache"),
+        }
+        Ok(())
+    }
+
+    /// Serves until the workers have drained.
+    fn round(&self, source: Source, ready: String) -> Result<Ended, Failure> {
+        let Source { cache, news, accepting, held } = source;
+        let upgrader = self.upgrader.clone();
+        let released = Box::new(move || {
+            for file in &*held.lock().unwrap_or_else(PoisonError::into_inner) {
+                if let Err(error) = file.unlock() {
+                    log::warn!("{}: cannot unlock: {error}", file.path().display());
+                }
+            }
+            upgrader.release();
+        });
+        let announcer = self.announce(news, ready)?;
+        let front = match self.control.options().front {
+            Front::Forward => front_kind::FrontKind::Forward,
+            Front::Reverse(_) => front_kind::FrontKind::Reverse,
+        };
+        let ListenSockets { listeners, admin } =
+            locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
+        let admin = admin.map(|listener| AdminSetup {
+            listener,
+            guard: self.guard.clone(),
+            metrics: self.metrics.clone(),
+            reload: self.reload.clone(),
+        });
+        let setup = Setup {
+            control: self.control.clone(),
+            listeners,
+            workers: sizing::workers(self.config.workers),
+            observer: Arc::new(Recorder::new(front, self.metrics.clone(), self.access_log.clone())),
+            cache,
+            admin,
+            accepting,
+            released,
+        };
+        let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
+        // It ends when the store was opened or given up, which is over by now.
+        let _ = announcer.join();
+        ended
+    }
+
+    /// Says, in a thread of its own, how the caches are and that clients are served, once the
+    /// store is open or has been given up.
+    fn announce(&self, news: Receiver<News>, ready: String) -> Result<JoinHandle<()>, Failure> {
+        let (metrics, config) = (self.metrics.clone(), self.config.clone());
+        let announce = move || {
+            // None: the process ends before the caches were had.
+            let Ok(News { files, unusable, opened }) = news.recv() else { return };
+            let share = Arc::new(OnceLock::new());
+            metrics.add_source(Box::new(CacheMetrics {
+                share: share.clone(),
+                files: files.clone(),
+                unusable,
+                memory: config.memory,
+                policy: store_options::options(&config, &files).policy,
+            }));
+            let opened = opened.recv();
+            announce_fallbacks(&files);
+            match opened {
+                Ok(store) => {
+                    store_options::describe(&store, &files)
+                        .iter()
+                        .for_each(|line| log::info!("{line}"));
+                    // Set once, here.
+                    let _ = share.set(store);
+                }
+                Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
+            }
+            log::info!("{ready}");
+            systemd::status(&ready);
+            systemd::ready();
+        };
+        let spawned = thread::Builder::new().name("announcer".to_owned()).spawn(announce);
+        spawned.map_err(|error| cannot("start a thread", &error))
+    }
+}
+
+/// The sockets that clients and operators come in through. Those who serve have clones of them:
+/// they stay open for a further round, until the process is told to stop.
+#[derive(Default)]
+struct ListenSockets {
+    listeners: Vec<Listener>,
+    admin: Option<TcpListener>,
+}
+
+impl ListenSockets {
+    /// Begins to listen.
+    fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<ListenSockets, Failure> {
+        let listeners = bound.into_iter().map(Bound::listen).collect::<Result<_, _>>();
+        let admin = admin.map(Bound::listen_plain).transpose();
+        Ok(ListenSockets {
+            listeners: listeners.map_err(Failure::runtime)?,
+            admin: admin.map_err(Failure::runtime)?,
+        })
+    }
+
+    fn try_clone(&self) -> io::Result<ListenSockets> {
+        Ok(ListenSockets {
+            listeners: self.listeners.iter().map(Listener::try_clone).collect::<Result<_, _>>()?,
+            admin: self.admin.as_ref().map(TcpListener::try_clone).transpose()?,
+        })
+    }
+}
+
+/// What is in them is whole between any two statements that use it.
+fn locked(sockets: &Mutex<ListenSockets>) -> MutexGuard<'_, ListenSockets> {
+    sockets.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The caches of one round of serving, on their way to the proxy.
+struct Source {
+    cache: CacheSource,
+    news: Receiver<News>,
+    accepting: Box<dyn FnOnce() + Send>,
+    held: Held,
+}
+
+/// The files of the caches, whose locks another process is to have.
+type Held = Arc<Mutex<Vec<Arc<CacheFile>>>>;
+
+fn hold(held: &Held, caches: &[Cache]) {
+    let files = caches.iter().map(|cache| cache.file.clone());
+    held.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
+}
+
+/// What the announcer tells of the caches.
+struct News {
+    files: Vec<Arc<CacheFile>>,
+    unusable: Vec<Arc<CacheFile>>,
+    opened: Receiver<StoreShare>,
+}
+
+impl Source {
+    /// Caches that are open.
+    fn now(config: &Config, caches: Vec<Cache>) -> Source {
+        let (send, news) = mpsc::channel();
+        let held = Held::default();
+        hold(&held, &caches);
+        let cache = cache_setup(config, &caches, &send).into();
+        Source { cache, news, accepting: Box::new(|| ()), held }
+    }
+
+    /// Caches that `predecessor` will release.
+    fn later(config: Arc<Config>, predecessor: Predecessor) -> Result<Source, Failure> {
+        let (send, news) = mpsc::channel();
+        let (bring, setup) = oneshot::channel();
+        let memory = store_options::options(&config, &[]).memory;
+        let cache = CacheSource::Pending(PendingCache { setup, memory, patience: PATIENCE });
+        let serving = Arc::new(AtomicBool::new(false));
+        let handle = predecessor.try_clone();
+        let mut teller = handle.map_err(|error| cannot("speak to the process before", &error))?;
+        let accepting = {
+            let serving = serving.clone();
+            Box::new(move || {
+                serving.store(true, Ordering::SeqCst);
+                teller.serving();
+            })
+        };
+        let held = Held::default();
+        let theirs = held.clone();
+        let wait = move || {
+            let mut predecessor = predecessor;
+            predecessor.await_release();
+            let caches = open_caches::open_all(&config);
+            let setup = match caches {
+                Ok(caches) => {
+                    hold(&theirs, &caches);
+                    cache_setup(&config, &caches, &send)
+                }
+                Err(why) => {
+                    log::error!("{why}");
+                    if !serving.load(Ordering::SeqCst) {
+                        // The process before serves again, with what it had.
+                        std::process::exit(1);
+                    }
+                    None
+                }
+            };
+            // The proxy may have been told to stop meanwhile.
+            let _ = bring.send(setup);
+        };
+        let spawned = thread::Builder::new().name("caches".to_owned()).spawn(wait);
+        spawned.map_err(|error| cannot("start a thread", &error))?;
+        Ok(Source { cache, news, accepting, held })
+    }
+}
+
+/// The cache for the proxy, if one can be used; what is to be told of it goes to `send`.
+fn cache_setup(config: &Config, caches: &[Cache], send: &Sender<News>) -> Option<CacheSetup> {
+    announce_unusable(caches);
+    let files = store_options::usable(caches);
+    let unusable = caches.iter().filter(|cache| cache.unusable.is_some());
+    let unusable = unusable.map(|cache| cache.file.clone()).collect();
+    let (tell, opened) = mpsc::channel();
+    // The announcer waits for this.
+    let _ = send.send(News { files: files.clone(), unusable, opened });
+    if files.is_empty() {
+        return None;
+    }
+    Some(CacheSetup {
+        options: store_options::options(config, &files),
+        devices: store_options::devices(files),
+        opened: Box::new(move |share| {
+            // The receiver waits until this is sent or dropped.
+            let _ = tell.send(share.clone());
+        }),
+    })
+}
+
+fn cannot(what: &str, error: &io::Error) -> Failure {
+    Failure::runtime(format!("cannot {what}: {error}"))
+}
+
+/// Becomes who is to serve, and says what that user will not be able to do later.
+fn change_identity(identity: &Identity, config: &Config, caches: &[Cache]) -> Result<(), Failure> {
+    let Identity::Become(user) = identity else { return drop_privileges(identity) };
+    hand_to(user, caches).map_err(Failure::runtime)?;
+    drop_privileges(identity)?;
+    warn_of_closed(user, caches);
+    if let Err(why) = keyring(config) {
+        let name = &user.name;
+        log::warn!("the user {name} cannot read it, so no reload will replace it: {why}");
+    }
+    Ok(())
+}
+
+fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
+    match identity {
+        Identity::Unprivileged => Ok(()),
+        Identity::Root => {
+            log::warn!("running as root: give --user NAME to become another user once all is open");
+            Ok(())
+        }
+        Identity::Become(user) => limits::become_user(user).map_err(Failure::runtime),
+    }
+}
+
+/// Gives the caches that root made to the user who will serve them: the process that takes over at
+/// an upgrade opens them as that user.
+fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
+    for cache in caches {
+        let at = cache.file.path().display();
+        match cache.file.give_to(user.uid.as_raw(), user.gid.as_raw()) {
+            Ok(true) => log::info!("{at}: belongs to the user {} now", user.name),
+            Ok(false) => {}
+            Err(error) => return Err(format!("{at}: cannot be given to {}: {error}", user.name)),
+        }
+    }
+    Ok(())
+}
+
+/// Says which caches the user cannot open again.
+fn warn_of_closed(user: &User, caches: &[Cache]) {
+    for path in caches.iter().map(|cache| cache.file.path()) {
+        if let Err(error) = fs::File::options().read(true).write(true).open(path) {
+            let (at, name) = (path.display(), &user.name);
+            log::warn!("{at}: the user {name} cannot open it, so no upgrade will: {error}");
+        }
+    }
+}
+
+fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
+    let Some(path) = &config.access_log else { return Ok(None) };
+    let log = AccessLog::open(path, config.log_format);
+    log.map(|log| Some(Arc::new(log))).map_err(|error| {
+        let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
+        Failure::runtime(format!("{error}{}", who.unwrap_or_default()))
+    })
+}
+
+fn listen_to_signals(
+    control: &Control,
+    reload: Reload,
+    upgrader: Arc<Upgrader>,
+    sockets: Arc<Mutex<ListenSockets>>,
+) -> Result<(), Failure> {
+    let (control, sharing) = (control.clone(), upgrader.clone());
+    let stop = move |signal: &str| {
+        let drain = units::duration(control.options().client.drain);
+        log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
+        control.drain();
+        if sharing.close() {
+            *locked(&sockets) = ListenSockets::default();
+        }
+    };
+    signals::listen(
+        stop,
+        move || {
+            // What became of it is logged.
+            let _ = reload();
+        },
+        move || upgrader.upgrade(),
+    )
+    .map_err(|error| cannot("listen to signals", &error))
+}
+
+/// Keeps the access rules informed of this machine's addresses, which come and go.
+fn follow_addresses(control: &Control) -> Result<(), Failure> {
+    let control = control.clone();
+    let follow = move || {
+        loop {
+            thread::sleep(ADDRESSES_EVERY);
+            match Locals::of_this_machine() {
+                Ok(locals) => control.options().access.set_locals(locals),
+                Err(error) => log::warn!("cannot list the addresses of this machine: {error}"),
+            }
+        }
+    };
+    let spawned = thread::Builder::new().name("addresses".to_owned()).spawn(follow);
+    spawned.map(|_| ()).map_err(|error| cannot("start a thread", &error))
+}
+
+fn announce_unusable(caches: &[Cache]) {
+    for cache in caches {
+        if let Some(why) = &cache.unusable {
+            let path = cache.file.path().display();
+            log::error!(
+                "cache {path}: NOT IN USE: {why}. Nothing in it is changed; its share is served \
+                 without caching. To give up what is there: larder format --force {path} \
+                 --cache-size SIZE"
+            );
+        }
+    }
+}
+
+fn announce_fallbacks(files: &[Arc<CacheFile>]) {
+    for file in files {
+        for fallback in file.fallbacks() {
+            log::warn!("cache {}: {fallback}", file.path().display());
+        }
+    }
+}
+
+fn ready_line(
+    options: &Options,
+    bound: &[Bound],
+    admin: &Option<Bound>,
+    config: &Config,
+) -> String {
+    let what = match &options.front {
+        Front::Forward => "forward proxy".to_owned(),
+        Front::Reverse(sites) => {
+            let servers = |site: &Site| -> Vec<String> {
+                site.upstream.servers().iter().map(|server| server.origin.to_string()).collect()
+            };
+            let names: Vec<_> =
+                sites.iter().map(|s| format!("{} to {}", s.name, servers(s).join(", "))).collect();
+            format!("reverse proxy ({})", names.join(", "))
+        }
+    };
+    let addresses: Vec<_> = bound.iter().map(Bound::describe).collect();
+    let admin = admin.as_ref().map_or("off".to_owned(), |admin| format!("on {}", admin.address()));
+    let workers = match sizing::workers(config.workers) {
+        1 => "1 worker".to_owned(),
+        many => format!("{many} workers"),
+    };
+    let (addresses, version) = (addresses.join(", "), env!("CARGO_PKG_VERSION"));
+    format!("ready: {what} on {addresses}, admin {admin}, {workers}, larder {version}")
+}

@@ -1,0 +1,235 @@
+//! What no single value can be checked for: settings that contradict each other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::config::configuration::{Config, DEFAULT_SITE, Site};
+use crate::config::layers::{FileLayer, Layer, Place, Problem};
+use crate::config::listen_addr::ListenAddr;
+use crate::config::upstreams::wrong_servers;
+
+/// Everything that is wrong with `config`, which was made of `file` and `flags`.
+pub fn problems(config: &Config, file: &FileLayer, flags: &Layer) -> Vec<Problem> {
+    Checker { config, file, flags, list: Vec::new() }.run()
+}
+
+/// Checks what no single value can be checked for.
+struct Checker<'a> {
+    config: &'a Config,
+    file: &'a FileLayer,
+    flags: &'a Layer,
+    list: Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn run(mut self) -> Vec<Problem> {
+        self.listeners();
+        self.repeats("cache", &self.config.cache);
+        self.addresses();
+        self.admin();
+        self.sites();
+        self.servers();
+        self.manners();
+        self.rules();
+        self.store();
+        self.list
+    }
+
+    fn store(&mut self) {
+        if let Some(size) = self.config.format.cluster_size
+            && !size.is_power_of_two()
+        {
+            self.complain("store.cluster-size", "expected a power of two such as 64K".to_owned());
+        }
+        self.slots();
+        let shares = self.config.store.tier_shares;
+        let sum = u32::from(shares.hot) + u32::from(shares.medium);
+        if sum > 100 {
+            let key = if self.given("store.tier-hot") { "tier-hot" } else { "tier-medium" };
+            let text = format!(
+                "expected tier-hot and tier-medium to be 100 at most together, got {} + {}",
+                shares.hot, shares.medium
+            );
+            self.complain(&format!("store.{key}"), text);
+        }
+    }
+
+    /// What must fit together in the layouts that have slots.
+    fn slots(&mut self) {
+        let (packet, format) = (self.config.store.packet, &self.config.format);
+        if !format.slot_size.is_power_of_two() {
+            let text = "expected 512, 1K, 2K or 4K".to_owned();
+            return self.complain("store.slot-size", text);
+        }
+        if !packet.is_multiple_of(4096) {
+            let text = "expected a multiple of 4K such as 8K, or 0".to_owned();
+            self.complain("store.packet", text);
+        }
+        let (threshold, slot) = (format.buddy_threshold, format.slot_size);
+        if !threshold.is_multiple_of(slot) {
+            let threshold_given = self.given("store.buddy-threshold");
+            let key = if threshold_given { "buddy-threshold" } else { "slot-size" };
+            let text = format!(
+                "expected buddy-threshold ({threshold} bytes) to be a multiple of slot-size \
+                 ({slot} bytes)"
+            );
+            self.complain(&format!("store.{key}"), text);
+        }
+    }
+
+    /// Adds a problem with `key`, at the place where its value was given.
+    fn complain(&mut self, key: &str, text: String) {
+        let given = self.flags.get(key).or_else(|| self.file.settings.get(key));
+        let place = given.map_or(Place::Line(1), |given| given.place.clone());
+        self.list.push(Problem { place, key: key.to_owned(), text });
+    }
+
+    fn repeats<T: PartialEq + fmt::Debug>(&mut self, key: &str, values: &[T]) {
+        if values.is_empty() {
+            self.complain(key, "expected at least one".to_owned());
+        }
+        for (at, value) in values.iter().enumerate() {
+            if values[..at].contains(value) {
+                self.complain(key, format!("{value:?} is given twice"));
+            }
+        }
+    }
+
+    fn listeners(&mut self) {
+        let lines: Vec<usize> = self.file.listeners.iter().map(|(_, line)| *line).collect();
+        for (table, key, text) in self.config.listener_problems() {
+            match table {
+                Some(table) => {
+                    let place = Place::Line(lines[table]);
+                    self.list.push(Problem { place, key: key.to_owned(), text });
+                }
+                None => self.complain(key, text),
+            }
+        }
+    }
+
+    fn addresses(&mut self) {
+        if let Some(admin) = self.config.admin
+            && admin.port() != 0
+            && self.config.all_listeners().iter().any(|l| l.address == Some(ListenAddr::Ip(admin)))
+        {
+            let key = if self.given("admin") { "admin" } else { "listen" };
+            let text = format!("{admin} cannot be both: a proxy and the admin interface");
+            self.complain(key, text);
+        }
+    }
+
+    fn admin(&mut self) {
+        if self.config.admin_token.is_some() && self.config.admin_token_file.is_some() {
+            let text = "expected one of admin-token and admin-token-file, got both".to_owned();
+            self.complain("admin-token", text);
+        }
+    }
+
+    fn servers(&mut self) {
+        if let Some(why) = self.config.reverse.as_deref().and_then(wrong_servers) {
+            self.complain("reverse", why);
+        }
+        for (site, line) in &self.file.sites {
+            // An empty list that was not given has been complained of.
+            if let Some(text) = wrong_servers(&site.upstream) {
+                let (place, key) = (Place::Line(*line), "site.upstream".to_owned());
+                self.list.push(Problem { place, key, text });
+            }
+        }
+    }
+
+    /// How origin servers are spoken to must make sense for each site.
+    fn manners(&mut self) {
+        let general = &self.config.manner;
+        if let Some((key, text)) = general.problem() {
+            return self.complain(&format!("upstream.{key}"), text);
+        }
+        for (site, line) in &self.file.sites {
+            if let Some((key, text)) = site.manner(general).problem() {
+                let (place, key) = (Place::Line(*line), format!("site.{key}"));
+                self.list.push(Problem { place, key, text });
+            }
+        }
+    }
+
+    fn rules(&mut self) {
+        let sites = self.config.sites.iter().filter_map(Site::called);
+        let default = self.config.reverse.is_some().then_some(DEFAULT_SITE);
+        let sites: Vec<&str> = sites.chain(default).collect();
+        for (at, (rule, line)) in self.file.rules.iter().enumerate() {
+            let unknown = rule.sites.iter().find(|name| !sites.contains(&name.as_str()));
+            let wrong = match unknown {
+                Some(name) => Some(("sites", format!("there is no site {name:?}"))),
+                None => rule.to_proxy(at + 1, &semantics::Settings::default()).err(),
+            };
+            if let Some((key, text)) = wrong {
+                let (place, key) = (Place::Line(*line), format!("rule.{key}"));
+                self.list.push(Problem { place, key, text });
+            }
+        }
+    }
+
+    fn given(&self, key: &str) -> bool {
+        self.flags.contains_key(key) || self.file.settings.contains_key(key)
+    }
+
+    fn sites(&mut self) {
+        let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        for (site, line) in &self.file.sites {
+            let mut complain = |key: &str, text: String| {
+                let place = Place::Line(*line);
+                self.list.push(Problem { place, key: key.to_owned(), text });
+            };
+            if site.hosts.is_empty() {
+                complain("site.hosts", "expected at least one host".to_owned());
+            }
+            for host in &site.hosts {
+                if let Some(other) = hosts.insert(host, *line) {
+                    let text = format!("{host:?} already belongs to the site of line {other}");
+                    complain("site.hosts", text);
+                }
+            }
+            if let Some(name) = site.called()
+                && let Some(other) = names.insert(name, *line)
+            {
+                complain("site.name", format!("{name:?} is the site of line {other} already"));
+            }
+        }
+    }
+}
+
+impl Config {
+    /// What is wrong with the listeners: the number of the `[[listener]]` table if it is in one,
+    /// the key, and a sentence.
+    fn listener_problems(&self) -> Vec<(Option<usize>, &'static str, String)> {
+        let all = self.all_listeners();
+        let mut problems = Vec::new();
+        if all.is_empty() {
+            problems.push((None, "listen", "expected at least one".to_owned()));
+        }
+        for (at, listener) in all.iter().enumerate() {
+            let Some(address) = &listener.address else { continue };
+            let table = at.checked_sub(self.listen.len());
+            let mut complain = |key, text: String| problems.push((table, key, text));
+            if all[..at].iter().any(|other| other.address.as_ref() == Some(address)) {
+                let key = if table.is_some() { "listener.address" } else { "listen" };
+                complain(key, format!("{address} is given twice"));
+            }
+            if listener.tls && listener.h2c {
+                let text = "expected tls or h2c: with TLS the client says which HTTP it speaks";
+                complain("listener.h2c", text.to_owned());
+            }
+            if listener.tls && self.certificates.is_empty() {
+                complain("listener.tls", "TLS needs a [[certificate]] table".to_owned());
+            }
+            if address.ip().is_some() && (listener.owner.is_some() || listener.group.is_some()) {
+                let owner = listener.owner.is_some();
+                let key = if owner { "listener.owner" } else { "listener.group" };
+                complain(key, "only a Unix socket has one".to_owned());
+            }
+        }
+        problems
+    }
+}

@@ -1,0 +1,178 @@
+//! The configuration as the rest of the program uses it: typed, complete, consistent.
+//!
+//! Most of it is options of the crates below, which the declarations of the settings set directly
+//! ([`crate::config::settings`]); what depends on several settings, on the machine or on files is
+//! made of it by [`crate::config::to_options`].
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use proxy::client::http2_options::Http2Options;
+use proxy::client::limits::{ClientLimits, TunnelLimits};
+use proxy::message::forwarded::Forwarded;
+use proxy::message::pseudonym::Pseudonym;
+use proxy::net::certificate_store::TlsOptions;
+use proxy::observe::access_log::Format;
+use proxy::options::fill::FillOptions;
+use proxy::rules::access::{PortRange, Rule};
+use proxy::rules::purging::Purging;
+use proxy::upstream::limits::UpstreamLimits;
+use store::{FormatOptions, LayoutName};
+
+use crate::config::listen_addr::ListenAddr;
+use crate::config::listener::{Certificate, Listener};
+use crate::config::request_rule::RequestRule;
+use crate::config::setting::OwnKey;
+use crate::config::upstreams::Manner;
+
+/// Everything that `larder serve` can be told. Field by field described in the settings.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Config {
+    pub listen: Vec<ListenAddr>,
+    pub reverse: Option<Vec<String>>,
+    /// Whether the server of `reverse` is sent the client's `Host`.
+    pub pass_host: bool,
+    pub cache: Vec<PathBuf>,
+    pub cache_size: Option<u64>,
+    pub memory: u64,
+    pub preset: &'static str,
+    pub layout: Option<LayoutName>,
+    pub admin: Option<SocketAddr>,
+    pub admin_names: Vec<String>,
+    pub admin_token: Option<String>,
+    pub admin_token_file: Option<PathBuf>,
+    pub access_log: Option<PathBuf>,
+    pub log_format: Format,
+    pub log_level: String,
+    pub workers: Option<usize>,
+    pub allow: Vec<IpNet>,
+    pub user: Option<String>,
+    pub connect_ports: Vec<PortRange>,
+    pub pseudonym: Pseudonym,
+    /// The preset's, with what `[store]` says; memory and events are added when it is opened.
+    pub store: store::Options,
+    /// The preset's, with what is said; see [`Config::format_options`].
+    pub format: FormatOptions,
+    /// With the targets as they were written, `auto` included.
+    pub semantics: semantics::Settings,
+    /// What to add is in `forwarded_add`.
+    pub forwarded: Forwarded,
+    pub forwarded_add: Vec<String>,
+    /// The number of connections is in `connections`.
+    pub client: ClientLimits,
+    pub connections: Option<usize>,
+    pub tunnels: TunnelLimits,
+    pub tls: TlsOptions,
+    pub http2: Http2Options,
+    /// What concerns all sites; how servers are spoken to is in `manner`.
+    pub upstream: UpstreamLimits,
+    pub resolver: Resolver,
+    pub dns_servers: Option<Vec<SocketAddr>>,
+    pub manner: Manner,
+    pub fill: FillOptions,
+    /// Whether tags are passed on is in `pass_tags`.
+    pub purging: Purging,
+    pub pass_tags: Option<bool>,
+    pub sites: Vec<Site>,
+    pub access: Vec<Rule>,
+    pub rules: Vec<RequestRule>,
+    pub listeners: Vec<Listener>,
+    pub certificates: Vec<Certificate>,
+}
+
+/// Who looks names up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resolver {
+    /// The system, by all that its `nsswitch.conf` names. It tells no lifetimes.
+    #[default]
+    System,
+    /// Name servers, asked by DNS.
+    Dns,
+}
+
+/// One `[[site]]` of a reverse proxy.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Site {
+    pub name: Option<String>,
+    pub hosts: Vec<String>,
+    pub upstream: Vec<String>,
+    pub pass_host: bool,
+    pub key_host: Option<KeyHost>,
+    /// What it says otherwise than `[upstream]`.
+    pub own: Vec<OwnKey<Manner>>,
+}
+
+/// The name of the site that `reverse` makes.
+pub const DEFAULT_SITE: &str = "default";
+
+impl Site {
+    /// Whether its hosts are one to the cache.
+    pub fn is_one(&self) -> bool {
+        self.key_host != Some(KeyHost::Client)
+    }
+
+    /// How its origin servers are spoken to, where `general` is what `[upstream]` says.
+    pub fn manner(&self, general: &Manner) -> Manner {
+        OwnKey::lay_over(&self.own, general.clone())
+    }
+
+    /// Its name, or the first of its hosts.
+    pub fn called(&self) -> Option<&str> {
+        self.name.as_deref().or(self.hosts.first().map(String::as_str))
+    }
+}
+
+/// Which of a site's hosts are one to the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHost {
+    /// All of them.
+    Site,
+    /// None: each is for itself.
+    Client,
+}
+
+/// Permissions of a Unix socket that has no table of its own.
+const MODE: &str = "660";
+
+impl Config {
+    /// Takes all parameters of the store from a preset, one of [`store::PRESETS`].
+    pub fn set_preset(&mut self, name: &str) {
+        let preset = store::preset(name).unwrap_or_else(|| panic!("a preset {name:?}"));
+        (self.preset, self.store, self.format) = (preset.name, preset.options, preset.format);
+    }
+
+    /// Sets the layout of a new cache; without one it is the preset's.
+    pub fn set_layout(&mut self, layout: Option<LayoutName>) {
+        self.layout = layout;
+        self.format.layout = layout.unwrap_or(self.format.layout);
+    }
+
+    /// What a new cache is created with.
+    pub fn format_options(&self) -> FormatOptions {
+        FormatOptions { memory: self.memory, index: self.store.index, ..self.format }
+    }
+
+    /// Whether this is a reverse proxy.
+    pub fn is_reverse(&self) -> bool {
+        self.reverse.is_some() || !self.sites.is_empty()
+    }
+
+    /// All places where clients come in: those of `listen`, without any manners, and those of the
+    /// `[[listener]]` tables.
+    pub fn all_listeners(&self) -> Vec<Listener> {
+        let plain = self.listen.iter().map(|address| Listener {
+            address: Some(address.clone()),
+            mode: MODE.to_owned(),
+            ..Listener::default()
+        });
+        plain.chain(self.listeners.iter().cloned()).collect()
+    }
+
+    /// Whether any listener speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.listeners.iter().any(|listener| listener.tls)
+    }
+}

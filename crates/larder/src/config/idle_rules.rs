@@ -1,0 +1,227 @@
+//! Rules that never come to decide: those that no request can fit, and those behind another one
+//! that takes every request that they are for. The first rule that fits decides, alone.
+//!
+//! It promises: a rule that is named here can be taken out without a change. Of some that never
+//! decide it does not know.
+
+use ipnet::IpNet;
+use proxy::rules::access::{HostPattern, Rule};
+use semantics::Pattern;
+
+use crate::config::configuration::{Config, DEFAULT_SITE, Site};
+use crate::config::request_rule::RequestRule;
+
+impl Config {
+    /// A sentence for each rule that never decides.
+    pub fn idle_rules(&self) -> Vec<String> {
+        let called = |at: usize| match &self.rules[at].name {
+            Some(name) => format!("rule {name:?}"),
+            None => format!("rule {}", at + 1),
+        };
+        let mut told = Vec::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            if let Some(why) = never_fits(rule, self) {
+                told.push(format!("{} never takes effect: {why}", called(at)));
+            } else if let Some(first) = self.rules[..at].iter().position(|r| takes_all_of(r, rule))
+            {
+                told.push(behind(&called(at), &called(first)));
+            }
+        }
+        for (at, rule) in self.access.iter().enumerate() {
+            if let Some(first) = self.access[..at].iter().position(|r| admits_all_of(r, rule)) {
+                let called = |at: usize| format!("access rule {}", at + 1);
+                told.push(behind(&called(at), &called(first)));
+            }
+        }
+        told
+    }
+}
+
+fn behind(rule: &str, first: &str) -> String {
+    format!("{rule} never takes effect: {first} before it takes every request that it is for")
+}
+
+/// Why no request fits; `None` when one may.
+fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
+    let odd = |path: &&String| {
+        let lets_in = !rule.bypass && !rule.refuse_upgrades;
+        let tidied_away = lets_in && (path.contains("//") || path.contains("/../"));
+        path.contains(['?', '#']) || tidied_away
+    };
+    if !rule.paths.is_empty() && rule.paths.iter().all(|path| odd(&path)) {
+        let path = &rule.paths[0];
+        return Some(format!("no path is {path:?}: it has no query, and dots are resolved in it"));
+    }
+    let turned = |test: &String| match test.strip_prefix('!') {
+        Some(rest) => rest.to_owned(),
+        None => format!("!{test}"),
+    };
+    if let Some(test) = rule.headers.iter().find(|test| rule.headers.contains(&turned(test))) {
+        return Some(format!("{test:?} and {:?} do not hold together", turned(test)));
+    }
+    no_host(rule, config)
+}
+
+/// Why no site has a host of the rule's.
+fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
+    let for_site = |site: &&Site| {
+        rule.sites.is_empty() || rule.sites.iter().any(|name| Some(&**name) == site.called())
+    };
+    let any = rule.sites.is_empty() || rule.sites.iter().any(|name| name == DEFAULT_SITE);
+    let is_open = config.sites.is_empty() || (config.reverse.is_some() && any);
+    if rule.hosts.is_empty() || is_open {
+        return None;
+    }
+    let patterns: Vec<HostPattern> =
+        rule.hosts.iter().filter_map(|host| host.parse().ok()).collect();
+    let meant = |host: &&String| patterns.iter().any(|pattern| pattern.matches(host));
+    let sites = || config.sites.iter().filter(for_site);
+    let seen = |site: &Site| if site.is_one() { 1 } else { site.hosts.len() };
+    if sites().any(|site| site.hosts.iter().take(seen(site)).any(|host| meant(&host))) {
+        return None;
+    }
+    let alias = sites().find_map(|site| Some((site.hosts.iter().find(meant)?, &site.hosts[0])));
+    Some(match alias {
+        Some((host, first)) => {
+            format!("{host} is an alias of {first}, by which rules know it (key-host)")
+        }
+        None => format!("no site has the host {:?}", rule.hosts[0]),
+    })
+}
+
+/// Whether every request that fits `second` fits `first`.
+fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
+    // A rule that lets requests into the cache wants a path to fit in both of its readings, one
+    // that keeps them out in any.
+    let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
+    let lets_in = !second.bypass && !second.refuse_upgrades;
+    let reading = first.paths.is_empty() || keeps_out || lets_in;
+    let method = |one: &String, other: &String| one == other || (one == "GET" && other == "HEAD");
+    reading
+        && within(&first.sites, &second.sites, |one, other| one == other)
+        && within(&first.hosts, &second.hosts, |one, other| host(one, other))
+        && within(&first.paths, &second.paths, |one, other| path(one, other))
+        && within(&first.methods, &second.methods, method)
+        && first.headers.iter().all(|test| second.headers.contains(test))
+}
+
+/// The same of access rules.
+fn admits_all_of(first: &Rule, second: &Rule) -> bool {
+    let network = |one: &IpNet, other: &IpNet| one.contains(other);
+    within(&first.clients, &second.clients, network)
+        && within(&first.methods, &second.methods, |one, other| one == other)
+        && within(&first.hosts, &second.hosts, HostPattern::covers)
+        && within(&first.destinations, &second.destinations, network)
+        && within(&first.ports, &second.ports, |one, other| one == other)
+}
+
+/// Whether `second`, a list of which one must hold and that means any when it is empty, is within
+/// `first`.
+fn within<T>(first: &[T], second: &[T], takes: impl Fn(&T, &T) -> bool) -> bool {
+    let taken = |other: &T| first.iter().any(|one| takes(one, other));
+    first.is_empty() || (!second.is_empty() && second.iter().all(taken))
+}
+
+/// Whether one pattern of a path takes all that another does, as far as that is plain: a path that
+/// it fits, or a pattern that begins as one does that ends with its only `*`.
+fn path(one: &str, other: &str) -> bool {
+    let (begin, rest) = one.split_once('*').unwrap_or((one, "none"));
+    let (known, is_pattern) = match other.split_once('*') {
+        Some((known, _)) => (known, true),
+        None => (other, false),
+    };
+    one == other
+        || (rest.is_empty() && known.starts_with(begin))
+        || (!is_pattern && Pattern::new(one).matches(other.as_bytes()))
+}
+
+/// Whether one pattern of a host takes all that another does.
+fn host(one: &str, other: &str) -> bool {
+    let read = |text: &str| text.parse::<HostPattern>().ok();
+    read(one).zip(read(other)).is_some_and(|(one, other)| one.covers(&other))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    fn told(text: &str) -> Vec<String> {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        loaded.unwrap_or_else(|problems| panic!("{problems}")).config.idle_rules()
+    }
+
+    /// Whether the second of two rules with these keys is said never to decide.
+    fn is_idle(first: &str, second: &str) -> bool {
+        !told(&format!("[[rule]]\n{first}\n[[rule]]\n{second}\n")).is_empty()
+    }
+
+    #[test]
+    fn what_stands_behind_one_that_takes_all_never_decides() {
+        let behind = told("[[rule]]\nttl = '1m'\n[[rule]]\nname = 'x'\npaths = ['/a']\nttl = '1h'");
+        assert_eq!(
+            behind,
+            ["rule \"x\" never takes effect: rule 1 before it takes every request that it is for"]
+        );
+        for (first, second) in [
+            ("paths = ['/a*']", "paths = ['/ab', '/a/b']"),
+            ("paths = ['/a*', '/b']", "paths = ['/a*']\nmethods = ['GET']"),
+            ("paths = ['/*']", "paths = ['/a/*']"),
+            ("paths = ['*']", "paths = ['/a/*.css', '/b']"),
+            ("paths = ['/a/*']", "paths = ['/a/b/*']"),
+            ("hosts = ['.a.test']", "hosts = ['.b.a.test', 'a.test']"),
+            ("methods = ['GET']", "methods = ['HEAD']"),
+            ("headers = ['Cookie']", "headers = ['Accept', 'Cookie']"),
+        ] {
+            assert!(is_idle(first, second), "{first}: {second}");
+        }
+        for (first, second) in [
+            ("paths = ['/a']", "paths = ['/a*']"),
+            ("paths = ['/a*']", "paths = ['/ab', '/b']"),
+            ("paths = ['/a*b']", "paths = ['/a*']"),
+            ("paths = ['/a/b*']", "paths = ['/a/*']"),
+            ("paths = ['/a*']", ""),
+            ("hosts = ['a.test']", "hosts = ['.a.test']"),
+            ("headers = ['Cookie']", "headers = ['!Cookie']"),
+            ("headers = ['Cookie']", ""),
+            ("paths = ['/a*']", "paths = ['/ab']\nbypass = true"),
+            ("paths = ['/a*']", "paths = ['/ab']\nrefuse-upgrades = true"),
+            ("methods = ['HEAD']", "methods = ['GET']"),
+        ] {
+            assert!(!is_idle(first, second), "{first}: {second}");
+        }
+    }
+
+    #[test]
+    fn what_no_request_fits_never_decides() {
+        let one = |keys: &str| told(&format!("[[rule]]\n{keys}\n"));
+        assert!(one("paths = ['/a?b=c']")[0].contains("has no query"));
+        assert!(one("paths = ['/a//b']")[0].contains("never takes effect"));
+        assert!(one("headers = ['Cookie', '!Cookie']")[0].contains("do not hold together"));
+        assert!(one("paths = ['/a?b', '/c']").is_empty());
+        let site = |more: &str, keys: &str| {
+            told(&format!(
+                "[[site]]\nhosts = ['www.test', 'localhost']\nupstream = 'http://a'\n{more}\n\
+                 [[rule]]\n{keys}\n"
+            ))
+        };
+        assert!(site("", "hosts = ['localhost']")[0].contains("an alias of www.test"));
+        assert!(site("key-host = 'client'", "hosts = ['localhost']").is_empty());
+        assert!(site("", "hosts = ['.test']").is_empty());
+        assert!(site("", "hosts = ['other.test']")[0].contains("no site has the host"));
+        assert!(one("hosts = ['other.test']").is_empty(), "a forward proxy reaches all");
+    }
+
+    #[test]
+    fn access_rules_are_looked_at_as_well() {
+        let all = told("[[access]]\naction = 'deny'\n[[access]]\naction = 'allow'\nports = [80]");
+        assert!(all[0].starts_with("access rule 2 never takes effect: access rule 1"), "{all:?}");
+        let net = "[[access]]\naction = 'deny'\nclients = ['10.0.0.0/8']\n\
+                   [[access]]\naction = 'allow'\nclients = ['10.1.0.0/16']\n\
+                   [[access]]\naction = 'allow'\nclients = ['192.168.0.0/16']";
+        let told = told(net);
+        assert_eq!(told.len(), 1, "{told:?}");
+    }
+}

@@ -1,0 +1,30 @@
+//! What clients meet before their first request: listeners and certificates.
+
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+
+use crate::config::listen_addr::ListenAddr;
+
+/// One `[[listener]]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Listener {
+    /// Only a table that is refused has none.
+    pub address: Option<ListenAddr>,
+    pub tls: bool,
+    pub h2c: bool,
+    pub proxy_protocol: Vec<IpNet>,
+    pub mode: String,
+    pub owner: Option<String>,
+    pub group: Option<String>,
+}
+
+/// One `[[certificate]]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Certificate {
+    pub chain: PathBuf,
+    pub key: Option<PathBuf>,
+    pub hosts: Vec<String>,
+}

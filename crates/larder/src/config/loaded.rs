@@ -1,0 +1,149 @@
+//! A configuration is built from three layers: the defaults of the settings, the file, the flags.
+//!
+//! Whatever is wrong is reported all at once, each with the place that it came from; nothing wrong
+//! is ever replaced by a default.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::config::checks;
+use crate::config::configuration::Config;
+use crate::config::file::File;
+use crate::config::layers::{Given, Layer, Place, Problem, Problems};
+use crate::config::setting::Effect;
+use crate::config::settings::{SETTINGS, find};
+use crate::config::value::Value;
+
+/// A configuration with everything that is needed to compare it with a later one.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    values: BTreeMap<&'static str, Value>,
+}
+
+impl Loaded {
+    /// Reads the file, if any, and lays the flags over it. The error is a line for each problem.
+    pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, String> {
+        let file = path.map(File::read).transpose()?.unwrap_or_default();
+        Loaded::build(&file, flags).map_err(|problems| problems.to_string())
+    }
+
+    /// Lays the flags over the file over the defaults, and checks the whole.
+    pub fn build(file: &File, flags: &Layer) -> Result<Loaded, Problems> {
+        let said = |key: &str| flags.get(key).or_else(|| file.layer.settings.get(key));
+        let mut values = BTreeMap::new();
+        for setting in SETTINGS {
+            let given = said(setting.key).map(|given| given.value.clone());
+            if let Some(value) = given.or_else(|| setting.default_value()) {
+                values.insert(setting.key, value);
+            }
+        }
+        // Beside tables of listeners there are those that were asked for.
+        if !file.layer.listeners.is_empty() && said("listen").is_none() {
+            values.remove("listen");
+        }
+        let layer = &file.layer;
+        let tables = Config {
+            sites: layer.sites.iter().map(|(site, _)| site.clone()).collect(),
+            access: layer.access.clone(),
+            rules: layer.rules.iter().map(|(rule, _)| rule.clone()).collect(),
+            listeners: layer.listeners.iter().map(|(listener, _)| listener.clone()).collect(),
+            certificates: layer.certificates.iter().map(|(c, _)| c.clone()).collect(),
+            ..Config::default()
+        };
+        let loaded = Loaded { config: with_values(tables, &values), values };
+        let list = checks::problems(&loaded.config, &file.layer, flags);
+        match list.is_empty() {
+            true => Ok(loaded),
+            false => Err(Problems { file: file.name.clone(), list }),
+        }
+    }
+
+    /// Takes over from `new` what may change while running. Returns the keys that changed and
+    /// were taken over, and those that changed but wait for a restart.
+    pub fn reload(&mut self, new: &Loaded) -> Changes {
+        let mut changes = Changes::default();
+        for setting in SETTINGS {
+            let Some(value) = new.values.get(setting.key) else { continue };
+            if self.values.get(setting.key) == Some(value) {
+                continue;
+            }
+            if setting.effect == Effect::Reload {
+                setting.apply(&mut self.config, value.clone());
+                self.values.insert(setting.key, value.clone());
+                changes.applied.push(setting.key);
+            } else {
+                changes.waiting.push(setting.key);
+            }
+        }
+        let (old, new) = (&mut self.config, &new.config);
+        changes.note("access", replace(&mut old.access, &new.access));
+        changes.note("rule", replace(&mut old.rules, &new.rules));
+        changes.note("certificate", replace(&mut old.certificates, &new.certificates));
+        if old.listeners != new.listeners {
+            changes.waiting.push("listener");
+        }
+        if old.sites != new.sites {
+            changes.waiting.push("site");
+        }
+        changes
+    }
+}
+
+/// Puts every value in its place, in the order of the declarations: a preset comes before what is
+/// laid over it.
+fn with_values(mut config: Config, values: &BTreeMap<&'static str, Value>) -> Config {
+    for setting in SETTINGS {
+        if let Some(value) = values.get(setting.key) {
+            setting.apply(&mut config, value.clone());
+        }
+    }
+    config
+}
+
+/// Takes over what differs, and says whether anything did.
+fn replace<T: Clone + PartialEq>(old: &mut Vec<T>, new: &[T]) -> bool {
+    let differs = *old != new;
+    if differs {
+        *old = new.to_vec();
+    }
+    differs
+}
+
+/// What a reload found changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In effect from now on.
+    pub applied: Vec<&'static str>,
+    /// In effect after a restart only.
+    pub waiting: Vec<&'static str>,
+}
+
+impl Changes {
+    fn note(&mut self, key: &'static str, applied: bool) {
+        self.applied.extend(applied.then_some(key));
+    }
+}
+
+/// Reads one flag's values into `layer`.
+pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
+    let Some(setting) = find(key) else { return Ok(()) };
+    let mut all = Vec::new();
+    for text in texts {
+        match setting.parse(text) {
+            Ok(Value::List(values)) => all.extend(values),
+            Ok(value) => {
+                layer.insert(key, Given { value, place: Place::Flag });
+            }
+            Err(text) => return Err(Problem { place: Place::Flag, key: key.to_owned(), text }),
+        }
+    }
+    if !all.is_empty() {
+        layer.insert(key, Given { value: Value::List(all), place: Place::Flag });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

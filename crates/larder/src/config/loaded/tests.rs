@@ -1,0 +1,372 @@
+//! Tests of the configuration: messages word for word, precedence, reload.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proxy::rules::access::Action;
+use semantics::Seconds;
+
+use super::*;
+use crate::config::listen_addr::ListenAddr;
+use crate::config::upstreams::Manner;
+
+fn problems(text: &str) -> String {
+    match File::parse("larder.toml", text).and_then(|file| Loaded::build(&file, &Layer::new())) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+fn load(text: &str, flags: &[(&'static str, &str)]) -> Loaded {
+    let mut layer = Layer::new();
+    for (key, value) in flags {
+        add_flag(&mut layer, key, &[(*value).to_owned()]).unwrap();
+    }
+    let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+    Loaded::build(&file, &layer).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn the_defaults() {
+    let config = load("", &[]).config;
+    assert_eq!(config.listen, ["127.0.0.1:3128".parse::<ListenAddr>().unwrap()]);
+    assert_eq!(config.admin, Some("127.0.0.1:3129".parse().unwrap()));
+    assert_eq!(config.cache, [PathBuf::from("larder.cache")]);
+    assert_eq!((config.cache_size, config.memory), (None, 256 << 20));
+    assert_eq!((config.access_log, config.workers), (None, None));
+    assert_eq!((config.preset, config.layout), ("larder", None));
+    assert_eq!(config.connect_ports, ["443".parse().unwrap()]);
+}
+
+#[test]
+fn flags_override_the_file_and_the_file_the_defaults() {
+    let text = r#"
+        listen = ["127.0.0.1:1", "127.0.0.1:2"]
+        memory = "64M"
+        cache-size = 1073741824
+        connect-ports = [443, "8000-8999"]
+        [store]
+        durability-bound = "250ms"
+        one-timer-hours = 115
+    "#;
+    let config = load(text, &[("memory", "32M"), ("listen", "[::1]:3")]).config;
+    assert_eq!(config.listen, ["[::1]:3".parse::<ListenAddr>().unwrap()]);
+    assert_eq!((config.memory, config.cache_size), (32 << 20, Some(1 << 30)));
+    assert_eq!(config.connect_ports, ["443", "8000-8999"].map(|ports| ports.parse().unwrap()));
+    assert_eq!(config.store.durability_bound, Duration::from_millis(250));
+    assert_eq!(config.store.one_timer_age, Some(Duration::from_secs(115 * 3600)));
+    assert_eq!(config.format.mean_object, None);
+}
+
+#[test]
+fn sites_and_rules() {
+    let text = r#"
+        [[site]]
+        hosts = ["example.com", "www.Example.org"]
+        upstream = "http://127.0.0.1:8080"
+        host-header = "upstream"
+
+        [[access]]
+        action = "deny"
+        hosts = [".example.net"]
+        ports = [25]
+
+        [[access]]
+        action = "allow"
+        clients = ["10.0.0.0/8"]
+        methods = "GET"
+    "#;
+    let config = load(text, &[]).config;
+    assert_eq!(config.sites.len(), 1);
+    assert_eq!(config.sites[0].hosts, ["example.com", "www.example.org"]);
+    assert!(!config.sites[0].pass_host);
+    assert_eq!(config.access[0].ports, ["25".parse().unwrap()]);
+    assert_eq!(config.access[1].action, Action::Allow);
+    assert_eq!(config.access[1].methods, [http::Method::GET]);
+    assert!(config.access[1].hosts.is_empty());
+}
+
+#[test]
+fn a_site_says_what_it_does_not_inherit() {
+    let text = r#"
+        [upstream]
+        tls-ca = "/general.pem"
+        tls-name = "general"
+        max-fails = 7
+        check-path = "/up"
+        check-rise = 9
+        [[site]]
+        hosts = ["a"]
+        upstream = "http://a"
+        [[site]]
+        hosts = ["b"]
+        upstream = "http://b"
+        tls-ca = "system"
+        tls-name = "none"
+        tls-verify = false
+        check-path = "none"
+        next-upstream = ["http-503"]
+    "#;
+    let mut loaded = load(text, &[]);
+    let words = |manner: &Manner| format!("{manner:?}");
+    let of = |config: &Config, at: usize| config.sites[at].manner(&config.manner);
+    assert_eq!(words(&of(&loaded.config, 0)), words(&loaded.config.manner));
+    let b = of(&loaded.config, 1);
+    assert_eq!((&b.tls.authorities, &b.tls.name, b.tls.unverified), (&None, &None, true));
+    assert_eq!((&b.check_path, b.check.rise), (&None, 9));
+    assert!(!b.group.next.error && b.group.next.statuses == [503]);
+    assert_eq!(b.group.max_fails, 7);
+    // A reload changes what is inherited, and keeps what the site says itself.
+    let new = text.replace("max-fails = 7", "max-fails = 8").replace("general", "other");
+    let changes = loaded.reload(&load(&new, &[]));
+    assert_eq!(changes.applied, ["upstream.tls-ca", "upstream.tls-name", "upstream.max-fails"]);
+    assert!(changes.waiting.is_empty());
+    let b = of(&loaded.config, 1);
+    assert_eq!((b.group.max_fails, b.tls.name), (8, None));
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_line() {
+    let text = "listen = \"127.0.0.1:3128\"\n\n# size\ncache-size = \"10X\"\n";
+    assert_eq!(
+        problems(text),
+        "larder.toml:4: cache-size: expected a size such as 10G, from 8M to 1024T, or \"auto\", \
+         got \"10X\""
+    );
+}
+
+#[test]
+fn every_problem_is_reported_at_once() {
+    let text = "\
+memry = '64M'
+memory = '1M'
+workers = '2'
+listen = ['127.0.0.1:3128', 'localhost']
+preset = 'cfs'
+[store]
+durability-bound = 1
+[clients]
+idle = '60s'
+";
+    assert_eq!(
+        problems(text),
+        "\
+larder.toml:1: memry: there is no such key; did you mean memory?
+larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
+larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
+larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
+:3128 for all addresses, or a Unix socket such as unix:/run/larder.sock, got \"localhost\"
+larder.toml:5: preset: expected larder, ucfs, tfs, unified, markatos-buddy, \
+markatos-stream, markatos-stream-pack, markatos-lazy-reads \
+or markatos-lazy-reads-loc, got \"cfs\"
+larder.toml:7: store.durability-bound: expected a duration such as 30s, from 10ms to 365d, or \
+\"auto\", got the number 1
+larder.toml:8: clients: there is no such key; did you mean client?"
+    );
+}
+
+#[test]
+fn what_is_not_toml_is_named_with_its_line() {
+    let text = problems("memory = '64M'\nworkers = = 2\n");
+    assert!(text.starts_with("larder.toml:2: this is not TOML: "), "{text}");
+    let text = problems("memory = '64M'\nmemory = '64M'\n");
+    assert!(text.starts_with("larder.toml:2: this is not TOML: duplicate key"), "{text}");
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_recognised() {
+    assert_eq!(
+        problems("durability-bound = '1s'"),
+        "larder.toml:1: durability-bound: there is no such key; did you mean \
+         store.durability-bound?"
+    );
+    assert_eq!(
+        problems("[store]\nmemory = '64M'"),
+        "larder.toml:2: store.memory: there is no such key; did you mean memory?"
+    );
+    assert_eq!(problems("qqqqqq = 1"), "larder.toml:1: qqqqqq: there is no such key");
+}
+
+#[test]
+fn wrong_types() {
+    assert_eq!(
+        problems("store = 1"),
+        "larder.toml:1: store: expected a table [store], got the number 1"
+    );
+    assert_eq!(problems("site = 'a'"), "larder.toml:1: site: expected [[site]] tables, got \"a\"");
+    assert_eq!(
+        problems("memory = [1]"),
+        "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, got a list"
+    );
+    assert_eq!(
+        problems("connect-ports = [443, 70000, '9-1', 1.5]"),
+        "larder.toml:1: connect-ports: expected a port or a range of ports such as \
+         \"8000-8999\", got \"70000\"\n\
+         larder.toml:1: connect-ports: expected a port or a range of ports such as \
+         \"8000-8999\", got \"9-1\"\n\
+         larder.toml:1: connect-ports: expected a port or a range of ports such as \
+         \"8000-8999\", got the number 1.5"
+    );
+}
+
+#[test]
+fn repeated_tables_are_checked() {
+    let text = "\
+[[site]]
+hosts = ['a']
+upstream = 'http://b'
+[[site]]
+hosts = ['a']
+upstream = 'http://c'
+name = 'other'
+";
+    assert_eq!(
+        problems(text),
+        "larder.toml:4: site.hosts: \"a\" already belongs to the site of line 1"
+    );
+    assert_eq!(
+        problems("[[site]]\nhost = 'a'\nupstream = 'http://b/path'\n"),
+        "larder.toml:1: site.hosts: is missing: expected a host name or IP \
+         address without a port\n\
+         larder.toml:2: site.host: there is no such key; did you mean site.hosts?\n\
+         larder.toml:3: site.upstream: expected an origin server such as http://127.0.0.1:8080, \
+         https://example.com or unix:/run/app.sock, got \"http://b/path\": a path cannot be given here"
+    );
+    assert_eq!(
+        problems("[[access]]\nclients = ['10.0.0.1/8']\naction = 'permit'"),
+        "larder.toml:2: access.clients: expected a network, got \"10.0.0.1/8\", an address within \
+         10.0.0.0/8\n\
+         larder.toml:3: access.action: expected allow or deny, got \"permit\""
+    );
+}
+
+#[test]
+fn contradictions() {
+    assert_eq!(
+        problems("listen = ['127.0.0.1:1', '127.0.0.1:1']"),
+        "larder.toml:1: listen: 127.0.0.1:1 is given twice"
+    );
+    assert_eq!(
+        problems("\nlisten = '127.0.0.1:3129'"),
+        "larder.toml:2: listen: 127.0.0.1:3129 cannot be both: a proxy and the admin interface"
+    );
+    assert_eq!(problems("cache = []"), "larder.toml:1: cache: expected at least one");
+    assert_eq!(
+        problems("admin-token = 'a'\nadmin-token-file = 'b'"),
+        "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"
+    );
+    assert_eq!(
+        problems("[store]\ncluster-size = '96K'"),
+        "larder.toml:2: store.cluster-size: expected a power of two such as 64K"
+    );
+    // The preset's share counts where none is given.
+    assert_eq!(
+        problems("preset = 'tfs'\n[store]\ntier-hot = 11"),
+        "larder.toml:3: store.tier-hot: expected tier-hot and tier-medium to be 100 at most \
+         together, got 11 + 90"
+    );
+}
+
+#[test]
+fn a_reload_takes_over_what_can_change_and_names_the_rest() {
+    let mut running = load("memory = '64M'\ndrain = '5s'", &[]);
+    let new = load("memory = '32M'\ndrain = '9s'\n[[access]]\naction = 'deny'\nports = [25]", &[]);
+    let changes = running.reload(&new);
+    assert_eq!(changes.applied, ["drain", "access"]);
+    assert_eq!(changes.waiting, ["memory"]);
+    assert_eq!(running.config.client.drain, Duration::from_secs(9));
+    assert_eq!(running.config.memory, 64 << 20);
+    assert_eq!(running.config.access.len(), 1);
+    // What waits for a restart is said again at the next reload; what was applied is not.
+    assert_eq!(running.reload(&new), Changes { applied: vec![], waiting: vec!["memory"] });
+}
+
+#[test]
+fn what_does_not_fit_into_slots_is_named() {
+    assert_eq!(
+        problems("[store]\nslot-size = 600\npacket = '6K'"),
+        "larder.toml:2: store.slot-size: expected 512, 1K, 2K or 4K"
+    );
+    assert_eq!(
+        problems("[store]\npacket = '6K'"),
+        "larder.toml:2: store.packet: expected a multiple of 4K such as 8K, or 0"
+    );
+    assert_eq!(
+        problems("[store]\nslot-size = '4K'\nbuddy-threshold = '6K'"),
+        "larder.toml:3: store.buddy-threshold: expected buddy-threshold (6144 bytes) to be a \
+         multiple of slot-size (4096 bytes)"
+    );
+    load("[store]\nslot-size = '2K'\nbuddy-threshold = '6K'\npacket = 0", &[]);
+}
+
+#[test]
+fn rules_are_checked_one_by_one() {
+    for (text, expected) in [
+        ("sites = ['x']", "larder.toml:2: rule.sites: there is no site \"x\""),
+        ("paths = ['a']", "larder.toml:2: rule.paths: expected a path that begins with / or *"),
+        ("headers = ['a b']", "larder.toml:2: rule.headers: expected \"Name\""),
+        ("request-set = ['Host: x']", "larder.toml:2: rule.request-set: host is not for rules"),
+        ("answer-remove = ['Content-Length']", "larder.toml:2: rule.answer-remove: content-length"),
+        ("min-ttl = '2s'\nmax-ttl = '1s'", "larder.toml:2: rule.min-ttl: expected no more than"),
+        ("key-languages = ['en', 'de;q=1']", "larder.toml:2: rule.key-languages: expected a lang"),
+        ("tll = '1s'", "larder.toml:3: rule.tll: there is no such key; did you mean rule.ttl?"),
+        ("refresh-ahead = 95", "larder.toml:3: rule.refresh-ahead: expected a whole number"),
+        ("store-max = 'big'", "larder.toml:3: rule.store-max: expected a size"),
+    ] {
+        let told = problems(&format!("\n[[rule]]\n{text}"));
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
+fn rules_name_sites_and_change_at_a_reload() {
+    let text = "reverse = 'http://a'\n[[site]]\nhosts = ['b']\nupstream = 'http://b'\n";
+    let with = format!("{text}[[rule]]\nsites = ['default', 'b']\nttl = '1s'\n");
+    let mut loaded = load(text, &[]);
+    let changes = loaded.reload(&load(&with, &[]));
+    assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
+    let rule = loaded.config.rules[0].to_proxy(1, &loaded.config.semantics).unwrap();
+    assert_eq!(rule.settings.lifetimes.fixed, Some(Seconds::new(1)));
+}
+
+#[test]
+fn listeners_have_tables_with_manners() {
+    let text = "
+        [[listener]]
+        address = '[::]:443'
+        tls = true
+        [[listener]]
+        address = 'unix:/run/x'
+        group = 'none'
+        [[certificate]]
+        chain = '/x.pem'
+        hosts = ['*.A.example']
+    ";
+    let file = File::parse("larder.toml", text).unwrap();
+    let config = Loaded::build(&file, &Layer::new()).unwrap().config;
+    assert!(config.listen.is_empty(), "no default besides tables");
+    let all = config.all_listeners();
+    assert!(all[0].tls && !all[1].tls && all[1].mode == "660");
+    assert_eq!(config.certificates[0].hosts, ["*.a.example"]);
+    assert!(config.certificates[0].key.is_none());
+    let config = |text: &str| {
+        let file = File::parse("larder.toml", text).unwrap();
+        Loaded::build(&file, &Layer::new()).expect_err("refused").to_string()
+    };
+    for (text, expected) in [
+        ("[[listener]]\naddress = '[::]:443'\ntls = true", "1: listener.tls: TLS needs a"),
+        ("[[listener]]\naddress = '[::]:443'\ngroup = 'x'", "1: listener.group: only a Unix"),
+        (
+            "listen = '[::]:443'\n[[listener]]\naddress = '[::]:443'",
+            "2: listener.address: [::]:443 is",
+        ),
+        (
+            "[[listener]]\naddress = '[::]:443'\ntls = true\nh2c = true\n\
+             [[certificate]]\nchain='x'",
+            "1: listener.h2c: expected tls or h2c",
+        ),
+    ] {
+        let why = config(text);
+        assert!(why.contains(expected), "{why}");
+    }
+}

@@ -1,0 +1,124 @@
+//! One `[[rule]]`: what is done otherwise for some requests. Its keys, and what the proxy makes of
+//! them.
+//!
+//! The proxy's own types check what a text can mean; here it is said which key was wrong.
+
+use http::Method;
+use proxy::message::header_edits::Edits;
+use proxy::rules::request_rules;
+use semantics::{Lifetimes, Pattern, QueryRule, Settings};
+
+use crate::config::setting::OwnKey;
+
+/// The keys of a `[[rule]]` table.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct RequestRule {
+    pub name: Option<String>,
+    pub sites: Vec<String>,
+    pub hosts: Vec<String>,
+    pub paths: Vec<String>,
+    pub methods: Vec<String>,
+    pub headers: Vec<String>,
+    pub bypass: bool,
+    /// What it says otherwise than `[caching]`.
+    pub own: Vec<OwnKey<Settings>>,
+    pub query_keep: Vec<String>,
+    pub query_drop: Vec<String>,
+    pub query_sort: bool,
+    pub key_headers: Vec<String>,
+    pub key_device: bool,
+    pub key_languages: Vec<String>,
+    pub request_set: Vec<String>,
+    pub request_remove: Vec<String>,
+    pub answer_set: Vec<String>,
+    pub answer_remove: Vec<String>,
+    pub store_max: Option<u64>,
+    pub answer_max: Option<u64>,
+    pub refuse_upgrades: bool,
+}
+
+/// What is wrong with a rule: the key, and a sentence.
+pub type Wrong = (&'static str, String);
+
+impl RequestRule {
+    /// The rule as the proxy uses it; `number` counts from 1, `base` is what holds where it says
+    /// nothing.
+    pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
+        let name = self.name.clone().unwrap_or_else(|| format!("rule {number}"));
+        Ok(request_rules::Rule {
+            when: self.condition()?,
+            bypass: self.bypass,
+            query: QueryRule {
+                keep: patterns(&self.query_keep),
+                drop: patterns(&self.query_drop),
+                sorted: self.query_sort,
+            },
+            by_device: self.key_device,
+            languages: self.languages()?,
+            key_headers: parse_all("key-headers", &self.key_headers)?,
+            request: edits("request-set", &self.request_set, &self.request_remove)?,
+            answer: edits("answer-set", &self.answer_set, &self.answer_remove)?,
+            store_max: self.store_max,
+            answer_max: self.answer_max,
+            refuse_upgrades: self.refuse_upgrades,
+            ..request_rules::Rule::new(name, self.settings(base)?)
+        })
+    }
+
+    fn languages(&self) -> Result<Vec<String>, Wrong> {
+        let is_tag = |tag: &String| {
+            !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        match self.key_languages.iter().find(|tag| !is_tag(tag)) {
+            Some(tag) => Err(("key-languages", format!("expected a language, got {tag:?}"))),
+            None => Ok(self.key_languages.clone()),
+        }
+    }
+
+    fn condition(&self) -> Result<request_rules::Condition, Wrong> {
+        let odd = self.paths.iter().find(|path| !path.starts_with(['/', '*']));
+        if let Some(path) = odd {
+            let text = format!("expected a path that begins with / or *, got {path:?}");
+            return Err(("paths", text));
+        }
+        let methods = self.methods.iter().map(|name| {
+            Method::from_bytes(name.as_bytes()).map_err(|error| ("methods", error.to_string()))
+        });
+        Ok(request_rules::Condition {
+            sites: self.sites.clone(),
+            hosts: parse_all("hosts", &self.hosts)?,
+            paths: patterns(&self.paths),
+            methods: methods.collect::<Result<_, _>>()?,
+            headers: parse_all("headers", &self.headers)?,
+        })
+    }
+
+    fn settings(&self, base: &Settings) -> Result<Settings, Wrong> {
+        let settings = OwnKey::lay_over(&self.own, base.clone());
+        let Lifetimes { min, max, .. } = settings.lifetimes;
+        if min.zip(max).is_some_and(|(min, max)| min > max) {
+            return Err(("min-ttl", "expected no more than max-ttl".to_owned()));
+        }
+        Ok(settings)
+    }
+}
+
+fn patterns(texts: &[String]) -> Vec<Pattern> {
+    texts.iter().map(|text| Pattern::new(text)).collect()
+}
+
+fn parse_all<T: std::str::FromStr<Err: ToString>>(
+    key: &'static str,
+    texts: &[String],
+) -> Result<Vec<T>, Wrong> {
+    let parse = |text: &String| text.parse::<T>().map_err(|error| (key, error.to_string()));
+    texts.iter().map(parse).collect()
+}
+
+/// Edits of the keys `set` and, said with the same key, what is to be removed.
+fn edits(set: &'static str, fields: &[String], names: &[String]) -> Result<Edits, Wrong> {
+    let remove = if set == "request-set" { "request-remove" } else { "answer-remove" };
+    Edits::new(&[], names).map_err(|why| (remove, why))?;
+    Edits::new(fields, names).map_err(|why| (set, why))
+}

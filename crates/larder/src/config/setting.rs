@@ -1,0 +1,394 @@
+//! What is known of one setting, and how a value finds its way into a typed field.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::{HeaderName, Method};
+use ipnet::IpNet;
+use proxy::message::pseudonym::Pseudonym;
+use proxy::rules::access::{HostPattern, PortRange};
+use semantics::Seconds;
+use store::policy::{AdmissionName, PolicyName};
+use store::{IndexKind, LayoutName};
+
+use crate::config::listen_addr::ListenAddr;
+use crate::config::value::{Kind, Value};
+
+/// When a changed value takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// At a reload (SIGHUP).
+    Reload,
+    /// At the next start.
+    Restart,
+    /// When the cache is created; an existing cache keeps what it was created with.
+    Creation,
+}
+
+/// One key of a table that configures a `T`.
+pub struct Field<T: 'static> {
+    /// Its name in the file, `table.key` for keys in tables; flags add `--`.
+    pub key: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// A word that it accepts besides, standing for no value.
+    pub word: Option<&'static str>,
+    /// What holds when it is not given, as it would be written; `None` when it must be given.
+    pub default: Option<&'static [&'static str]>,
+    /// What the example file shows in place of the default, in the words of the file.
+    pub example: Option<&'static str>,
+    /// When a change takes effect.
+    pub effect: Effect,
+    /// Whether `larder serve` has a flag of this name.
+    pub flag: bool,
+    /// What it does: a sentence or more, for help and documentation.
+    pub text: &'static str,
+    set: fn(&mut T, Value),
+}
+
+impl<T> Clone for Field<T> {
+    fn clone(&self) -> Field<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Field<T> {}
+
+impl<T> Field<T> {
+    /// A key that need not be given: its default in the words of the file, and the place of its
+    /// value.
+    pub const fn new(
+        key: &'static str,
+        kind: Kind,
+        default: &'static [&'static str],
+        set: fn(&mut T, Value),
+        text: &'static str,
+    ) -> Field<T> {
+        let (word, effect) = (None, Effect::Restart);
+        // A line of a comment begins with a blank.
+        let text = text.split_at(1).1;
+        let (default, example) = (Some(default), None);
+        Field { key, kind, word, default, example, effect, flag: false, text, set }
+    }
+
+    /// It also accepts this word, which stands for no value.
+    pub const fn word(self, word: &'static str) -> Field<T> {
+        Field { word: Some(word), ..self }
+    }
+
+    /// The example file shows it with this value, in the words of the file.
+    pub const fn example(self, example: &'static str) -> Field<T> {
+        Field { example: Some(example), ..self }
+    }
+
+    /// It must be given: there is no default.
+    pub const fn required(self) -> Field<T> {
+        Field { default: None, ..self }
+    }
+
+    /// `larder serve` has a flag of this name.
+    pub const fn flag(self) -> Field<T> {
+        Field { flag: true, ..self }
+    }
+
+    /// A reload takes a changed value over.
+    pub const fn live(self) -> Field<T> {
+        Field { effect: Effect::Reload, ..self }
+    }
+
+    /// Only a cache that is created takes it over.
+    pub const fn at_creation(self) -> Field<T> {
+        Field { effect: Effect::Creation, ..self }
+    }
+
+    /// Reads one value from text, the special word included.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        match self.word {
+            Some(word) if word == text => Ok(Value::Word(word)),
+            Some(_) => self
+                .kind
+                .parse(text)
+                .map_err(|why| why.replacen(&self.kind.expected(), &self.expected(), 1)),
+            None => self.kind.parse(text),
+        }
+    }
+
+    /// The sentence for a value of the wrong type.
+    pub fn expected_not(&self, got: &str) -> String {
+        format!("expected {}, got {got}", self.expected())
+    }
+
+    /// What is accepted, the special word included; of a list, what each element is.
+    pub fn expected(&self) -> String {
+        let kind = match self.kind {
+            Kind::List(item) => item.expected(),
+            kind => kind.expected(),
+        };
+        match self.word {
+            Some(word) => format!("{kind}, or {word:?}"),
+            None => kind,
+        }
+    }
+
+    /// Puts a value that [`Field::parse`] read into its place.
+    pub fn apply(&self, target: &mut T, value: Value) {
+        (self.set)(target, value);
+    }
+
+    /// The default as a value. Panics when the declaration itself is wrong, which a test rules out.
+    pub fn default_value(&self) -> Option<Value> {
+        let read = |text: &&str| match self.parse(text) {
+            Ok(value) => value,
+            Err(why) => panic!("declaration of {}: {why}", self.key),
+        };
+        let texts = self.default?;
+        Some(match (self.kind, texts) {
+            (Kind::List(_), [word]) if self.word == Some(word) => Value::Word(word),
+            (Kind::List(_), texts) => Value::List(
+                texts
+                    .iter()
+                    .flat_map(|text| match read(text) {
+                        Value::List(values) => values,
+                        single => vec![single],
+                    })
+                    .collect(),
+            ),
+            (_, [text]) => read(text),
+            _ => panic!("declaration of {}: a default is one value", self.key),
+        })
+    }
+}
+
+/// A key of a repeated table that says otherwise what elsewhere holds for all: what it says, and
+/// how that is laid over a `T`.
+pub struct OwnKey<T> {
+    /// Its name.
+    pub key: &'static str,
+    /// What it says.
+    pub value: Value,
+    set: fn(&mut T, Value),
+}
+
+impl<T> OwnKey<T> {
+    /// Adds a key, unless its value is the word that leaves what holds for all.
+    pub fn add(keys: &mut Vec<OwnKey<T>>, key: &'static str, value: Value, set: fn(&mut T, Value)) {
+        if !matches!(value, Value::Word(_)) {
+            keys.push(OwnKey { key, value, set });
+        }
+    }
+
+    /// Lays the keys over what holds for all.
+    pub fn lay_over(keys: &[OwnKey<T>], mut general: T) -> T {
+        keys.iter().for_each(|own| (own.set)(&mut general, own.value.clone()));
+        general
+    }
+}
+
+impl<T> Clone for OwnKey<T> {
+    fn clone(&self) -> OwnKey<T> {
+        OwnKey { key: self.key, value: self.value.clone(), set: self.set }
+    }
+}
+
+impl<T> PartialEq for OwnKey<T> {
+    fn eq(&self, other: &OwnKey<T>) -> bool {
+        (self.key, &self.value) == (other.key, &other.value)
+    }
+}
+
+impl<T> fmt::Debug for OwnKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key, self.value)
+    }
+}
+
+/// Declares the fields of a table that configures a type. Of each: what it does, as a comment; its
+/// key, kind and default; what else is known of it, by the methods of [`Field`]; and the place of
+/// its value (`->`), its place among the own keys (`~>`, see [`OwnKey`]) or what sets it (`=>`).
+macro_rules! fields {
+    ($of:ty; $(
+        $(#[doc = $text:literal])+
+        $key:literal, $kind:expr, [$($default:expr),*] $(, $method:ident $(($argument:expr))?)*
+            $(-> $($place:ident).+)? $(~> $($own:ident).+)? $(=> $set:expr)?;
+    )*) => {
+        &[$(
+            $crate::config::setting::Field::<$of>::new(
+                $key,
+                $kind,
+                &[$($default),*],
+                $(|target, value| {
+                    $crate::config::setting::Take::set(&mut target.$($place).+, value)
+                })?
+                $(|target, value| {
+                    $crate::config::setting::OwnKey::add(&mut target.own, $key, value, |t, v| {
+                        $crate::config::setting::Take::set(&mut t.$($own).+, v);
+                    });
+                })?
+                $($set)?,
+                concat!($($text),+),
+            )
+            $(.$method($($argument)?))*
+        ),*]
+    };
+}
+pub(crate) use fields;
+
+/// The words of a choice and what they stand for, in one place.
+macro_rules! choice {
+    ($name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {
+        const $name: $crate::config::value::Kind =
+            $crate::config::value::Kind::OneOf(&[$($word),*]);
+        impl $crate::config::setting::Take for $type {
+            fn take(value: $crate::config::value::Value) -> $type {
+                match &value {
+                    $($crate::config::value::Value::Text(word) if word == $word => $variant,)*
+                    other => $crate::config::setting::misdeclared(other),
+                }
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// How many fields there are in all parts of a table.
+pub const fn count<T>(parts: &[&[Field<T>]]) -> usize {
+    let (mut part, mut sum) = (0, 0);
+    while part < parts.len() {
+        sum += parts[part].len();
+        part += 1;
+    }
+    sum
+}
+
+/// The parts of a table as one: a topic declares its own in a file of its own.
+pub const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let mut i = 0;
+        while i < parts[part].len() {
+            all[at] = parts[part][i];
+            at += 1;
+            i += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
+/// How a [`Value`] becomes the type of a field. Panics on a kind that the field was not declared
+/// with: a test applies a value of its kind to every declared field.
+pub trait Take: Sized {
+    /// The value as this type.
+    fn take(value: Value) -> Self;
+
+    /// Puts the value in place of this one; a word that stands for no value leaves it.
+    fn set(&mut self, value: Value) {
+        given(self, value);
+    }
+}
+
+/// Puts a value in place of `target`, unless it is a word, which leaves what is there.
+pub fn given<T: Take>(target: &mut T, value: Value) {
+    if !matches!(value, Value::Word(_)) {
+        *target = T::take(value);
+    }
+}
+
+/// Says that a field was declared with a kind that it cannot hold.
+pub fn misdeclared<T>(value: &Value) -> T {
+    panic!("a setting was declared with a kind that its field cannot hold: {value:?}")
+}
+
+macro_rules! take {
+    ($($type:ty: $pattern:pat => $taken:expr),* $(,)?) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                match value {
+                    $pattern => $taken,
+                    other => misdeclared(&other),
+                }
+            }
+        }
+    )*};
+}
+
+take! {
+    bool: Value::Bool(value) => value,
+    u64: Value::Int(value) | Value::Size(value) => value,
+    Duration: Value::Time(value) => value,
+    SocketAddr: Value::Addr(value) => value,
+    IpNet: Value::Network(value) => value,
+    String: Value::Text(value) => value,
+    PathBuf: Value::Text(value) => value.into(),
+    ListenAddr: Value::Listen(value) => value,
+    Seconds: Value::Time(value) => Seconds::new(value.as_secs()),
+}
+
+/// Types that read the text themselves; the kind of the setting has let it through.
+macro_rules! parsed {
+    ($($type:ty),*) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                let text = String::take(value.clone());
+                text.parse().unwrap_or_else(|_| misdeclared(&value))
+            }
+        }
+    )*};
+}
+
+parsed!(HeaderName, Method, HostPattern, PortRange, AdmissionName, PolicyName);
+
+/// The same of types that are found by their name.
+macro_rules! named {
+    ($($type:ty: $find:path),* $(,)?) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                $find(&String::take(value.clone())).unwrap_or_else(|| misdeclared(&value))
+            }
+        }
+    )*};
+}
+
+named! {
+    Pseudonym: Pseudonym::new,
+    LayoutName: LayoutName::from_name,
+    IndexKind: IndexKind::from_name,
+}
+
+/// The bounds of the setting keep the number within the narrower type.
+macro_rules! narrow {
+    ($($type:ty),*) => {$(
+        impl Take for $type {
+            fn take(value: Value) -> $type {
+                <$type>::try_from(u64::take(value.clone())).unwrap_or_else(|_| misdeclared(&value))
+            }
+        }
+    )*};
+}
+
+narrow!(usize, u32, u16, u8);
+
+impl<T: Take> Take for Option<T> {
+    fn take(value: Value) -> Option<T> {
+        match value {
+            Value::Word(_) => None,
+            value => Some(T::take(value)),
+        }
+    }
+
+    fn set(&mut self, value: Value) {
+        *self = <Self as Take>::take(value);
+    }
+}
+
+impl<T: Take> Take for Vec<T> {
+    fn take(value: Value) -> Vec<T> {
+        match value {
+            Value::List(values) => values.into_iter().map(T::take).collect(),
+            other => misdeclared(&other),
+        }
+    }
+}

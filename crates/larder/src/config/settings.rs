@@ -1,0 +1,86 @@
+//! The declaration of every setting, once: its name, what it accepts, its default, whether it can
+//! change while Larder runs, and what it does.
+//!
+//! The command line, its help, the configuration file, the reload on SIGHUP and the check of
+//! `docs/configuration.md` all read these tables, so they cannot disagree.
+
+mod caching;
+mod client;
+mod common;
+mod fill;
+mod general;
+mod listeners;
+mod purging;
+mod rules;
+mod storing;
+mod tables;
+mod upstream;
+
+pub use common::Setting;
+pub use listeners::{CERTIFICATE, LISTENER};
+pub use rules::RULE;
+pub use tables::{ACCESS, SITE};
+
+use crate::config::configuration::Config;
+use crate::config::setting::{Field, count, joined};
+
+/// The parts of [`SETTINGS`].
+const PARTS: &[&[Setting]] = &[
+    general::SETTINGS,
+    storing::SETTINGS,
+    caching::SETTINGS,
+    client::SETTINGS,
+    upstream::POOL,
+    upstream::FOR_ALL,
+    fill::SETTINGS,
+    listeners::SETTINGS,
+    purging::SETTINGS,
+];
+
+/// Every setting outside the repeated tables, in the order of the documentation.
+pub const SETTINGS: &[Setting] = &joined::<Config, { count(PARTS) }>(PARTS);
+
+/// What is made of all declarations: documentation, an example.
+pub trait Writer {
+    /// Begins the keys of the table `[name]`.
+    fn group(&mut self, name: &str);
+    /// Begins the keys of the repeated table `[[name]]`, of which `text` says what it is.
+    fn table(&mut self, name: &str, text: &str);
+    /// Writes a key, by its name within its table.
+    fn key<T>(&mut self, key: &str, field: &Field<T>);
+}
+
+/// Has all declarations written, in the order of the documentation.
+pub fn write_all(writer: &mut impl Writer) {
+    let mut within = None;
+    for setting in SETTINGS {
+        let (group, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
+        if !group.is_empty() && within != Some(group) {
+            within = Some(group);
+            writer.group(group);
+        }
+        writer.key(key, setting);
+    }
+    writer.table("site", "One origin server of a reverse proxy.");
+    SITE.iter().for_each(|field| writer.key(field.key, field));
+    writer.table("access", "One access rule; the first that matches decides.");
+    ACCESS.iter().for_each(|field| writer.key(field.key, field));
+    writer.table(
+        "rule",
+        "What is done otherwise for some requests; the first rule that fits decides, and it \
+         alone. docs/rules.md has examples.",
+    );
+    RULE.iter().for_each(|field| writer.key(field.key, field));
+    writer.table("listener", "One place where clients come in (docs/protocols.md).");
+    LISTENER.iter().for_each(|field| writer.key(field.key, field));
+    writer.table("certificate", "One certificate for clients.");
+    CERTIFICATE.iter().for_each(|field| writer.key(field.key, field));
+}
+
+/// The setting of this name.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+#[cfg(test)]
+mod tests;

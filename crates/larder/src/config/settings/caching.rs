@@ -1,0 +1,93 @@
+//! The declarations of what is answered from the cache, and what origin servers are told.
+
+use std::time::Duration;
+
+use super::common::{MANY, Setting, YEARS, ms};
+use crate::config::configuration::Config;
+use crate::config::setting::fields;
+use crate::config::value::Kind;
+
+const FORWARDED: Kind = Kind::List(&Kind::OneOf(&[
+    "auto",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+]));
+
+/// The tables `[caching]` and `[forwarded]`.
+pub const SETTINGS: &[Setting] = fields! {
+    Config;
+
+    /// How long an answer that says nothing of its lifetime is fresh, in percent of the time since
+    /// its last modification (RFC 9111, 4.2.2); 0: not at all.
+    "caching.heuristic-percent", Kind::Int(0, 100), ["10"], live -> semantics.heuristic_percent;
+
+    /// The longest such lifetime.
+    "caching.heuristic-max", Kind::Time(ms(0), YEARS), ["1d"], live -> semantics.heuristic_max;
+
+    /// Such a lifetime for an answer without a date of modification.
+    "caching.heuristic-without-date", Kind::Time(ms(0), YEARS), ["0"], live
+        -> semantics.heuristic_without_date;
+
+    /// How stale an answer may be that is served because the origin server cannot be reached (RFC
+    /// 9111, 4.2.4), unless it forbids that.
+    "caching.stale-when-unreachable", Kind::Time(ms(0), YEARS), ["1d"], live
+        -> semantics.stale_when_unreachable;
+
+    /// How long a stale answer that does not say is served while it is asked for anew (RFC 5861).
+    "caching.stale-while-revalidate", Kind::Time(ms(0), YEARS), ["0"], live
+        -> semantics.stale_while_revalidate;
+
+    /// How long a stale answer that does not say is served when the origin server answers with an
+    /// error (RFC 5861).
+    "caching.stale-if-error", Kind::Time(ms(0), YEARS), ["0"], live -> semantics.stale_if_error;
+
+    /// Whether an origin server's own permission to serve stale counts beside s-maxage, which RFC
+    /// 9111 (5.2.2.10) takes for a prohibition.
+    "caching.stale-despite-s-maxage", Kind::Bool, ["false"], live
+        -> semantics.stale_despite_s_maxage;
+
+    /// Header fields that are obeyed in place of Cache-Control, most specific first (RFC 9213): for
+    /// a cache that acts for the origin server. "auto" is CDN-Cache-Control on a reverse proxy and
+    /// none on a forward proxy; an empty list is none.
+    "caching.targets", Kind::List(&Kind::Header), ["auto"], live -> semantics.targets;
+
+    /// Whether an answer with Set-Cookie may be stored.
+    "caching.store-set-cookie", Kind::Bool, ["true"], live -> semantics.store_set_cookie;
+
+    /// Whether an answer to a request without Authorization may answer one that has it.
+    "caching.reuse-for-authorized", Kind::Bool, ["true"], live -> semantics.reuse_for_authorized;
+
+    /// How long answers from 400 on are fresh for which the origin server says nothing (negative
+    /// caching). "auto" makes the same guess for them as for others, as RFC 9111 has it.
+    "caching.error-ttl", Kind::Time(Duration::ZERO, YEARS), ["auto"], word("auto"), live
+        -> semantics.lifetimes.errors;
+
+    /// How stale an answer may be that is still validated, or served stale; a staler one is fetched
+    /// as if nothing were stored.
+    "caching.keep", Kind::Time(Duration::ZERO, YEARS), ["unlimited"], word("unlimited"), live
+        -> semantics.keep;
+
+    /// The last part of a lifetime, in percent, in which one of eight hits has the answer validated
+    /// in the background, so that what is popular does not expire; 0: none.
+    "caching.refresh-ahead", Kind::Int(0, 90), ["0"], live -> semantics.refresh_ahead_percent;
+
+    /// When a stale answer is validated: how many stale ones beside it in the cache, of the same
+    /// site and directory or written with it, are validated behind it on connections that are open,
+    /// so that whoever asks for them next need not wait. Each is a request that the origin server
+    /// might not have got. 0: none.
+    "caching.validate-neighbours", Kind::Int(0, 64), ["0"], live -> semantics.validate_neighbours;
+
+    /// The most such validations a second of one site; after a pause as many at once.
+    "caching.neighbour-rate", Kind::Int(1, MANY), ["20"], live -> fill.neighbour_rate;
+
+    /// Header fields that tell the origin server of the client (RFC 7239). "auto" is
+    /// x-forwarded-for, x-forwarded-proto and x-forwarded-host on a reverse proxy and none on a
+    /// forward proxy; an empty list is none.
+    "forwarded.add", FORWARDED, ["auto"], live -> forwarded_add;
+
+    /// Networks of the proxies in front of a reverse proxy: such fields of theirs are kept and
+    /// added to. Those of other clients are removed, for anybody could claim any address.
+    "forwarded.trust", Kind::List(&Kind::Network), [], live -> forwarded.trust;
+};

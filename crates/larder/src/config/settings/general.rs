@@ -1,0 +1,113 @@
+//! The declarations of what concerns the whole: listeners, caches, admin interface, logs, process.
+
+use proxy::observe::access_log::Format;
+
+use super::common::{M, Setting, hours, ms};
+use crate::config::configuration::Config;
+use crate::config::setting::{Take, choice, fields};
+use crate::config::value::Kind;
+
+choice!(LOG_FORMAT for Format {
+    "combined" => Format::Combined,
+    "squid" => Format::Squid,
+    "json" => Format::Json,
+});
+const PRESET: Kind = Kind::OneOf(store::PRESETS);
+const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
+/// Which `Host` an origin server is sent.
+pub const HOST_HEADER: Kind = Kind::OneOf(&[PASS, "upstream"]);
+/// The client's.
+pub const PASS: &str = "client";
+const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
+
+/// The keys outside of tables.
+pub const SETTINGS: &[Setting] = fields! {
+    Config;
+
+    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`, `*:3128`
+    /// and `3128` are all addresses of the machine, IPv6 and IPv4, as `[::]:3128` is;
+    /// `0.0.0.0:3128` is those of IPv4; `localhost:3128` is 127.0.0.1. TLS, HTTP/2 without TLS and
+    /// the PROXY protocol need a [[listener]] table; where there are any, the default is none.
+    "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag -> listen;
+
+    /// Serve as a reverse proxy for this origin server, or for several of the same content
+    /// (docs/upstreams.md), open to all clients, instead of as a forward proxy. Sites for single
+    /// hosts are added in [[site]] tables.
+    "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag -> reverse;
+
+    /// The Host that the origin server of `reverse` is sent: "client" passes on the client's,
+    /// "upstream" names the origin server itself.
+    "reverse-host", HOST_HEADER, ["client"] => |c, v| c.pass_host = String::take(v) == PASS;
+
+    /// File or block device that holds the cache; a file that is missing or empty is created. May
+    /// be given several times: the objects are spread over all.
+    "cache", Kind::List(&Kind::Path), ["larder.cache"], flag,
+        example(r#""/var/lib/larder/larder.cache""#) -> cache;
+
+    /// Size of each cache file. "auto" keeps the size of an existing cache and creates a new one
+    /// with 10G, but at most a tenth of the free space. A larger size grows an existing cache; it
+    /// never shrinks.
+    "cache-size", Kind::Size(store::CACHE_SIZE_MIN, 1 << 50), ["auto"], word("auto"), flag
+        -> cache_size;
+
+    /// Memory for the index, the objects kept in memory and the buffers together.
+    "memory", Kind::Size(16 * M, 1 << 46), ["256M"], flag -> memory;
+
+    /// The set of store parameters that settings which are "auto" are taken from: the product's
+    /// own, or the system of a paper (docs/configuration.md, "Presets").
+    "preset", PRESET, ["larder"], flag => |c, v| c.set_preset(&String::take(v));
+
+    /// How objects are laid out on the device (docs/layouts.md): in clusters that are reclaimed
+    /// whole, or in slots that are reclaimed object by object, round and round ("stream"), in the
+    /// largest free piece ("unified") or by size ("buddy"). "auto" is the preset's for a new cache,
+    /// and for an existing one what it was created with.
+    "layout", LAYOUT, ["auto"], word("auto"), flag, at_creation
+        => |c, v| c.set_layout(Take::take(v));
+
+    /// Address and port of the admin interface: /healthz, /readyz, /metrics, /purge. /readyz is 200
+    /// also when a cache cannot be used, for requests are served; its text says so, and
+    /// larder_cache_online is 0 in /metrics.
+    "admin", Kind::Addr, ["127.0.0.1:3129"], word("off"), flag -> admin;
+
+    /// Names that a request to the admin interface may carry as Host, besides localhost and IP
+    /// addresses.
+    "admin-names", Kind::List(&Kind::Host), [] -> admin_names;
+
+    /// A request to the admin interface must carry this token as `Authorization: Bearer TOKEN`.
+    "admin-token", Kind::Text("a token"), ["none"], word("none") -> admin_token;
+
+    /// A file that holds the token of the admin interface; white space around it is dropped.
+    "admin-token-file", Kind::Path, ["none"], word("none") -> admin_token_file;
+
+    /// File that gets one line per request, "-" for standard output. SIGHUP reopens it.
+    "access-log", Kind::Path, ["off"], word("off"), flag -> access_log;
+
+    /// Format of the access log: the combined format of web servers, Squid's native one, or JSON
+    /// lines.
+    "log-format", LOG_FORMAT, ["combined"], flag -> log_format;
+
+    /// The least severe messages written to standard error.
+    "log-level", LOG_LEVEL, ["info"], live -> log_level;
+
+    /// Number of worker threads. "auto" is the number of cores that this process may use (affinity
+    /// and cgroup quota).
+    "workers", Kind::Int(1, 1024), ["auto"], word("auto"), flag -> workers;
+
+    /// Network whose clients may use the forward proxy, besides this machine; may be given several
+    /// times.
+    "allow", Kind::List(&Kind::Network), [], flag, live -> allow;
+
+    /// When started as root: the user to become once the caches and ports are open.
+    "user", Kind::Text("the name of a user"), ["none"], word("none"), flag -> user;
+
+    /// Ports to which CONNECT may open a tunnel.
+    "connect-ports", Kind::List(&Kind::Ports), ["443"], live -> connect_ports;
+
+    /// The name of this proxy in Via and Cache-Status. Proxies behind one another need different
+    /// ones.
+    "pseudonym", Kind::Token, ["larder"] -> pseudonym;
+
+    /// How long running requests and tunnels may go on after SIGTERM or SIGINT; what is left then
+    /// is cut.
+    "drain", Kind::Time(ms(0), hours(1)), ["30s"], live -> client.drain;
+};

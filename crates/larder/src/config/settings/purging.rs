@@ -1,0 +1,33 @@
+//! Settings of purging: who may, and by what.
+
+use super::common::{MANY, Setting};
+use crate::config::configuration::Config;
+use crate::config::setting::fields;
+use crate::config::value::Kind;
+
+/// The table `[purge]`.
+pub const SETTINGS: &[Setting] = fields! {
+    Config;
+
+    /// Networks of the clients that may use the method PURGE; others get 403. With none it is a
+    /// method like any other, which is passed on. The address that counts is that of the
+    /// connection: behind another proxy that is the proxy's.
+    "purge.from", Kind::List(&Kind::Network), [], live -> purging.from;
+
+    /// Header fields of answers, and of PURGE, with tags that are separated by spaces.
+    "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey"] -> purging.tags.spaced;
+
+    /// Header fields of answers, and of PURGE, with tags that are separated by commas.
+    "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag"] -> purging.tags.listed;
+
+    /// Whether clients see the fields with tags. "auto" takes them from answers on a reverse proxy,
+    /// where they are between origin server and cache, and leaves them on a forward proxy.
+    "purge.pass-tags", Kind::Bool, ["auto"], word("auto"), live -> pass_tags;
+
+    /// Purges by tag, host, prefix and of everything that are remembered, until no object is left
+    /// that is older; at most as many as a checkpoint of the cache has room for (16,000 for each
+    /// GiB) and a thirty-second of the memory (116,000 for 256 MiB). Tags and hosts that nothing
+    /// stored bears take no room. When there are more, the oldest quarter of them becomes one purge
+    /// of everything that is as old.
+    "purge.entries", Kind::Int(1, MANY), ["262144"] -> store.purges;
+};

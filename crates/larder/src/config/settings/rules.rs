@@ -1,0 +1,141 @@
+//! The declarations of the keys of a `[[rule]]` table.
+
+use std::time::Duration;
+
+use super::common::YEARS;
+use crate::config::request_rule::RequestRule;
+use crate::config::setting::{Field, fields};
+use crate::config::value::Kind;
+
+const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
+const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
+const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));
+const FIELD_NAMES: Kind = Kind::List(&Kind::Text("a field's name, * for anything"));
+
+const HEADER_TESTS: Kind =
+    Kind::List(&Kind::Text("\"Name\", \"Name: value\" with * for anything, or !"));
+
+/// The keys of a `[[rule]]` table, in the order of the documentation.
+pub const RULE: &[Field<RequestRule>] = fields! {
+    RequestRule;
+
+    /// What `larder explain` and messages call it. "none" is its number in the file.
+    "name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""static files""#)
+        -> name;
+
+    /// Sites of a reverse proxy that it is for, by name; `reverse` makes one that is called
+    /// "default". None: any.
+    "sites", Kind::List(&Kind::Text("the name of a site")), [], live, example(r#"["example"]"#)
+        -> sites;
+
+    /// Hosts of the URL; a leading dot includes all names below; none: any.
+    "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"["www.example.com"]"#) -> hosts;
+
+    /// Paths without query, in which * stands for anything, such as /static/* or *.css; none: any.
+    /// They are held against the path as a server reads it that decodes it, resolves dots and takes
+    /// slashes in a row for one.
+    "paths", PATTERNS, [], live, example(r#"["/static/*", "*.css"]"#) -> paths;
+
+    /// Request methods; GET includes HEAD; none: any.
+    "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET"]"#) -> methods;
+
+    /// What must hold of the request's fields, all of it: "Cookie" (it is there), "Cookie:
+    /// *session=*" (a line of it fits, without regard to case), or one of them behind a `!` (it
+    /// does not).
+    "headers", HEADER_TESTS, [], live, example(r#"["!Cookie: *session=*"]"#) -> headers;
+
+    /// Send them past the cache: nothing is looked up, nothing is stored.
+    "bypass", Kind::Bool, ["false"], live -> bypass;
+
+    /// How long answers below 400 are fresh, whatever the origin server says; its no-store,
+    /// private, no-cache and must-revalidate still count (`answer-remove` takes them away). "auto"
+    /// is what the origin server says.
+    "ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
+
+    /// How long answers below 400 are fresh for which the origin server says nothing. "auto" is a
+    /// guess (`caching.heuristic-percent`).
+    "default-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10m""#) ~> lifetimes.unsaid;
+
+    /// The shortest time that answers below 400 are fresh. "auto": no bound.
+    "min-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#) ~> lifetimes.min;
+
+    /// The longest time that answers below 400 are fresh. "auto": no bound.
+    "max-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) ~> lifetimes.max;
+
+    /// How long answers from 400 on are fresh for which the origin server says nothing. "auto" is
+    /// `caching.error-ttl`.
+    "error-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10s""#) ~> lifetimes.errors;
+
+    /// In place of `caching.stale-while-revalidate`, which "auto" is.
+    "stale-while-revalidate", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#)
+        ~> stale_while_revalidate;
+
+    /// In place of `caching.stale-if-error`, which "auto" is.
+    "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> stale_if_error;
+
+    /// In place of `caching.stale-when-unreachable`, which "auto" is.
+    "stale-when-unreachable", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#)
+        ~> stale_when_unreachable;
+
+    /// In place of `caching.keep`, which "auto" is.
+    "keep", LIFETIME, ["auto"], word("auto"), live, example(r#""7d""#) ~> keep;
+
+    /// In place of `caching.refresh-ahead`, which "auto" is.
+    "refresh-ahead", Kind::Int(0, 90), ["auto"], word("auto"), live, example("10")
+        ~> refresh_ahead_percent;
+
+    /// In place of `caching.validate-neighbours`, which "auto" is: for what is validated, and 0
+    /// also keeps answers from being validated as neighbours.
+    "validate-neighbours", Kind::Int(0, 64), ["auto"], word("auto"), live, example("4")
+        ~> validate_neighbours;
+
+    /// Names of the query parameters that are part of the key; an empty list: none. The origin
+    /// server is always sent the whole query.
+    "query-keep", PATTERNS, ["*"], live -> query_keep;
+
+    /// Names of query parameters that are not part of the key, such as utm_*.
+    "query-drop", PATTERNS, [], live, example(r#"["utm_*"]"#) -> query_drop;
+
+    /// Sort the query parameters in the key by name, so that their order does not matter.
+    "query-sort", Kind::Bool, ["false"], live, example("true") -> query_sort;
+
+    /// Request fields that are part of the key as if each answer had them in its Vary.
+    "key-headers", Kind::List(&Kind::Header), [], live, example(r#"["x-currency"]"#) -> key_headers;
+
+    /// Tell apart phones, tablets, desktops and bots by User-Agent: the origin server is sent
+    /// X-UA-Device with one of the words mobile, tablet, desktop and bot, and what it answers is
+    /// stored once for each.
+    "key-device", Kind::Bool, ["false"], live -> key_device;
+
+    /// The languages of the site, the usual one first: the origin server is sent the best of them
+    /// as Accept-Language, and what it answers is stored once for each.
+    "key-languages", Kind::List(&Kind::Text("a language such as en or pt-BR")), [], live,
+        example(r#"["en", "de"]"#) -> key_languages;
+
+    /// Fields that are set in the request before anything looks at it.
+    "request-set", FIELDS, [], live, example(r#"["X-Cached: yes"]"#) -> request_set;
+
+    /// Fields that are removed from the request before anything looks at it.
+    "request-remove", FIELD_NAMES, [], live, example(r#"["Cookie"]"#) -> request_remove;
+
+    /// Fields that are set in the origin server's answer before anything looks at it.
+    "answer-set", FIELDS, [], live, example(r#"["Cache-Control: public, max-age=3600"]"#)
+        -> answer_set;
+
+    /// Fields that are removed from the origin server's answer before anything looks at it, such as
+    /// Set-Cookie.
+    "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Larger answers are passed on and not stored. "auto" is `store.max-object`.
+    "store-max", Kind::Size(0, 1 << 50), ["auto"], word("auto"), live, example(r#""10M""#)
+        -> store_max;
+
+    /// Larger answers are refused with 502, or cut where the origin server does not say how long
+    /// they are.
+    "answer-max", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""1G""#)
+        -> answer_max;
+
+    /// Answer requests that ask for another protocol (Upgrade, WebSocket) with 403; otherwise they
+    /// are passed on. With `paths` it holds for the path as sent and as a server reads it.
+    "refuse-upgrades", Kind::Bool, ["false"], live, example("true") -> refuse_upgrades;
+};

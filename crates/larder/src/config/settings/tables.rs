@@ -1,0 +1,71 @@
+//! The keys of the tables that may be repeated: the sites of a reverse proxy, the access rules.
+
+use proxy::rules::access::{Action, Rule};
+
+use super::general::{HOST_HEADER, PASS};
+use super::upstream;
+use crate::config::configuration::{KeyHost, Site};
+use crate::config::setting::{Field, Take, choice, count, fields, joined};
+use crate::config::value::Kind;
+
+choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
+choice!(KEY_HOST for KeyHost { "site" => KeyHost::Site, "client" => KeyHost::Client });
+
+/// The parts of [`SITE`].
+const SITE_PARTS: &[&[Field<Site>]] = &[SITE_ITSELF, upstream::FOR_SITE];
+
+/// The keys of a `[[site]]` table: one origin server of a reverse proxy.
+pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PARTS);
+
+/// What a site is.
+const SITE_ITSELF: &[Field<Site>] = fields! {
+    Site;
+
+    /// Hosts that this site answers for.
+    "hosts", Kind::List(&Kind::Host), [], required, example(r#"["www.example.com"]"#) -> hosts;
+
+    /// The site's origin server, or several of the same content: each a URL, and behind it
+    /// weight=N, max-conns=N or backup where wanted (docs/upstreams.md).
+    "upstream", Kind::List(&Kind::Origin), [], required,
+        example(r#"["http://127.0.0.1:8080 weight=2", "http://127.0.0.1:8081"]"#) -> upstream;
+
+    /// The Host that the origin server is sent: the client's (with GET and HEAD that of
+    /// `key-host`), or that of `upstream`.
+    "host-header", HOST_HEADER, ["client"]
+        => |s, v| s.pass_host = String::take(v) == PASS;
+
+    /// Whether the site's hosts, and the ports of Larder's own listeners, are one to the cache.
+    /// "site": what is stored is called by the first of `hosts`, and GET and HEAD name it to the
+    /// origin server, too. "client": each host and port that a client names has answers of its own.
+    /// "auto" is "site", with a warning where the origin server is told of several hosts.
+    "key-host", KEY_HOST, ["auto"], word("auto") -> key_host;
+
+    /// Name of the site, part of the key of everything stored for it. "none" takes the first of
+    /// `hosts`.
+    "name", Kind::Text("a name"), ["none"], word("none"), example(r#""example""#) -> name;
+};
+
+/// The keys of an `[[access]]` table: one rule; the first rule that matches decides.
+pub const ACCESS: &[Field<Rule>] = fields! {
+    Rule;
+
+    /// What happens to a request that matches.
+    "action", ACTION, [], required, live, example(r#""deny""#) -> action;
+
+    /// Networks of the client; none: any client.
+    "clients", Kind::List(&Kind::Network), [], live, example(r#"["192.168.0.0/16"]"#) -> clients;
+
+    /// Request methods; none: any method.
+    "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "CONNECT"]"#) -> methods;
+
+    /// Destination as the request names it; a leading dot includes all names below; none: any.
+    "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"[".example.net"]"#) -> hosts;
+
+    /// Networks of the address that is connected to; none: any address. An allowing rule that names
+    /// a private network here opens it to clients from elsewhere.
+    "destinations", Kind::List(&Kind::Network), [], live, example(r#"["10.0.0.0/8"]"#)
+        -> destinations;
+
+    /// Destination ports; none: any port.
+    "ports", Kind::List(&Kind::Ports), [], live, example(r#"[25, "6660-6669"]"#) -> ports;
+};

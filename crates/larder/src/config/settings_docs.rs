@@ -1,0 +1,219 @@
+//! The reference part of `docs/configuration.md` and the example `packaging/larder.toml`, rendered
+//! from the declarations of the settings.
+//!
+//! When one changed, run the tests once with `LARDER_BLESS=1` in the environment to write them
+//! anew, and read the diff.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use store::Preset;
+
+use crate::config::example_file::example;
+use crate::config::file::File;
+use crate::config::layers::Layer;
+use crate::config::loaded::Loaded;
+use crate::config::setting::{Effect, Field};
+use crate::config::settings::{Writer, write_all};
+use crate::config::units;
+use crate::config::value::Kind;
+
+const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/config/settings.rs -->\n";
+const END: &str = "<!-- end of settings -->\n";
+const PRESETS_BEGIN: &str = "<!-- presets: rendered from crates/store/src/config/preset.rs -->\n";
+const PRESETS_END: &str = "<!-- end of presets -->\n";
+
+fn in_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// Writes the reference part of the documentation.
+struct Reference(String);
+
+impl Writer for Reference {
+    fn group(&mut self, name: &str) {
+        let _ = writeln!(self.0, "### `[{name}]`\n");
+    }
+
+    fn table(&mut self, name: &str, text: &str) {
+        let _ = writeln!(self.0, "### `[[{name}]]`\n\n{text}\n");
+    }
+
+    fn key<T>(&mut self, key: &str, field: &Field<T>) {
+        entry(&mut self.0, key, field);
+    }
+}
+
+fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
+    let flag = if field.flag { format!(" (flag `--{}`)", field.key) } else { String::new() };
+    let list = if matches!(field.kind, Kind::List(_)) { "a list, each " } else { "" };
+    let default = match field.default_value() {
+        Some(value) => format!("Default: `{}`", value.literal()),
+        None => "Must be given".to_owned(),
+    };
+    let effect = match field.effect {
+        Effect::Reload => "a reload",
+        Effect::Restart => "a restart",
+        Effect::Creation => "the creation of a cache",
+    };
+    let _ = writeln!(
+        out,
+        "- **`{key}`**{flag}: {list}{}. {default}. A change takes effect at {effect}.\n  {}\n",
+        field.expected(),
+        field.text,
+    );
+}
+
+/// A table of the presets: one line per setting that they decide.
+fn presets() -> String {
+    let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
+    let mut out = String::from("\n");
+    for preset in &all {
+        let _ = writeln!(out, "- **`{}`**: {}.", preset.name, preset.text);
+    }
+    let row = |out: &mut String, key: &str, cell: &dyn Fn(&Preset) -> String| {
+        let cells: Vec<String> = all.iter().map(cell).collect();
+        let _ = writeln!(out, "| {key} | {} |", cells.join(" | "));
+    };
+    out.push('\n');
+    row(&mut out, "setting", &|preset| format!("`{}`", preset.name));
+    row(&mut out, "---", &|_| "---".to_owned());
+    row(&mut out, "`layout`", &|preset| preset.format.layout.to_string());
+    for (key, value) in PRESET_VALUES {
+        row(&mut out, &format!("`store.{key}`"), &|preset| value(preset));
+    }
+    out.push('\n');
+    out
+}
+
+type Show = fn(&Preset) -> String;
+
+/// The settings of `[store]` that a preset decides, with its values as they are written.
+const PRESET_VALUES: &[(&str, Show)] = &[
+    ("mean-object", |p| or(p.format.mean_object, "by size and memory", |n| units::size(n.into()))),
+    ("cluster-size", |p| or(p.format.cluster_size, "by cache size", |n| units::size(n.into()))),
+    ("write-policy", |p| match p.options.write_policy {
+        store::WritePolicy::OnInsert => "on-insert".to_owned(),
+        store::WritePolicy::OnEvict => "on-evict".to_owned(),
+    }),
+    ("read-unit", |p| match p.options.read_unit {
+        store::ReadUnit::Object => "object".to_owned(),
+        store::ReadUnit::Cluster => "cluster".to_owned(),
+        store::ReadUnit::Auto => "by each read".to_owned(),
+    }),
+    ("read-batch", |p| p.options.read_batch.to_string()),
+    ("read-batch-split", |p| p.options.read_batch_split.to_string()),
+    ("durability-bound", |p| units::duration(p.options.durability_bound)),
+    ("max-object", |p| or(p.options.object_max, "a quarter", units::size)),
+    ("admission", |p| p.options.admission.to_string()),
+    ("one-timer-hours", |p| {
+        or(p.options.one_timer_age, "never", |age| (age.as_secs() / 3600).to_string())
+    }),
+    ("reference-half-life", |p| p.options.reference_half_life.to_string()),
+    ("aging-mean", |p| p.options.aging_mean.to_string()),
+    ("young-percent", |p| p.options.young_percent.to_string()),
+    ("prefer", |p| match p.options.prefer {
+        store::Prefer::Requests => "requests".to_owned(),
+        store::Prefer::Bytes => "bytes".to_owned(),
+    }),
+    ("index", |p| p.options.index.kind.to_string()),
+    ("tier-hot", |p| p.options.tier_shares.hot.to_string()),
+    ("tier-medium", |p| p.options.tier_shares.medium.to_string()),
+    ("tier-admission", |p| match p.options.tier_admission {
+        store::TierAdmission::All => "all".to_owned(),
+        store::TierAdmission::SecondUse => "second-use".to_owned(),
+    }),
+    ("group-share", |p| p.options.group_share.to_string()),
+    ("group-batch", |p| p.options.group_batch.to_string()),
+    ("group-small", |p| units::size(p.options.group_small.into())),
+    ("group-slack", |p| units::size(p.options.group_slack.into())),
+    ("slot-size", |p| units::size(p.format.slot_size.into())),
+    ("buddy-threshold", |p| units::size(p.format.buddy_threshold.into())),
+    ("stream-runs", |p| p.format.stream_runs.to_string()),
+    ("policy", |p| p.options.policy.to_string()),
+    ("fill-percent", |p| or(p.options.fill_percent, "by layout", |percent| percent.to_string())),
+    ("packet", |p| units::size(p.options.packet.into())),
+    ("batch", |p| units::size(p.options.batch.into())),
+    ("locality-buffers", |p| p.options.locality.map_or(0, |l| l.buffers).to_string()),
+    ("locality-size", |p| or(p.options.locality, "—", |l| units::size(l.bytes.into()))),
+    ("evict-max", |p| p.options.evict_max.to_string()),
+];
+
+fn or<T>(value: Option<T>, none: &str, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| none.to_owned(), show)
+}
+
+/// Whether files are to be written anew.
+fn blessing() -> bool {
+    std::env::var_os("LARDER_BLESS").is_some()
+}
+
+/// Compares a rendered part of the documentation, or writes it anew when it is blessed.
+fn check(begin: &str, end: &str, fresh: &str) {
+    // The tests of both parts write the same file.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = WRITING.lock().unwrap();
+    let path = in_repository("docs/configuration.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let from = text.find(begin).unwrap() + begin.len();
+    let to = text.find(end).unwrap();
+    if blessing() {
+        fs::write(&path, format!("{}{fresh}{}", &text[..from], &text[to..])).unwrap();
+    } else {
+        assert!(
+            text[from..to] == *fresh,
+            "docs/configuration.md is out of date: run this test with LARDER_BLESS=1"
+        );
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_setting_with_its_default() {
+    let mut reference = Reference(String::new());
+    write_all(&mut reference);
+    check(BEGIN, END, &format!("\n{}", reference.0));
+}
+
+#[test]
+fn the_documentation_shows_what_every_preset_decides() {
+    check(PRESETS_BEGIN, PRESETS_END, &presets());
+}
+
+fn load(text: &str) -> Loaded {
+    let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+    Loaded::build(&file, &Layer::new()).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The example with every commented key switched on: a comment proper has a blank behind its `#`.
+fn switched_on(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_example_shows_every_setting() {
+    let (path, fresh) = (in_repository("packaging/larder.toml"), example());
+    if blessing() {
+        fs::write(&path, &fresh).unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text == fresh, "packaging/larder.toml is out of date: LARDER_BLESS=1 writes it anew");
+}
+
+#[test]
+fn the_example_is_valid_and_shows_the_defaults() {
+    let text = example();
+    load(&text);
+    let (settings, tables) = text.split_once("#[[site]]").unwrap();
+    let shown = load(&switched_on(settings));
+    let changed = load("").reload(&shown);
+    assert_eq!((changed.applied, changed.waiting), (vec![], vec!["cache"]));
+    let repeated = load(&switched_on(&format!("#[[site]]{tables}"))).config;
+    assert_eq!((repeated.sites.len(), repeated.access.len(), repeated.rules.len()), (1, 1, 1));
+    assert_eq!((repeated.listeners.len(), repeated.certificates.len()), (1, 1));
+}

@@ -1,0 +1,151 @@
+//! How much of everything: the sizes that Larder chooses when it is not told.
+//!
+//! The decisions are pure functions of what the machine offers; the few functions at the end ask
+//! the machine.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::config::units::about;
+
+const M: u64 = 1 << 20;
+
+/// The size in bytes of a new cache when none was asked for.
+pub const DEFAULT_CACHE_SIZE: u64 = 10 << 30;
+
+/// The most client connections when none were asked for.
+const DEFAULT_CONNECTIONS: usize = 16_384;
+
+/// Descriptors that connections never get: cache, log, listeners, rings, and some to spare.
+const OTHER_DESCRIPTORS: u64 = 128;
+
+/// The size of a new cache in a file system with `free` bytes: [`DEFAULT_CACHE_SIZE`], but at most
+/// a tenth of that, in whole MiB. `caches` caches that are created together share the tenth.
+pub fn default_cache_size(free: u64, caches: u64) -> u64 {
+    let share = free / 10 / caches.max(1);
+    DEFAULT_CACHE_SIZE.min(share) / M * M
+}
+
+/// Refuses an index of `index` bytes that would take more than half of `memory`, in words.
+pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
+    if index <= memory / 2 {
+        return Ok(());
+    }
+    Err(format!(
+        "the index of the cache takes {}, more than half of the {} of memory: give at least \
+         --memory {}M, or make the cache smaller, its store.mean-object larger \
+         or store.index-entries fewer",
+        about(index),
+        about(memory),
+        (index * 2).div_ceil(M),
+    ))
+}
+
+/// Refuses an admission policy that would take more than a quarter of `memory`, in words.
+pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
+    if bytes <= memory / 4 {
+        return Ok(());
+    }
+    Err(format!(
+        "what store.admission remembers takes {}, more than a quarter of the {} of memory: give \
+         at least --memory {}M, or make store.admission-keys fewer",
+        about(bytes),
+        about(memory),
+        (bytes * 4).div_ceil(M),
+    ))
+}
+
+/// Most client connections, where a process may hold `descriptors` open files: a client costs up
+/// to two, its own and one to an origin server.
+pub fn connections(asked: Option<usize>, descriptors: u64) -> usize {
+    let affordable = descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2;
+    let affordable = usize::try_from(affordable).unwrap_or(usize::MAX).max(16);
+    asked.unwrap_or(DEFAULT_CONNECTIONS.min(affordable))
+}
+
+/// The number of workers: what was asked for, or the cores that affinity and cgroup quota leave.
+pub fn workers(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Bytes of memory that this process may have: the machine's, or what its cgroup leaves of them;
+/// `None` where the system does not say.
+pub fn machine_memory() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
+    let group = fs::read_to_string("/proc/self/cgroup").ok();
+    let group = group.as_deref().and_then(|text| text.lines().find_map(|l| l.strip_prefix("0::")));
+    let limits = [group.unwrap_or("/"), "/"].map(|group| {
+        let path = format!("/sys/fs/cgroup{}/memory.max", group.trim_end_matches('/'));
+        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+    });
+    limits.into_iter().flatten().chain(machine).min()
+}
+
+/// `MemTotal` of `/proc/meminfo` in bytes.
+fn mem_total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Bytes that the file system of `path`, a file that need not exist, would still take from us.
+pub fn free_space(path: &Path) -> io::Result<u64> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let stat = nix::sys::statvfs::statvfs(directory.unwrap_or(Path::new(".")))?;
+    Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const G: u64 = 1 << 30;
+
+    #[test]
+    fn what_admission_remembers_must_fit() {
+        assert_eq!(check_admission(64 * M, 256 * M), Ok(()));
+        let error = check_admission(64 * M + 1, 256 * M).unwrap_err();
+        assert!(error.contains("--memory 257M"), "{error}");
+    }
+
+    #[test]
+    fn the_default_is_ten_gigabytes_or_a_tenth_of_the_free_space() {
+        assert_eq!(default_cache_size(1000 * G, 1), 10 * G);
+        assert_eq!(default_cache_size(100 * G, 1), 10 * G);
+        assert_eq!(default_cache_size(50 * G, 1), 5 * G);
+        assert_eq!(default_cache_size(50 * G, 2), 5 * G / 2);
+        assert_eq!(default_cache_size(105 * M, 1), 10 * M);
+        assert_eq!(default_cache_size(0, 1), 0);
+    }
+
+    #[test]
+    fn an_index_beyond_half_the_memory_is_refused_with_figures() {
+        assert_eq!(check_index(128 * M, 256 * M), Ok(()));
+        let why = check_index(200 * M, 256 * M).expect_err("too large");
+        assert!(why.contains("takes 200M, more than half of the 256M"), "{why}");
+        assert!(why.contains("--memory 400M"), "{why}");
+    }
+
+    #[test]
+    fn connections_follow_the_limit_of_open_files() {
+        assert_eq!(connections(None, 1 << 20), 16_384);
+        assert_eq!(connections(None, 1024), 448);
+        assert_eq!(connections(None, 64), 16);
+        assert_eq!(connections(Some(5), 1024), 5);
+    }
+
+    #[test]
+    fn the_memory_of_the_machine_is_read() {
+        assert_eq!(mem_total("MemFree: 1 kB\nMemTotal:       2048 kB\n"), Some(2048 << 10));
+        assert_eq!(mem_total("MemTotal: x kB"), None);
+        assert!(machine_memory().is_none_or(|bytes| bytes > 0));
+    }
+
+    #[test]
+    fn free_space_of_a_missing_file_is_that_of_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(free_space(&dir.path().join("missing")).unwrap() > 0);
+        assert!(free_space(&dir.path().join("no/such/directory")).is_err());
+        assert!(free_space(Path::new("larder.cache")).unwrap() > 0);
+    }
+}

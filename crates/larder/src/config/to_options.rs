@@ -1,0 +1,265 @@
+//! The configuration in the terms of the crates below: the options of the proxy and of the store.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::HeaderName;
+use proxy::admin::guard::Guard;
+use proxy::client::limits::ClientLimits;
+use proxy::message::forwarded::Forwarded;
+use proxy::net::address::Locals;
+use proxy::net::certificate::Certificate;
+use proxy::net::certificate_store::CertificateStore;
+use proxy::observe::front_kind::FrontKind;
+use proxy::options::Options;
+use proxy::rules::access::Access;
+use proxy::rules::aliases::Aliases;
+use proxy::rules::purging::Purging;
+use proxy::rules::request_rules::Rules;
+use proxy::upstream::limits::UpstreamLimits;
+use proxy::upstream::lookup::{Lookup, SystemLookup};
+use proxy::upstream::resolver::DnsLookup;
+use proxy::upstream::site::{Front, Site};
+use semantics::Settings;
+use semantics::forwarded::Field;
+
+use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
+use crate::config::listener;
+use crate::config::sizing;
+use crate::config::upstreams::group;
+
+/// What the options of the proxy depend on besides the configuration.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Addresses of all our listeners, the admin's included, as they are bound.
+    pub own: Vec<SocketAddr>,
+    /// Files that the process may have open.
+    pub descriptors: u64,
+}
+
+/// The proxy's options. The error is a sentence.
+pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, String> {
+    let mut ports: Vec<u16> = around.own.iter().map(SocketAddr::port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    let front = front(config, &ports)?;
+    let access = access(config, &front, around)?;
+    let semantics = semantics(config);
+    let connections = sizing::connections(config.connections, around.descriptors);
+    Ok(Options {
+        pseudonym: config.pseudonym.clone(),
+        rules: rules(config, &semantics)?,
+        client: ClientLimits { connections, ..config.client.clone() },
+        http2: config.http2.clone(),
+        tunnels: config.tunnels.clone(),
+        keyring: keyring(config)?.map(Arc::new),
+        upstream: upstream(config)?,
+        fill: config.fill.clone(),
+        semantics,
+        forwarded: forwarded(config)?,
+        purging: purging(config),
+        ..Options::new(front, Arc::new(access))
+    })
+}
+
+/// What is served on our own `ports`. Reads the files that TLS to origin servers needs. The error
+/// is a sentence.
+pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
+    let mut sites = Vec::new();
+    for site in &config.sites {
+        let name = site.called().unwrap_or_default().to_owned();
+        let pass_host = site.pass_host;
+        let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
+        let upstream = group(&site.manner(&config.manner), &name, &site.upstream, host)?;
+        let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
+        sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host, aliases });
+    }
+    if let Some(upstream) = &config.reverse {
+        let name = DEFAULT_SITE.to_owned();
+        let upstream = group(&config.manner, &name, upstream, None)?;
+        let pass_host = config.pass_host;
+        // Whatever a client calls it is known to nobody: each name is for itself.
+        let aliases = Aliases::new(&[], false, ports);
+        sites.push(Site { name, hosts: Vec::new(), upstream, pass_host, aliases });
+    }
+    Ok(if sites.is_empty() { Front::Forward } else { Front::Reverse(sites) })
+}
+
+fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {
+    let locals = Locals::of_this_machine()
+        .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
+    let front = match front {
+        Front::Forward => FrontKind::Forward,
+        Front::Reverse(_) => FrontKind::Reverse,
+    };
+    Ok(Access::new(front, locals)
+        .rules(config.access.clone())
+        .allow(config.allow.clone())
+        .connect_ports(config.connect_ports.clone())
+        .own(around.own.clone()))
+}
+
+fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Vec<T>, String> {
+    texts.iter().map(|text| text.parse::<T>().map_err(|error| error.to_string())).collect()
+}
+
+/// The rules for some requests. The error is a sentence.
+pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
+    let numbered = config.rules.iter().enumerate();
+    let rules = numbered.map(|(at, rule)| {
+        rule.to_proxy(at + 1, base).map_err(|(key, why)| format!("rule.{key}: {why}"))
+    });
+    Ok(Rules::new(rules.collect::<Result<_, _>>()?))
+}
+
+/// The choices of caching. Targeted fields are by default what a cache in front of origins obeys
+/// (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
+fn semantics(config: &Config) -> Settings {
+    let mut settings = config.semantics.clone();
+    if matches!(settings.targets.as_slice(), [auto] if auto == "auto") {
+        let cdn = HeaderName::from_static("cdn-cache-control");
+        settings.targets = if config.is_reverse() { vec![cdn] } else { Vec::new() };
+    }
+    settings
+}
+
+/// What upstreams are told of a request's way: by default the origins behind a reverse proxy get
+/// what they could otherwise not know.
+fn forwarded(config: &Config) -> Result<Forwarded, String> {
+    let add = match config.forwarded_add.as_slice() {
+        [auto] if auto == "auto" && config.is_reverse() => {
+            vec![Field::For, Field::Proto, Field::Host]
+        }
+        [auto] if auto == "auto" => Vec::new(),
+        names => parse_all(names)?,
+    };
+    Ok(Forwarded { add, trust: config.forwarded.trust.clone() })
+}
+
+/// Tags are between origin servers and the cache in front of them: its clients do not see them.
+fn purging(config: &Config) -> Purging {
+    let pass_tags = config.pass_tags.unwrap_or(!config.is_reverse());
+    Purging { pass_tags, ..config.purging.clone() }
+}
+
+/// Reads the certificates, if any listener needs them.
+pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
+    if !config.speaks_tls() {
+        return Ok(None);
+    }
+    let load = |certificate: &listener::Certificate| {
+        let listener::Certificate { chain, key, hosts } = certificate;
+        Certificate::load(chain, key.as_ref().unwrap_or(chain), hosts)
+            .map_err(|why| format!("certificate: {why}"))
+    };
+    let certificates = config.certificates.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    CertificateStore::new(certificates, &config.tls).map(Some)
+}
+
+/// What is amiss with certificates without being wrong.
+pub fn keyring_warnings(keyring: &CertificateStore) -> Vec<String> {
+    let now = SystemTime::now();
+    keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()
+}
+
+fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
+    let lookup: Arc<dyn Lookup> = match config.resolver {
+        Resolver::System => Arc::new(SystemLookup),
+        Resolver::Dns => {
+            let servers = config.dns_servers.as_deref().unwrap_or_default();
+            Arc::new(DnsLookup::new(servers).map_err(|why| format!("upstream.resolver: {why}"))?)
+        }
+    };
+    let (tls, http2) = (config.manner.tls(), config.manner.http2);
+    Ok(UpstreamLimits { lookup, tls, http2, ..config.upstream.clone() })
+}
+
+/// Says who is let in to the admin interface. Reads the file of its token.
+pub fn guard(config: &Config) -> Result<Guard, String> {
+    let token = match (&config.admin_token, &config.admin_token_file) {
+        (Some(token), _) => Some(token.clone()),
+        (None, Some(path)) => Some(read_token(path)?),
+        (None, None) => None,
+    };
+    Ok(Guard::new(config.admin_names.clone(), token))
+}
+
+fn read_token(path: &Path) -> Result<String, String> {
+    let at = path.display();
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("admin-token-file: {at}: {error}"))?;
+    match text.trim() {
+        "" => Err(format!("admin-token-file: {at}: expected a token, the file is empty")),
+        token => Ok(token.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    fn options(text: &str) -> Options {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        let config = loaded.unwrap_or_else(|problems| panic!("{problems}")).config;
+        let own = vec!["127.0.0.1:3128".parse().unwrap()];
+        proxy_options(&config, &Surroundings { own, descriptors: 1024 }).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_proxy() {
+        let ours = options("");
+        let theirs = Options::new(Front::Forward, ours.access.clone());
+        assert_eq!(format!("{:?}", ours.upstream), format!("{:?}", theirs.upstream));
+        assert_eq!(ours.http2, theirs.http2);
+        assert!(ours.keyring.is_none());
+        assert_eq!(format!("{:?}", ours.fill), format!("{:?}", theirs.fill));
+        let client = ClientLimits { connections: 448, ..theirs.client };
+        assert_eq!(format!("{:?}", ours.client), format!("{client:?}"));
+        assert_eq!(ours.semantics, theirs.semantics);
+        assert_eq!(ours.pseudonym, theirs.pseudonym);
+        assert!(matches!(ours.front, Front::Forward));
+    }
+
+    #[test]
+    fn sites_come_first_and_the_rest_goes_to_reverse() {
+        let text = "
+            reverse = 'http://[::1]:8080'
+            reverse-host = 'upstream'
+            [[site]]
+            hosts = ['example.com']
+            upstream = 'http://10.0.0.1'
+        ";
+        let Front::Reverse(sites) = options(text).front else { panic!("not a reverse proxy") };
+        let told: Vec<_> = sites
+            .iter()
+            .map(|s| (s.name.as_str(), s.upstream.servers()[0].origin.to_string(), s.pass_host))
+            .collect();
+        let expected = [("example.com", "10.0.0.1:80", true), ("default", "[::1]:8080", false)];
+        assert_eq!(told, expected.map(|(name, server, pass)| (name, server.to_owned(), pass)));
+        assert_eq!(sites[0].hosts, ["example.com"]);
+        assert!(sites[1].hosts.is_empty());
+    }
+
+    #[test]
+    fn a_reverse_proxy_obeys_cdn_cache_control_and_tells_of_its_clients() {
+        let of = |text: &str| {
+            let options = options(text);
+            (options.semantics.targets.len(), options.forwarded.add.len())
+        };
+        assert_eq!(of(""), (0, 0));
+        assert_eq!(of("reverse = 'http://a'"), (1, 3));
+        let site = "[[site]]\nhosts = ['a']\nupstream = 'http://a'";
+        assert_eq!(of(site), (1, 3));
+        let none = "reverse = 'http://a'\n[caching]\ntargets = []\n[forwarded]\nadd = []";
+        assert_eq!(of(none), (0, 0));
+        let both = "[caching]\ntargets = ['a', 'b']\n[forwarded]\nadd = 'forwarded'";
+        assert_eq!(of(both), (2, 1));
+    }
+}

@@ -1,0 +1,83 @@
+//! What is allowed but probably not meant, and what an operator should know.
+
+use crate::config::configuration::{Config, Site};
+use crate::config::value::Value;
+
+impl Config {
+    /// What an operator should know of a configuration that is as it should be: which sites store
+    /// answers that set cookies.
+    pub fn remarks(&self) -> Vec<String> {
+        let named = |site: &Site| {
+            let name = site.name.as_ref().or(site.hosts.first());
+            name.map_or("without a name", String::as_str).to_owned()
+        };
+        let mut sites: Vec<String> = self.sites.iter().map(named).collect();
+        if self.reverse.is_some() {
+            sites.push("of reverse".to_owned());
+        }
+        if !self.semantics.store_set_cookie || sites.is_empty() {
+            return Vec::new();
+        }
+        let which = if sites.len() == 1 { "site" } else { "sites" };
+        let sites = sites.join(", ");
+        vec![format!(
+            "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
+             server says how long for all; everybody gets that cookie. If an origin server says so \
+             by mistake, set caching.store-set-cookie = false (docs/security.md)"
+        )]
+    }
+
+    /// What is allowed but probably not meant.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let is_reverse = self.is_reverse();
+        if is_reverse && !self.allow.is_empty() {
+            let text = "allow has no effect: a reverse proxy is open to all clients";
+            warnings.push(text.to_owned());
+        }
+        if let Some(all) = self.allow.iter().find(|network| network.prefix_len() == 0)
+            && !is_reverse
+        {
+            warnings.push(format!("allow includes {all}: this is an open proxy for everybody"));
+        }
+        if self.manner.is_unverified() {
+            let text = "upstream.tls-verify is false: ANYBODY CAN PASS FOR AN ORIGIN SERVER; what \
+                        they answer is stored and served";
+            warnings.push(text.to_owned());
+        }
+        for site in self.sites.iter().filter(|site| site.says_unverified()) {
+            let name = site.name.as_ref().or(site.hosts.first()).map_or("", String::as_str);
+            warnings.push(format!(
+                "site {name}: tls-verify is false: ANYBODY CAN PASS FOR ITS ORIGIN SERVERS; what \
+                 they answer is stored and served"
+            ));
+        }
+        warnings.extend(self.sites.iter().filter_map(Site::host_warning));
+        warnings.extend(self.idle_rules());
+        if !self.certificates.is_empty() && !self.speaks_tls() {
+            warnings.push("there are certificates, but no [[listener]] says tls = true".to_owned());
+        }
+        warnings
+    }
+}
+
+impl Site {
+    /// Whether it says itself that its servers need not prove who they are.
+    fn says_unverified(&self) -> bool {
+        self.own.iter().any(|own| (own.key, &own.value) == ("tls-verify", &Value::Bool(false)))
+    }
+
+    /// What of its hosts an origin server may not expect, unless somebody has thought of it.
+    fn host_warning(&self) -> Option<String> {
+        let told = self.pass_host && self.hosts.len() > 1;
+        (told && self.key_host.is_none()).then(|| {
+            let (name, first) = (self.called().unwrap_or_default(), &self.hosts[0]);
+            format!(
+                "site {name}: its hosts are one to the cache, and GET asks its origin servers for \
+                 {first} whichever of them the client names; say key-host = \"site\" if that is \
+                 meant, or key-host = \"client\" if the origin servers tell the hosts apart (by \
+                 redirecting from one to the other, say)"
+            )
+        })
+    }
+}

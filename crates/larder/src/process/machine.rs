@@ -1,0 +1,299 @@
+//! What this machine has to say to a configuration: files that are missing, users that it does not
+//! know, paths where nothing can be created, and sizes that are larger than it is.
+//!
+//! It promises: nothing is opened for writing, created or changed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::{
+    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, DEVPTS_SUPER_MAGIC, PROC_SUPER_MAGIC,
+    SECURITYFS_MAGIC, SYSFS_MAGIC, TRACEFS_MAGIC, statfs,
+};
+use nix::unistd::{AccessFlags, Uid, User, access};
+use proxy::net::certificate::Certificate;
+
+use crate::caches::open_caches;
+use crate::config::configuration::Config;
+use crate::config::listen_addr::ListenAddr;
+use crate::config::sizing;
+use crate::config::to_options::guard;
+use crate::config::units::about;
+use crate::process::limits;
+use crate::process::listen_sockets;
+
+/// Workers for each core beyond which more of them only take turns.
+const WORKERS_PER_CORE: usize = 4;
+
+/// What would keep `config` from being served here, each a sentence that begins with the key.
+pub fn obstacles(config: &Config) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut keep = |key: &str, wrong: Option<String>| {
+        all.extend(wrong.map(|why| format!("{key}: {why}")));
+    };
+    for certificate in &config.certificates {
+        let key = certificate.key.as_ref().unwrap_or(&certificate.chain);
+        keep("certificate", Certificate::load(&certificate.chain, key, &certificate.hosts).err());
+    }
+    let manner = &config.manner;
+    if manner.tls.authorities.is_some() || manner.certificate.is_some() {
+        keep("upstream", manner.tls().check().err());
+    }
+    all.extend(guard(config).err());
+    let mut keep = |key: &str, wrong: Option<String>| {
+        all.extend(wrong.map(|why| format!("{key}: {why}")));
+    };
+    let user = config.user.as_deref().map(limits::user).transpose();
+    keep("user", user.as_ref().err().cloned());
+    // Who opens what is opened late. Only root becomes another user.
+    let late = user.ok().flatten().filter(|_| Uid::effective().is_root());
+    for path in &config.cache {
+        let missing = open_caches::is_device_name(path)
+            .then(|| format!("{}: there is no such device", path.display()));
+        keep("cache", missing.or_else(|| no_file(path, None)));
+    }
+    if let Some(path) = config.access_log.as_deref().filter(|path| *path != Path::new("-")) {
+        keep("access-log", no_file(path, late.as_ref()));
+    }
+    for listener in config.all_listeners() {
+        keep("listener", listen_sockets::owners(&listener).err());
+        if let Some(ListenAddr::Unix(path)) = &listener.address {
+            keep("listen", no_socket(path));
+        }
+    }
+    all
+}
+
+/// Why a file at `path` cannot be opened or created by `user`, or by us.
+fn no_file(path: &Path, user: Option<&User>) -> Option<String> {
+    let at = path.display();
+    match fs::metadata(path) {
+        Ok(data) if data.is_dir() => Some(format!("{at}: is a directory, expected a file")),
+        Ok(data) => closed(path, &data, user, AccessFlags::R_OK | AccessFlags::W_OK)
+            .map(|why| format!("{at}: {why}")),
+        Err(_) => no_room(path, user),
+    }
+}
+
+/// Why nothing can be created at `path`.
+fn no_room(path: &Path, user: Option<&User>) -> Option<String> {
+    let at = path.display();
+    let directory = directory(path);
+    let (data, within) = match fs::metadata(&directory) {
+        Ok(data) => (data, directory.display()),
+        Err(error) => return Some(format!("{at}: its directory cannot be used: {error}")),
+    };
+    if !data.is_dir() {
+        return Some(format!("{at}: {within} is not a directory"));
+    }
+    if is_made_up(&directory) {
+        return Some(format!("{at}: {within} is the kernel's, no files can be created there"));
+    }
+    let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
+    closed(&directory, &data, user, wanted)
+        .map(|why| format!("{at}: cannot be created in {within}: {why}"))
+}
+
+/// Whether a directory shows what the kernel knows, whatever its permissions say.
+fn is_made_up(directory: &Path) -> bool {
+    let made_up = [
+        CGROUP_SUPER_MAGIC,
+        CGROUP2_SUPER_MAGIC,
+        DEBUGFS_MAGIC,
+        DEVPTS_SUPER_MAGIC,
+        PROC_SUPER_MAGIC,
+        SECURITYFS_MAGIC,
+        SYSFS_MAGIC,
+        TRACEFS_MAGIC,
+    ];
+    statfs(directory).is_ok_and(|about| made_up.contains(&about.filesystem_type()))
+}
+
+/// Why `user`, or we, may not do what is `wanted` with what is at `path`.
+fn closed(
+    path: &Path,
+    data: &Metadata,
+    user: Option<&User>,
+    wanted: AccessFlags,
+) -> Option<String> {
+    match user {
+        None => access(path, wanted).err().map(|error| error.desc().to_lowercase()),
+        Some(user) if may(user, data, wanted) => None,
+        Some(user) => Some(format!("permission denied for the user {}", user.name)),
+    }
+}
+
+/// Whether the permissions of a file let `user` do what is `wanted`. Of the user's groups the own
+/// one counts alone.
+fn may(user: &User, data: &Metadata, wanted: AccessFlags) -> bool {
+    let shift = match () {
+        () if data.uid() == user.uid.as_raw() => 6,
+        () if data.gid() == user.gid.as_raw() => 3,
+        () => 0,
+    };
+    let granted = (data.mode() >> shift) & 0o7;
+    let wanted = wanted.bits() as u32 & 0o7;
+    user.uid.is_root() || granted & wanted == wanted
+}
+
+/// Why no Unix socket can be bound at `path`.
+fn no_socket(path: &Path) -> Option<String> {
+    match fs::symlink_metadata(path) {
+        Ok(data) if !data.file_type().is_socket() => {
+            Some(format!("{}: something else than a socket is there", path.display()))
+        }
+        _ => no_room(path, None),
+    }
+}
+
+fn directory(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// What is allowed, and larger than this machine.
+pub fn disproportions(config: &Config) -> Vec<String> {
+    let mut all = beyond(config, sizing::machine_memory(), sizing::workers(None));
+    all.extend(crowded(&wishes(config)));
+    all
+}
+
+/// What is beyond a machine with so many bytes of memory, where that is known, and cores.
+fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(there) = memory.filter(|there| config.memory > *there) {
+        let wanted = about(config.memory);
+        let there = about(there);
+        all.push(format!("memory: {wanted} is more than this process may have here, {there}"));
+    }
+    if let Some(workers) = config.workers.filter(|asked| *asked > cores * WORKERS_PER_CORE) {
+        all.push(format!(
+            "workers: {workers} on {cores} cores only take turns; \"auto\" makes one for each core"
+        ));
+    }
+    all
+}
+
+/// What the caches on one file system want of it.
+#[derive(Debug, Default)]
+struct Wish {
+    paths: Vec<String>,
+    wanted: u64,
+    free: u64,
+}
+
+/// What the cache files that are to be made or to grow want, by file system.
+fn wishes(config: &Config) -> Vec<Wish> {
+    let mut all: BTreeMap<u64, Wish> = BTreeMap::new();
+    for path in &config.cache {
+        let there = fs::metadata(path);
+        let is_file = there.as_ref().map_or(true, |data| data.is_file());
+        let has = there.map_or(0, |data| data.len());
+        let wanted = config.cache_size.unwrap_or(0).saturating_sub(has);
+        let Ok(place) = fs::metadata(directory(path)) else { continue };
+        let Ok(free) = sizing::free_space(path) else { continue };
+        if wanted > 0 && is_file {
+            let wish = all.entry(place.dev()).or_default();
+            wish.paths.push(path.display().to_string());
+            (wish.wanted, wish.free) = (wish.wanted.saturating_add(wanted), free);
+        }
+    }
+    all.into_values().collect()
+}
+
+fn crowded(wishes: &[Wish]) -> Vec<String> {
+    let crowded = wishes.iter().filter(|wish| wish.wanted > wish.free);
+    let told = crowded.map(|Wish { paths, wanted, free }| {
+        let (paths, wanted, free) = (paths.join(", "), about(*wanted), about(*free));
+        format!("cache-size: {paths} would take {wanted}, and the file system has {free} free")
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    fn config(text: &str) -> Config {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        loaded.unwrap_or_else(|problems| panic!("{problems}")).config
+    }
+
+    #[test]
+    fn what_is_larger_than_the_machine_is_named() {
+        let large = config("memory = '64G'\nworkers = 33");
+        let said = beyond(&large, Some(16 << 30), 8);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("memory: 64G is more than") && said[1].contains("8 cores"));
+        assert!(beyond(&large, None, 9).is_empty() && beyond(&config(""), None, 1).is_empty());
+        let wish =
+            |wanted, free| Wish { paths: vec!["a".to_owned(), "b".to_owned()], wanted, free };
+        let said = crowded(&[wish(3 << 30, 2 << 30), wish(1, 1)]);
+        assert_eq!(said, ["cache-size: a, b would take 3G, and the file system has 2G free"]);
+    }
+
+    #[test]
+    fn two_caches_of_one_file_system_share_its_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        fs::write(&b, [0; 1000]).unwrap();
+        let text = format!("cache-size = '8M'\ncache = [{a:?}, {b:?}]");
+        let wishes = wishes(&config(&text));
+        assert_eq!((wishes.len(), wishes[0].wanted), (1, (16 << 20) - 1000));
+    }
+
+    #[test]
+    fn what_cannot_be_opened_or_created_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        fs::write(at("plain"), "").unwrap();
+        let text = format!(
+            "cache = [{:?}, {:?}, {:?}, {:?}]\naccess-log = {:?}\nuser = 'no-such-user-here'\n\
+             listen = ['unix:{}', 'unix:{}']\nadmin-token-file = {:?}\n\
+             [[certificate]]\nchain = {:?}\n[[listener]]\naddress = 'unix:{}'\n\
+             group = 'no-such-group'\n",
+            at("missing/cache"),
+            at("plain/cache"),
+            at(""),
+            at("fine"),
+            at("none/log"),
+            at("plain"),
+            at("sock"),
+            at("token"),
+            at("cert.pem"),
+            at("other"),
+        );
+        let said = obstacles(&config(&text));
+        let expected = [
+            "certificate: ",
+            "admin-token-file: ",
+            "user: there is no user",
+            "cache: ",
+            "cache: ",
+            "cache: ",
+            "access-log: ",
+            "listen: ",
+            "listener: there is no group",
+        ];
+        assert_eq!(said.len(), expected.len(), "{said:#?}");
+        for (said, expected) in said.iter().zip(expected) {
+            assert!(said.starts_with(expected), "{said}: {expected}");
+        }
+    }
+
+    #[test]
+    fn permissions_are_read_as_the_system_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let Ok(Some(mut user)) = User::from_uid(Uid::effective()) else { return };
+        let data = fs::metadata(dir.path()).unwrap();
+        assert!(may(&user, &data, AccessFlags::W_OK | AccessFlags::X_OK));
+        (user.uid, user.gid) = (Uid::from_raw(77_777), nix::unistd::Gid::from_raw(77_777));
+        assert!(!may(&user, &data, AccessFlags::W_OK), "a temporary directory is its owner's");
+    }
+}

@@ -1,0 +1,364 @@
+//! How one process hands its listening sockets and its caches over to the next: the conversation
+//! of an upgrade, as each side sees it.
+//!
+//! The old process starts the new one with a Unix socket as its standard input. Over it go the
+//! listening sockets, and then single letters:
+//!
+//! ```text
+//! old: sockets   the listening sockets, by name
+//! new: R         configuration, certificates and sockets are good: ready to take over
+//!      F why     or they are not; the old process goes on as if nothing had happened
+//! old: S         it has stopped accepting: clients that come now wait in the kernel's queues
+//! old: X         nobody there needs the caches any more, they are closed and released
+//! new: V         clients are accepted; after this the old process may go
+//! ```
+//!
+//! `X` and `V` come in either order: when what runs takes long, the new process serves without the
+//! caches until they are released. The end of the conversation before `V` means to the old process
+//! that the new one failed, and to the new one that it is not wanted.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use listenfd::ListenFd;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::config::listen_addr::ListenAddr;
+
+/// Set for a process that is to take over.
+const VARIABLE: &str = "LARDER_HANDOVER";
+
+/// Sockets that can be handed over at once; the kernel takes 253.
+const SOCKETS_MAX: usize = 250;
+
+/// Bytes of all their names.
+const NAMES_MAX: usize = 64 << 10;
+
+/// Time for each step of the conversation that needs no client's patience.
+const STEP: Duration = Duration::from_secs(60);
+
+const READY: u8 = b'R';
+const FAILED: u8 = b'F';
+const STOPPED: u8 = b'S';
+const RELEASED: u8 = b'X';
+const SERVING: u8 = b'V';
+
+/// A listening socket, by the name under which the configuration knows it.
+#[derive(Debug)]
+pub struct PassedSocket {
+    /// Its address as it is configured.
+    pub name: String,
+    /// The socket.
+    pub socket: OwnedFd,
+}
+
+/// Listening sockets that were there before this process.
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<PassedSocket>);
+
+impl Inherited {
+    /// The sockets that a service manager listens on for us (`LISTEN_FDS`), by their addresses.
+    pub fn of_service_manager() -> Inherited {
+        let mut given = ListenFd::from_env();
+        let mut all = Vec::new();
+        for number in 0..given.len() {
+            if let Ok(Some(socket)) = given.take_tcp_listener(number) {
+                let name = socket.local_addr().map(|address| address.to_string());
+                all.push(PassedSocket { name: name.unwrap_or_default(), socket: socket.into() });
+            } else if let Ok(Some(socket)) = given.take_unix_listener(number) {
+                let address = socket.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname());
+                let name = path.map(|path| ListenAddr::Unix(path.to_owned()).to_string());
+                all.push(PassedSocket { name: name.unwrap_or_default(), socket: socket.into() });
+            } else {
+                log::warn!(
+                    "LISTEN_FDS: descriptor {} is no stream socket that listens",
+                    number + 3
+                );
+            }
+        }
+        Inherited(all)
+    }
+
+    /// Takes the socket of this name, if there is one.
+    pub fn take(&mut self, name: &str) -> Option<OwnedFd> {
+        let at = self.0.iter().position(|passed| passed.name == name)?;
+        Some(self.0.swap_remove(at).socket)
+    }
+
+    /// The names of those that nobody took.
+    pub fn left(&self) -> Vec<&str> {
+        self.0.iter().map(|passed| passed.name.as_str()).collect()
+    }
+}
+
+/// The new process, as the old one sees it.
+#[derive(Debug)]
+pub struct Successor {
+    child: Child,
+    link: UnixStream,
+    /// It was told that the caches are released.
+    told: bool,
+}
+
+impl Successor {
+    /// Starts `program` and waits until it is ready to take over.
+    pub fn raise(
+        program: &Path,
+        arguments: &[OsString],
+        sockets: &[PassedSocket],
+    ) -> Result<Successor, String> {
+        let failed = |error: io::Error| format!("the new process cannot be spoken to: {error}");
+        let (link, theirs) = UnixStream::pair().map_err(failed)?;
+        let child = Command::new(program)
+            .args(arguments)
+            .env(VARIABLE, "1")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+        let mut successor = Successor { child, link, told: false };
+        match successor.introduce(sockets) {
+            Ok(()) => Ok(successor),
+            Err(why) => {
+                successor.end();
+                Err(why)
+            }
+        }
+    }
+
+    fn introduce(&mut self, sockets: &[PassedSocket]) -> Result<(), String> {
+        let gone = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+        };
+        let mut word = [0];
+        let spoken = self
+            .link
+            .set_read_timeout(Some(STEP))
+            .and_then(|()| self.link.set_write_timeout(Some(STEP)))
+            .and_then(|()| send_sockets(&self.link, sockets))
+            .and_then(|()| self.link.read(&mut word));
+        match spoken {
+            Ok(1) if word[0] == READY => Ok(()),
+            Ok(1) if word[0] == FAILED => {
+                let mut why = String::new();
+                // What came of it is said.
+                let _ = self.link.read_to_string(&mut why);
+                Err(format!("the new process cannot take over: {}", why.trim()))
+            }
+            // It may go without having read what it was sent.
+            Err(error) if !gone(&error) => {
+                Err(format!("the new process cannot be spoken to: {error}"))
+            }
+            _ => Err("the new process ended before it was ready; see what it said".to_owned()),
+        }
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells it that nothing is accepted here any more.
+    pub fn stopped(&mut self) -> io::Result<()> {
+        self.link.write_all(&[STOPPED])
+    }
+
+    /// Tells it that the caches are released.
+    pub fn released(&mut self) -> io::Result<()> {
+        self.told = true;
+        self.link.write_all(&[RELEASED])
+    }
+
+    /// Tells it that the caches are released, unless it knows, and waits until it serves.
+    pub fn take_over(mut self) -> Result<(), String> {
+        let failed = |error: io::Error| format!("the new process does not answer: {error}");
+        let mut word = [0];
+        let told = if self.told { Ok(()) } else { self.released() };
+        let answered = told.and_then(|()| self.link.read(&mut word)).map_err(failed);
+        match answered {
+            Ok(1) if word[0] == SERVING => Ok(()),
+            Ok(_) => {
+                self.end();
+                Err("the new process ended before it served; see what it said".to_owned())
+            }
+            Err(why) => {
+                self.end();
+                Err(why)
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        // It may be gone by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The old process, as the new one sees it.
+#[derive(Debug)]
+pub struct Predecessor {
+    link: UnixStream,
+}
+
+impl Predecessor {
+    /// The process that started this one to take over, if one did, and its sockets.
+    pub fn find() -> Result<Option<(Predecessor, Inherited)>, String> {
+        if env::var_os(VARIABLE).is_none() {
+            return Ok(None);
+        }
+        let failed = |error: io::Error| {
+            format!(
+                "{VARIABLE} is set, but nothing is handed over on standard input ({error}); it \
+                 is for upgrades alone (SIGUSR2)"
+            )
+        };
+        let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+        let link = UnixStream::from(input);
+        link.set_read_timeout(Some(STEP)).map_err(failed)?;
+        let sockets = receive_sockets(&link).map_err(failed)?;
+        Ok(Some((Predecessor { link }, Inherited(sockets))))
+    }
+
+    /// Says why this process cannot take over.
+    pub fn refuse(mut self, why: &str) {
+        // It finds out in any case.
+        let _ = self.link.write_all(&[FAILED]).and_then(|()| self.link.write_all(why.as_bytes()));
+    }
+
+    /// Says that this process is ready, and waits for the other to stop accepting.
+    pub fn ready(&mut self) -> Result<(), String> {
+        let gone = |_| "the process that was to hand over is gone".to_owned();
+        self.link.write_all(&[READY]).map_err(gone)?;
+        let mut word = [0];
+        match self.link.read(&mut word) {
+            Ok(1) if word[0] == STOPPED => Ok(()),
+            Ok(_) => Err("the process that was to hand over thought better of it".to_owned()),
+            Err(error) => Err(format!("the process that was to hand over is silent: {error}")),
+        }
+    }
+
+    /// A second handle, for another thread.
+    pub fn try_clone(&self) -> io::Result<Predecessor> {
+        Ok(Predecessor { link: self.link.try_clone()? })
+    }
+
+    /// Waits until the caches are released. When the other process is gone they are, too.
+    pub fn await_release(&mut self) {
+        // However long what it still serves may run.
+        let _ = self.link.set_read_timeout(None);
+        let mut word = [0];
+        while matches!(self.link.read(&mut word), Ok(1) if word[0] != RELEASED) {}
+    }
+
+    /// Says that clients are accepted here.
+    pub fn serving(&mut self) {
+        // It may be gone.
+        let _ = self.link.write_all(&[SERVING]);
+    }
+}
+
+fn send_sockets(link: &UnixStream, sockets: &[PassedSocket]) -> io::Result<()> {
+    let names: Vec<&str> = sockets.iter().map(|passed| passed.name.as_str()).collect();
+    let names = names.join("\n");
+    if sockets.len() > SOCKETS_MAX || names.len() > NAMES_MAX {
+        let text = format!("more than {SOCKETS_MAX} listeners cannot be handed over");
+        return Err(io::Error::other(text));
+    }
+    let length = u32::try_from(names.len()).unwrap_or(u32::MAX).to_le_bytes();
+    let handles: Vec<_> = sockets.iter().map(|passed| passed.socket.as_fd()).collect();
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !handles.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&handles));
+    }
+    let sent = sendmsg(link, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
+    let mut link = link;
+    link.write_all(&length[sent..])?;
+    link.write_all(names.as_bytes())
+}
+
+fn receive_sockets(link: &UnixStream) -> io::Result<Vec<PassedSocket>> {
+    let mut length = [0; 4];
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let slices = &mut [IoSliceMut::new(&mut length)];
+    let got = recvmsg(link, slices, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
+    if got == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut sockets = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(handles) = message {
+            sockets.extend(handles);
+        }
+    }
+    let mut link = link;
+    link.read_exact(&mut length[got..])?;
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the names of sockets are not right");
+    let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+    if length > NAMES_MAX {
+        return Err(wrong());
+    }
+    let mut names = vec![0; length];
+    link.read_exact(&mut names)?;
+    let names = String::from_utf8(names).map_err(|_| wrong())?;
+    let names: Vec<&str> = names.lines().collect();
+    if names.len() != sockets.len() {
+        return Err(wrong());
+    }
+    let all = names.into_iter().zip(sockets);
+    Ok(all.map(|(name, socket)| PassedSocket { name: name.to_owned(), socket }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_arrive_with_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = tcp.local_addr().unwrap();
+        let unix = UnixListener::bind(directory.path().join("x")).unwrap();
+        let sockets = [
+            PassedSocket { name: "127.0.0.1:0".to_owned(), socket: tcp.into() },
+            PassedSocket { name: "unix:/x".to_owned(), socket: unix.into() },
+        ];
+        let (one, other) = UnixStream::pair().unwrap();
+        send_sockets(&one, &sockets).unwrap();
+        drop(sockets);
+        let mut inherited = Inherited(receive_sockets(&other).unwrap());
+        assert!(inherited.take("127.0.0.1:1").is_none());
+        let tcp = TcpListener::from(inherited.take("127.0.0.1:0").unwrap());
+        assert_eq!(inherited.left(), ["unix:/x"]);
+        let _client = TcpStream::connect(address).unwrap();
+        assert!(tcp.accept().is_ok());
+    }
+
+    #[test]
+    fn none_and_nonsense() {
+        let (one, other) = UnixStream::pair().unwrap();
+        send_sockets(&one, &[]).unwrap();
+        assert!(receive_sockets(&other).unwrap().is_empty());
+        let (mut one, other) = UnixStream::pair().unwrap();
+        one.write_all(b"\x02\0\0\0ab").unwrap();
+        assert!(receive_sockets(&other).is_err());
+        let (one, other) = UnixStream::pair().unwrap();
+        drop(one);
+        assert!(receive_sockets(&other).is_err());
+    }
+}
