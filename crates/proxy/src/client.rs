@@ -1,9 +1,9 @@
 //! What a client's connection has and may do: its state, its limits, the bodies it sends.
 
 pub(crate) mod addresses;
-pub(crate) mod client;
 pub(crate) mod connection_state;
 pub(crate) mod crowd;
+pub(crate) mod handle;
 pub(crate) mod http2_body;
 pub mod http2_options;
 pub mod limits;

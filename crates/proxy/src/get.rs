@@ -1,7 +1,7 @@
 //! A GET or HEAD that may be answered from the cache: look up, serve, validate, join, fetch.
 
+pub(crate) mod cache_request;
 pub(crate) mod follower;
-pub(crate) mod get;
 pub(crate) mod head;
 pub(crate) mod partial_response;
 pub(crate) mod plan;

@@ -16,6 +16,7 @@ use crate::origin::Origin;
 pub struct Larder {
     child: Child,
     address: SocketAddr,
+    #[allow(dead_code)] // As [`Larder::admin`].
     admin: SocketAddr,
     _directory: TempDir,
 }
@@ -68,6 +69,7 @@ impl Larder {
     }
 
     /// Where its admin interface is.
+    #[allow(dead_code)] // Other tests use this file, too.
     pub fn admin(&self) -> SocketAddr {
         self.admin
     }

@@ -10,7 +10,7 @@ use http::header;
 use http::header::HeaderMap;
 use http_body::{Frame, SizeHint};
 
-use crate::client::client::Client;
+use crate::client::handle::Client;
 use crate::client::request_body::BrokenOff;
 use crate::client::upload_rate::Watched;
 

@@ -11,12 +11,12 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::{Exchange, Url, hop_by_hop, invalidation, storability};
 
-use crate::client::client::Client;
+use crate::client::handle::Client;
 use crate::client::request_body::RequestBody;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
 use crate::fill::services::Services;
-use crate::get::get;
+use crate::get::cache_request;
 use crate::message::framing_check::Trust;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing, upgrade};
@@ -228,7 +228,9 @@ async fn dispatch(
     };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
     match (asked.route(|| visit.url().map(|url| visit.key(&url))), store) {
-        (Route::Cache(key), Some(store)) => get::answer(visit, &store, &key, account, body).await,
+        (Route::Cache(key), Some(store)) => {
+            cache_request::answer(visit, &store, &key, account, body).await
+        }
         (Route::Cache(_), None) => {
             pass_through::pass(visit, account, body, past(Bypass::Offline)).await
         }
@@ -240,7 +242,7 @@ async fn dispatch(
             }
             Box::pin(write_through(visit, account, body, past(why))).await
         }
-        (Route::Refuse, _) => get::only_if_cached(account),
+        (Route::Refuse, _) => cache_request::only_if_cached(account),
         (Route::BadUrl, _) => refuse(account, &BAD_URL),
     }
 }
@@ -289,7 +291,7 @@ async fn write_through(
         && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
     match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {
         Some((store, key)) => {
-            get::keep_post(visit, &store, &key, account, response, exchange).await
+            cache_request::keep_post(visit, &store, &key, account, response, exchange).await
         }
         None => pass_through::relay_response(visit, account, response, status),
     }

@@ -28,8 +28,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use crate::client::client::Client;
 use crate::client::connection_state::{CloseReason, ConnectionState};
+use crate::client::handle::Client;
 use crate::client::limits::ClientLimits;
 use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;

@@ -21,7 +21,7 @@ use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
 use crate::fill::registry::HitForMiss;
 use crate::fill::state::{Failed, Fill, FillHead, Reader, Stage, Validated};
-use crate::get::get::{StaleHit, Step};
+use crate::get::cache_request::{StaleHit, Step};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::message::informational::Informational;

@@ -12,7 +12,7 @@ use semantics::packed::Flag;
 use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge, storability};
 use store::{FetchToken, Hint, Key, Refusal};
 
-use crate::get::get::{CacheRequest, StaleHit, Step, miss_status};
+use crate::get::cache_request::{CacheRequest, StaleHit, Step, miss_status};
 use crate::net::wall_clock::now;
 use crate::object::epoch::new_epoch;
 use crate::object::stored_response;

@@ -14,7 +14,7 @@ use semantics::{Seconds, StoredHead, partial, range, validators};
 use store::{Key, Source as From};
 
 use crate::fill::state::Failed;
-use crate::get::get::{CacheRequest, Step, only_if_cached};
+use crate::get::cache_request::{CacheRequest, Step, only_if_cached};
 use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;

@@ -15,8 +15,8 @@ use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
 use crate::fill::state::{Reader, Stage};
+use crate::get::cache_request::{CacheRequest, Step};
 use crate::get::follower::{Fit, Follower, Role};
-use crate::get::get::{CacheRequest, Step};
 use crate::observe::event::Event;
 use crate::response::transaction::Transaction;
 

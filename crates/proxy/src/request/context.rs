@@ -9,7 +9,7 @@ use http::request::Parts;
 use semantics::{RequestFacts, Settings, Time, Url};
 use store::Key;
 
-use crate::client::client::Client;
+use crate::client::handle::Client;
 use crate::client::tunnel_places::Place;
 use crate::fill::services::Services;
 use crate::message::upgrade::Upgrade;

@@ -10,7 +10,7 @@ use http::{Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::hop_by_hop;
 
-use crate::client::client::Client;
+use crate::client::handle::Client;
 use crate::client::request_body::RequestBody;
 use crate::message::informational::Informational;
 use crate::message::upgrade;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
-use crate::client::client::Client;
+use crate::client::handle::Client;
 use crate::fill::services::Services;
 use crate::fill::store_lease::Leases;
 use crate::message::scheme::Scheme;

@@ -19,8 +19,8 @@ use tokio::task::spawn_local;
 
 use super::pings::Keepalive;
 use super::send::{send_body, settle};
-use crate::client::client::Client;
 use crate::client::connection_state::{CloseReason, Phase};
+use crate::client::handle::Client;
 use crate::client::http2_body::StreamBody;
 use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;
