@@ -23,6 +23,7 @@ mod memory;
 mod neighbour_records;
 mod neighbours;
 mod new_object;
+mod parts;
 mod prefetch;
 mod purging;
 mod read_plan;

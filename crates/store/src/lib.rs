@@ -66,11 +66,11 @@ pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
 pub use interface::writer::{Hint, Kind, Partial, PartialRead, Writer};
 pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;
-pub use shell::open::{
-    Entropy, FormatError, METADATA_EXTENT, OpenError, format, is_metadata_of_ours,
-    judge_superblocks, superblock_extents,
-};
+pub use shell::create::{Entropy, FormatError, format};
 pub use shell::placements::{PlacedKind, Placement, Placements};
+pub use shell::superblocks::{
+    METADATA_EXTENT, OpenError, is_metadata_of_ours, judge_superblocks, superblock_extents,
+};
 pub use space::slot_stats::SlotStats;
 pub use space::space_audit::Account;
 #[doc(hidden)]

@@ -2,11 +2,14 @@
 //! reports back. Opening and recovery, lookups, the background.
 
 pub(crate) mod background;
+pub(crate) mod close;
 pub(crate) mod cluster_contents;
+pub(crate) mod create;
 pub(crate) mod lookup;
 pub(crate) mod open;
 pub(crate) mod placements;
 pub(crate) mod reader;
 pub(crate) mod recovery;
 pub(crate) mod slot_recovery;
+pub(crate) mod superblocks;
 pub(crate) mod volume;

@@ -45,14 +45,14 @@ impl Core {
             self.turn_labels(seq);
         }
         for label in labels {
-            self.bearers.add_at(cluster, *label);
+            self.purging.bearers.add_at(cluster, *label);
         }
     }
 
     /// `object` lives in memory alone.
     pub(super) fn note_resident(&mut self, object: &Object) {
         for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
-            self.bearers.add(label);
+            self.purging.bearers.add(label);
         }
     }
 
@@ -60,18 +60,18 @@ impl Core {
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.still(cluster, incarnation) {
             self.turn_labels(self.sequence);
-            self.bearers.learnt(cluster, labels);
+            self.purging.bearers.learnt(cluster, labels);
         }
     }
 
     /// A scan of slots found a record that may live.
     pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
-        self.bearers.scanned(labels);
+        self.purging.bearers.scanned(labels);
     }
 
     /// The scan of the slots has listed all that lives.
     pub(super) fn scanned_all(&mut self) {
-        self.bearers.all_scanned(self.sequence + 1);
+        self.purging.bearers.all_scanned(self.sequence + 1);
     }
 
     /// Recovery has ended: what labels it did not find is read at once, if that is little.
@@ -82,7 +82,7 @@ impl Core {
         {
             let table = &space.table;
             let in_use = (0..table.clusters()).filter(|c| table.state(*c).in_use()).count();
-            self.bearers.read_few(in_use as u32);
+            self.purging.bearers.read_few(in_use as u32);
             self.kick();
         }
     }
@@ -91,13 +91,13 @@ impl Core {
     pub(crate) fn bearers_to_save(&mut self) -> Option<(&Bearers, u64)> {
         let version = self.options.labels.as_deref()?.version();
         self.recount_unknown();
-        Some((&self.bearers, version))
+        Some((&self.purging.bearers, version))
     }
 
     /// Begins another era of labels when the present one is full, with the record of this sequence
     /// number or the cluster that is about to be opened.
     pub(super) fn turn_labels(&mut self, sequence: u64) {
-        if !self.bearers.turn_due() {
+        if !self.purging.bearers.turn_due() {
             return;
         }
         let mut places = [0; ERAS];
@@ -109,22 +109,23 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => (0..space.table.clusters())
                 .filter(|cluster| space.table.state(*cluster).in_use())
-                .for_each(|cluster| count(self.bearers.era_of_cluster(cluster))),
+                .for_each(|cluster| count(self.purging.bearers.era_of_cluster(cluster))),
             Space::Slots(space) => space
                 .sequences()
                 .filter(|other| *other != sequence)
-                .flat_map(|sequence| self.bearers.eras_of_record(sequence))
+                .flat_map(|sequence| self.purging.bearers.eras_of_record(sequence))
                 .for_each(|era| count(Some(era))),
         }
-        if self.bearers.turn(&places, sequence) {
+        if self.purging.bearers.turn(&places, sequence) {
             let here: Vec<Arc<Object>> = self
+                .memory
                 .tier
                 .iter()
                 .filter(|(digest, resident)| self.lives_in_memory(digest, resident))
                 .map(|(_, resident)| Arc::clone(&resident.object))
                 .collect();
             here.iter().for_each(|object| self.note_resident(object));
-        } else if self.bearers.reading() {
+        } else if self.purging.bearers.reading() {
             self.kick();
         }
     }
@@ -134,12 +135,12 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let table = &space.table;
-                self.bearers.recount_clusters(|cluster| table.state(cluster).in_use());
+                self.purging.bearers.recount_clusters(|cluster| table.state(cluster).in_use());
             }
             Space::Slots(space) => {
                 let all = self.recovering.is_none();
                 let oldest = all.then(|| space.sequences().min().unwrap_or(u64::MAX));
-                self.bearers.recount_slots(oldest);
+                self.purging.bearers.recount_slots(oldest);
             }
         }
     }
@@ -149,13 +150,13 @@ impl Core {
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
         let busy = self.recovering.is_some() || self.maintenance.draining;
-        if busy || !self.bearers.reading() {
+        if busy || !self.purging.bearers.reading() {
             return None;
         }
         let table = &mut space.table;
         let readable =
             |cluster| matches!(table.state(cluster), State::OnDisk | State::OnDiskAndInMemory);
-        let Some(cluster) = self.bearers.next_to_read(readable) else {
+        let Some(cluster) = self.purging.bearers.next_to_read(readable) else {
             self.forget_unborne();
             return Some(Task::Again);
         };

@@ -15,18 +15,18 @@ impl Core {
     /// Whether an object with this header waits for others. Pieces of large objects need no
     /// neighbours.
     pub(super) fn gathers(&self, header: &Header) -> bool {
-        self.gathering.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
+        self.memory.staging.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
     }
 
     /// Whether objects of one group lie in runs; else what surrounds one came at the same time.
     pub(super) fn writes_runs(&self) -> bool {
-        self.gathering.as_ref().is_some_and(LocalityStaging::sorts)
+        self.memory.staging.as_ref().is_some_and(LocalityStaging::sorts)
     }
 
     /// An object that has entered memory, dirty, waits for others. What is full with it is
     /// written.
     pub(super) fn gather(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
-        let Some(gathering) = &mut self.gathering else { return };
+        let Some(gathering) = &mut self.memory.staging else { return };
         gathering.push(digest, header, len, now.monotonic);
         // A batch is the background's: so many objects are not placed under one lock.
         if gathering.in_buffers() {
@@ -37,11 +37,11 @@ impl Core {
     /// Sends out everything that was gathered before `overdue`, or earlier, and places some of what
     /// leaves. True when there is more to place at once.
     pub(super) fn send_gathered(&mut self, overdue: Option<Nanos>, now: Now) -> bool {
-        let Some(gathering) = &mut self.gathering else { return false };
+        let Some(gathering) = &mut self.memory.staging else { return false };
         gathering.send_overdue(overdue);
         let stuck = gathering.is_stuck();
         let more = self.place_gathered(PLACED_AT_ONCE, now);
-        if stuck && self.gathering.as_ref().is_some_and(|gathering| !gathering.is_stuck()) {
+        if stuck && self.memory.staging.as_ref().is_some_and(|gathering| !gathering.is_stuck()) {
             self.wake();
         }
         more
@@ -51,16 +51,16 @@ impl Core {
     /// place for it, it stays in memory, and others leave before it. False then.
     pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) -> bool {
         self.place_all_gathered(now);
-        let stays = self.tier.peek(digest).is_some_and(|resident| resident.dirty);
+        let stays = self.memory.tier.peek(digest).is_some_and(|resident| resident.dirty);
         if stays {
-            self.tier.renew(digest);
+            self.memory.tier.renew(digest);
         }
         !stays
     }
 
     /// Places all that waits, as far as there is room.
     pub(super) fn place_all_gathered(&mut self, now: Now) {
-        if let Some(gathering) = &mut self.gathering {
+        if let Some(gathering) = &mut self.memory.staging {
             gathering.send();
         }
         self.place_gathered(usize::MAX, now);
@@ -69,10 +69,11 @@ impl Core {
     /// Places what is leaving, as far as there is room, at most so many objects. True when it was
     /// not for want of room that it ended.
     fn place_gathered(&mut self, mut most: usize, now: Now) -> bool {
-        let Some(gathering) = &self.gathering else { return false };
+        let Some(gathering) = &self.memory.staging else { return false };
         // It has waited since then, wherever it waits now.
         let now = Now { monotonic: gathering.left(), ..now };
-        while let Some(mut leaving) = self.gathering.as_mut().and_then(LocalityStaging::pop_leaving)
+        while let Some(mut leaving) =
+            self.memory.staging.as_mut().and_then(LocalityStaging::pop_leaving)
         {
             if leaving.seek() {
                 self.seek_place(&leaving);
@@ -96,14 +97,14 @@ impl Core {
     }
 
     fn put_back(&mut self, leaving: Leaving) {
-        if let Some(gathering) = &mut self.gathering {
+        if let Some(gathering) = &mut self.memory.staging {
             gathering.put_back(leaving);
         }
     }
 
     /// Whether the object was neither removed nor superseded nor written since it was gathered.
     fn waits_for_place(&self, digest: &Digest) -> bool {
-        self.tier.peek(digest).is_some_and(|resident| {
+        self.memory.tier.peek(digest).is_some_and(|resident| {
             resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
         })
     }

@@ -79,7 +79,7 @@ impl Core {
             self.hold_placed(object_id, number, slot);
             return;
         }
-        if let Some(resident) = self.tier.peek(digest) {
+        if let Some(resident) = self.memory.tier.peek(digest) {
             self.held.hold_in_memory(object_id, number, Arc::clone(&resident.object));
         }
     }
@@ -152,7 +152,7 @@ impl Core {
             Piece::Placed { place, location } => (*place, location.clone()),
         };
         let digest = self.digester.piece(object_id, number);
-        if let Some(piece) = self.in_transit.get(&digest) {
+        if let Some(piece) = self.memory.in_transit.get(&digest) {
             return Some(HeldPiece::Object(piece));
         }
         if let Some(record) = self.space.waiting(place) {

@@ -68,7 +68,7 @@ impl Core {
         }
         let unused = self.has_unused_room();
         let seen = self.admission.admits(digest.halves().0, unused);
-        let stored = self.index.get(digest).is_some() || self.tier.peek(digest).is_some();
+        let stored = self.index.get(digest).is_some() || self.memory.tier.peek(digest).is_some();
         self.counters.not_admitted += u64::from(!seen && !stored);
         seen || stored
     }
@@ -135,7 +135,7 @@ impl Core {
     }
 
     fn gathering_stuck(&self) -> bool {
-        self.gathering.as_ref().is_some_and(LocalityStaging::is_stuck)
+        self.memory.staging.as_ref().is_some_and(LocalityStaging::is_stuck)
     }
 
     /// Whether `record` lives in memory only until it leaves it. What would sweep memory does not,
@@ -185,7 +185,7 @@ impl Core {
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.opened(cluster);
         self.turn_labels(self.sequence);
-        self.bearers.opened(cluster);
+        self.purging.bearers.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.kick();
         Room::Ready
@@ -271,7 +271,7 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let slot = self.index.get(&digest);
-        let resident = self.tier.peek(&digest);
+        let resident = self.memory.tier.peek(&digest);
         // It may have been placed since the caller found it.
         let placed = resident.filter(|resident| {
             of.place.is_none() && resident.object.header.object_id == of.header.object_id
@@ -352,7 +352,7 @@ impl Core {
         let groups = self.counters.groups;
         let mut kept = 0;
         while kept < KEPT_AT_ONCE {
-            match self.tier.next_eviction() {
+            match self.memory.tier.next_eviction() {
                 None => break,
                 Some(Eviction::Dropped(digest, resident)) => {
                     let asked_for = resident.prefetched.is_none();
@@ -361,7 +361,7 @@ impl Core {
                         self.expect(&digest);
                     }
                 }
-                Some(Eviction::Write(digest, _)) if self.gathering.is_some() => {
+                Some(Eviction::Write(digest, _)) if self.memory.staging.is_some() => {
                     kept += u32::from(!self.evict_gathered(&digest, now));
                 }
                 Some(Eviction::Write(digest, _)) => {
@@ -409,7 +409,7 @@ impl Core {
                 return true;
             }
         }
-        let len = self.tier.peek(&victim).map_or(0, |resident| resident.object.record_len());
+        let len = self.memory.tier.peek(&victim).map_or(0, |resident| resident.object.record_len());
         if full || !matches!(self.make_room(len, now), Room::Refused(_)) {
             return false;
         }
@@ -441,6 +441,7 @@ impl Core {
     fn choose_group(&self) -> Option<Group> {
         let granule = self.areas.granule as usize;
         let candidates: Vec<grouping::Candidate> = self
+            .memory
             .tier
             .oldest_of_cold(self.options.group_share)
             .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
@@ -464,7 +465,7 @@ impl Core {
     /// Moves a dirty object out of memory into the open cluster. False when it has no place: it
     /// stays.
     pub(super) fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
-        let Some(resident) = self.tier.peek(digest) else { return true };
+        let Some(resident) = self.memory.tier.peek(digest) else { return true };
         // What is placed passes for younger than all purges before it.
         let object = Arc::clone(&resident.object);
         if self.fate(&object) != Fate::Lives {
@@ -484,7 +485,7 @@ impl Core {
     /// Gives a dirty object a place and keeps it in memory as a clean copy of what is there. False
     /// when it has no place: it stays dirty.
     pub(super) fn place_resident(&mut self, digest: &Digest, now: Now) -> bool {
-        let Some(resident) = self.tier.peek(digest) else { return true };
+        let Some(resident) = self.memory.tier.peek(digest) else { return true };
         let (object, references) = (Arc::clone(&resident.object), resident.accesses);
         // What is placed passes for younger than all purges before it.
         if self.fate(&object) != Fate::Lives {
@@ -497,7 +498,7 @@ impl Core {
         let header = Header { references, ..object.header.clone() };
         let placed = self.place(object.to_record(&self.secret, header), now);
         let cluster = self.cluster_of(&placed);
-        self.tier.settle(digest, Arc::new(object.placed_as(&placed)), cluster);
+        self.memory.tier.settle(digest, Arc::new(object.placed_as(&placed)), cluster);
         true
     }
 
@@ -505,6 +506,7 @@ impl Core {
     /// when room is missing: try again.
     pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
         let mut dirty: Vec<(u64, Digest)> = self
+            .memory
             .tier
             .iter()
             .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())

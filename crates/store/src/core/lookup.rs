@@ -42,7 +42,7 @@ impl Core {
         if self.health == Health::Offline {
             return Finding::Nothing;
         }
-        if let Some(resident) = self.tier.get(&digest) {
+        if let Some(resident) = self.memory.tier.get(&digest) {
             let object = Arc::clone(&resident.object);
             self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
             return if expected.is(&object) && self.survives(&digest, &object) {
@@ -115,7 +115,9 @@ impl Core {
     /// The piece that is looked for, when it is on its way to somebody else.
     fn piece_in_transit(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
         match expected {
-            Expected::Piece => self.in_transit.get(digest).filter(|piece| expected.is(piece)),
+            Expected::Piece => {
+                self.memory.in_transit.get(digest).filter(|piece| expected.is(piece))
+            }
             Expected::Key(_) => None,
         }
     }
@@ -182,10 +184,10 @@ impl Core {
 
     /// Whether an object whose record has `len` bytes enters memory when it is read for a request.
     pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
-        let Some(doorkeeper) = &mut self.doorkeeper else { return true };
+        let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest);
         let slow = self.reading.cost.cost().per_operation > doorkeeper::SLOW_READ;
-        let keep = seen || slow || self.tier.has_room(len);
+        let keep = seen || slow || self.memory.tier.has_room(len);
         self.counters.not_kept += u64::from(!keep);
         keep
     }
@@ -193,7 +195,7 @@ impl Core {
     /// `digest` is to enter memory when it is read next: it leaves memory, where it was asked for,
     /// or is read for its own sake.
     pub(crate) fn expect(&mut self, digest: &Digest) {
-        if let Some(doorkeeper) = &mut self.doorkeeper {
+        if let Some(doorkeeper) = &mut self.memory.doorkeeper {
             doorkeeper.seen(digest);
         }
     }
@@ -297,7 +299,7 @@ impl Core {
 
     /// What is known of earlier reads that took something along, and of the price of its room.
     fn price_of_room(&self) -> Memory {
-        let memory = self.tier.price_of_room();
+        let memory = self.memory.tier.price_of_room();
         let ahead = &self.reading.ahead;
         if ahead.capacity() == 0 {
             return memory;
@@ -335,8 +337,9 @@ impl Core {
             self.keep(plan.digest, object, meta, None);
             self.shrink_tier(now);
         }
-        if object.header.kind == RecordKind::Piece && self.tier.peek(&plan.digest).is_none() {
-            self.in_transit.put(plan.digest, object);
+        if object.header.kind == RecordKind::Piece && self.memory.tier.peek(&plan.digest).is_none()
+        {
+            self.memory.in_transit.put(plan.digest, object);
         }
         true
     }
@@ -345,7 +348,7 @@ impl Core {
     /// waits for room on the device.
     pub(super) fn memory_takes(&mut self, now: Now) -> bool {
         self.shrink_tier(now);
-        self.tier.excess() == 0
+        self.memory.tier.excess() == 0
     }
 
     /// Keeps `object`, read from the device, in memory if it is still the current one and its
@@ -361,7 +364,7 @@ impl Core {
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
         let current = self.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
-        if !current || self.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
+        if !current || self.memory.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
             return;
         }
         let cluster = self.cluster_of(object);
@@ -375,7 +378,7 @@ impl Core {
         use crate::memory::memory_tier::Weighed;
         let scan = object.header.kind == RecordKind::Piece
             && object.header.object_len > self.tier_share_max();
-        !scan && self.tier.fits(object.weight())
+        !scan && self.memory.tier.fits(object.weight())
     }
 
     /// The cluster in which an object lives.
@@ -384,7 +387,7 @@ impl Core {
     }
 
     pub(super) fn tier_share_max(&self) -> u64 {
-        self.tier.capacity() as u64 / 16
+        self.memory.tier.capacity() as u64 / 16
     }
 
     pub(super) fn resident(

@@ -38,7 +38,7 @@ const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 impl Core {
     /// Decides the next step.
     pub(crate) fn next_task(&mut self, now: Now) -> Task {
-        self.kicked = false;
+        self.background.kicked = false;
         if !self.online() {
             return Task::Stop;
         }
@@ -176,7 +176,7 @@ impl Core {
         }
         let write_due = (self.options.write_policy == WritePolicy::OnInsert)
             .then(|| {
-                let gathered = self.gathering.as_ref().and_then(|g| g.deadline(self.bound()));
+                let gathered = self.memory.staging.as_ref().and_then(|g| g.deadline(self.bound()));
                 [self.space.deadline(self.bound()), gathered].into_iter().flatten().min()
             })
             .flatten();
@@ -203,7 +203,7 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let free = space.table.count(ClusterState::Free);
-                let waiting = self.gathering.as_ref().map_or(0, LocalityStaging::bytes);
+                let waiting = self.memory.staging.as_ref().map_or(0, LocalityStaging::bytes);
                 let wanted = waiting.div_ceil(u64::from(self.areas.cluster_size)) as u32;
                 free > self.reserve().1 + wanted && self.index.load() < INDEX_LOAD_FULL
             }
@@ -412,7 +412,7 @@ impl Core {
         {
             self.kill(meta);
         }
-        self.tier.set_cluster(digest, None);
+        self.memory.tier.set_cluster(digest, None);
         self.counters.evicted_records += 1;
     }
 
@@ -424,7 +424,7 @@ impl Core {
         if let Some(slot) = self.index.get(digest).filter(|slot| slot.refreshed) {
             self.index.remove(digest);
             self.kill(slot);
-            self.tier.set_cluster(digest, None);
+            self.memory.tier.set_cluster(digest, None);
             self.counters.evicted_records += 1;
             self.counters.evicted_by_metadata += 1;
         }
@@ -480,7 +480,7 @@ impl Core {
 
     /// The background runs, or has ended.
     pub(crate) fn set_maintained(&mut self, runs: bool) {
-        self.maintained = runs;
+        self.background.runs = runs;
         if !runs {
             self.wake();
         }
@@ -488,7 +488,7 @@ impl Core {
 
     /// Whether the background runs.
     pub(crate) fn is_maintained(&self) -> bool {
-        self.maintained
+        self.background.runs
     }
 
     /// What of the journal is to be written next; `None`: nothing.
@@ -574,7 +574,7 @@ impl Core {
         loop {
             self.space.encode(self.sequence, &mut clusters);
             let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
-            if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
+            if Checkpoint::len(clusters.len(), removed, self.purging.in_force.len()) <= room {
                 break;
             }
             let Space::Clusters(space) = &self.space else { break };

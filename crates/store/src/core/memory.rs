@@ -17,21 +17,21 @@ impl Core {
         if named && self.lives_in_memory(&digest, &resident) {
             self.note_resident(&resident.object);
         }
-        self.tier.insert(digest, resident);
+        self.memory.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
         self.bury(inserted);
     }
 
     /// Takes an object out of memory.
     pub(super) fn expel(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
-        let resident = self.tier.remove(digest)?;
+        let resident = self.memory.tier.remove(digest)?;
         self.index.leave_memory(digest);
         Some(resident)
     }
 
     /// The entry of an object in memory was pushed out of a full index: the object goes with it.
     pub(super) fn expelled(&mut self, digest: &Digest) {
-        if let Some(resident) = self.tier.remove(digest) {
+        if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();
             self.counters.dropped_unwritten += u64::from(only_here);
         }

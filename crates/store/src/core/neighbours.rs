@@ -16,8 +16,8 @@ const STEPS: usize = 64;
 impl Core {
     /// The neighbours of an object in memory, the nearest first. Objects in pieces are left out.
     pub(crate) fn neighbours(&self, digest: &Digest) -> Vec<Arc<Object>> {
-        let Some(resident) = self.tier.peek(digest) else { return Vec::new() };
-        let beside = self.tier.beside(digest, STEPS).filter(|(_, other)| {
+        let Some(resident) = self.memory.tier.peek(digest) else { return Vec::new() };
+        let beside = self.memory.tier.beside(digest, STEPS).filter(|(_, other)| {
             let together = resident.cluster.is_some() && other.cluster == resident.cluster;
             (together || other.group == resident.group) && self.is_whole(&other.object)
         });
@@ -26,7 +26,7 @@ impl Core {
 
     /// What is in memory under `digest` with this key, without a trace; not an object in pieces.
     pub(crate) fn resident_whole(&self, digest: &Digest, key: &[u8]) -> Option<Arc<Object>> {
-        let object = &self.tier.peek(digest)?.object;
+        let object = &self.memory.tier.peek(digest)?.object;
         (object.key == key && self.is_whole(object)).then(|| Arc::clone(object))
     }
 

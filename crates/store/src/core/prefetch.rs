@@ -102,7 +102,7 @@ impl Core {
             neighbour.wanted = slot.position == neighbour.place.position
                 && neighbour.kind != RecordKind::Meta
                 && !slot.refreshed
-                && self.tier.peek(&neighbour.digest).is_none();
+                && self.memory.tier.peek(&neighbour.digest).is_none();
         }
         neighbours
     }
@@ -156,7 +156,7 @@ impl Core {
             let slot = self.index.get(&neighbour.digest);
             neighbour.kind == RecordKind::Object
                 && slot.is_some_and(|s| s.refreshed && s.position == neighbour.place.position)
-                && self.tier.peek(&neighbour.digest).is_none()
+                && self.memory.tier.peek(&neighbour.digest).is_none()
         };
         neighbours.iter().filter(is_wanted).collect()
     }
@@ -169,7 +169,7 @@ impl Core {
             let Some(slot) = slot.filter(|slot| slot.position == record.place.position) else {
                 continue;
             };
-            let resident = self.tier.peek(&record.digest);
+            let resident = self.memory.tier.peek(&record.digest);
             let here = resident.is_some_and(|resident| resident.cluster == Some(cluster));
             if record.kind == RecordKind::Meta || slot.refreshed || !here {
                 return None;

@@ -79,24 +79,24 @@ impl Core {
 
     /// The sequence number of the newest purge, whatever it concerned.
     pub(crate) fn newest_purge(&self) -> u64 {
-        self.purges.newest().max(self.passing.newest())
+        self.purging.in_force.newest().max(self.purging.passing.newest())
     }
 
     fn may_bear(&self, label: u64) -> bool {
-        self.options.labels.is_none() || self.bearers.may_bear(label)
+        self.options.labels.is_none() || self.purging.bearers.may_bear(label)
     }
 
     /// Nothing bears the label that was purged. What is being fetched may.
     fn let_pass(&mut self, purge: Purge) {
-        self.passing.take_in(&purge);
-        while self.passing.is_too_long() {
-            let Some(merged) = self.passing.merged() else { return };
-            self.passing.take_in(&merged);
+        self.purging.passing.take_in(&purge);
+        while self.purging.passing.is_too_long() {
+            let Some(merged) = self.purging.passing.merged() else { return };
+            self.purging.passing.take_in(&merged);
         }
     }
 
     fn note_purge(&mut self, purge: Purge) {
-        self.purges.take_in(&purge);
+        self.purging.in_force.take_in(&purge);
         self.journal.note(Fact::Purged(purge));
     }
 
@@ -111,21 +111,21 @@ impl Core {
     /// Drops the purges of labels that nothing bears any more.
     pub(super) fn forget_unborne(&mut self) {
         self.recount_unknown();
-        if self.options.labels.is_none() || self.bearers.unknown() > 0 {
+        if self.options.labels.is_none() || self.purging.bearers.unknown() > 0 {
             return;
         }
-        let bearers = &self.bearers;
-        let unborne = self.purges.take_unborne(|label| bearers.may_bear(label));
+        let bearers = &self.purging.bearers;
+        let unborne = self.purging.in_force.take_unborne(|label| bearers.may_bear(label));
         unborne.into_iter().for_each(|purge| self.let_pass(purge));
     }
 
     /// Keeps the table within its bound.
     fn limit_purges(&mut self) {
-        let many = self.purges.len() > self.purges.max() / READ_FROM;
+        let many = self.purging.in_force.len() > self.purging.in_force.max() / READ_FROM;
         if many && self.options.labels.is_some() && self.recovering.is_none() {
-            self.bearers.read_unknown();
+            self.purging.bearers.read_unknown();
         }
-        if !self.purges.is_too_long() {
+        if !self.purging.in_force.is_too_long() {
             return;
         }
         self.prune_purges();
@@ -133,8 +133,10 @@ impl Core {
         // What has gone is in the journal: a start must not find more than there may be.
         self.maintenance.checkpoint_wanted = true;
         // Were that worth little, it would be worth as little at the next purge.
-        while self.purges.len() > self.purges.max() - self.purges.max() / GAIN {
-            let Some(purge) = self.purges.merged() else { return };
+        while self.purging.in_force.len()
+            > self.purging.in_force.max() - self.purging.in_force.max() / GAIN
+        {
+            let Some(purge) = self.purging.in_force.merged() else { return };
             self.counters.purges_merged += 1;
             self.note_purge(purge);
         }
@@ -144,19 +146,20 @@ impl Core {
     pub(super) fn fit_purges(&mut self, memory: u64) {
         let in_memory = purges_in(memory);
         let room = self.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
-        self.purges.set_max(usize::try_from(room).unwrap_or(usize::MAX));
+        self.purging.in_force.set_max(usize::try_from(room).unwrap_or(usize::MAX));
         self.limit_purges();
     }
 
     /// Drops the purges that no record is older than.
     pub(super) fn prune_purges(&mut self) {
         self.recount_unknown();
-        if self.purges.len() == 0 || self.recovering.is_some() {
+        if self.purging.in_force.len() == 0 || self.recovering.is_some() {
             return;
         }
         // What lives in memory alone has no other age than when it was last held against the table.
         use std::sync::atomic::Ordering::Relaxed;
-        let residents = self.tier.iter().filter(|(digest, r)| self.lives_in_memory(digest, r));
+        let residents =
+            self.memory.tier.iter().filter(|(digest, r)| self.lives_in_memory(digest, r));
         let held = residents.map(|(_, r)| r.object.checked.load(Relaxed)).min().unwrap_or(u64::MAX);
         match &self.space {
             Space::Clusters(space) => {
@@ -166,21 +169,23 @@ impl Core {
                     .map(|cluster| table.incarnation(cluster))
                     .min()
                     .unwrap_or(u64::MAX);
-                self.purges.prune(|newest, boundary| boundary <= oldest && newest <= held);
+                self.purging
+                    .in_force
+                    .prune(|newest, boundary| boundary <= oldest && newest <= held);
             }
             Space::Slots(space) => {
                 let oldest = space.objects().map(|object| object.sequence).min();
                 let oldest = oldest.unwrap_or(u64::MAX);
-                self.purges.prune(|newest, _| newest < oldest && newest <= held);
+                self.purging.in_force.prune(|newest, _| newest < oldest && newest <= held);
             }
         }
     }
 
     /// The entries for a checkpoint, and their number.
     pub(super) fn encode_purges(&self) -> (Vec<u8>, u32) {
-        let mut bytes = Vec::with_capacity(self.purges.len() * Purges::ENTRY_LEN);
-        self.purges.encode(&mut Encoder(&mut bytes));
-        (bytes, self.purges.len() as u32)
+        let mut bytes = Vec::with_capacity(self.purging.in_force.len() * Purges::ENTRY_LEN);
+        self.purging.in_force.encode(&mut Encoder(&mut bytes));
+        (bytes, self.purging.in_force.len() as u32)
     }
 
     fn named<'a>(&'a self, key: &'a [u8], meta: &'a [u8]) -> Named<'a> {
@@ -193,16 +198,16 @@ impl Core {
         let concerned = |purges: &Purges| {
             purges.newest() > begun && purges.fate(&self.digester, begun, &named) != Fate::Lives
         };
-        concerned(&self.purges) || concerned(&self.passing)
+        concerned(&self.purging.in_force) || concerned(&self.purging.passing)
     }
 
     /// What purges have made of `object`, which it remembers: each is asked about once.
     pub(super) fn fate(&self, object: &Object) -> Fate {
         use std::sync::atomic::Ordering::Relaxed;
-        let (newest, checked) = (self.purges.newest(), object.checked.load(Relaxed));
+        let (newest, checked) = (self.purging.in_force.newest(), object.checked.load(Relaxed));
         if newest > checked && object.header.kind == RecordKind::Object {
             let named = self.named(&object.key, &object.meta);
-            match self.purges.fate(&self.digester, checked, &named) {
+            match self.purging.in_force.fate(&self.digester, checked, &named) {
                 Fate::Dead => return Fate::Dead,
                 Fate::Outdated(at) => object.outdate(at),
                 Fate::Lives => {}
@@ -243,10 +248,12 @@ impl Core {
         if collect(meta).iter().all(|label| before.contains(label)) {
             return;
         }
-        self.relabelled.push((of.header.digest, position));
-        if self.relabelled.len() > RELABELLED && self.relabelled.len().is_power_of_two() {
+        self.purging.relabelled.push((of.header.digest, position));
+        if self.purging.relabelled.len() > RELABELLED
+            && self.purging.relabelled.len().is_power_of_two()
+        {
             let space = &self.space;
-            self.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
+            self.purging.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
         }
     }
 
@@ -259,7 +266,7 @@ impl Core {
             purges.take_in(&Purge { scope, mode: Mode::Hard, sequence: 1, boundary: 0, at: 0 });
         }
         let mut concerned = Vec::new();
-        let mut relabelled = std::mem::take(&mut self.relabelled);
+        let mut relabelled = std::mem::take(&mut self.purging.relabelled);
         relabelled.retain(|(digest, position)| {
             let Some(record) = self.space.unwritten(*position) else { return false };
             let named = self.named(&record.key, &record.meta);
@@ -270,7 +277,7 @@ impl Core {
             }
             !dies
         });
-        self.relabelled = relabelled;
+        self.purging.relabelled = relabelled;
         concerned.iter().for_each(|digest| _ = self.forget_version(digest));
     }
 }

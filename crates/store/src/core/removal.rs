@@ -90,7 +90,7 @@ impl Core {
     pub(crate) fn knows(&self, digest: &Digest) -> bool {
         // Entries may lead into a cluster that was given up, until they are swept.
         let on_device = |slot: Slot| self.place_at(slot.position).is_some();
-        self.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
+        self.memory.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
     }
 
     /// A version that lost a piece is of no use to anybody: it goes, if it still is the present
@@ -112,7 +112,7 @@ impl Core {
 
     /// Whether `object` is the version that is under `digest` now.
     pub(super) fn is_present(&self, digest: &Digest, object: &Object) -> bool {
-        match self.tier.peek(digest) {
+        match self.memory.tier.peek(digest) {
             Some(resident) => resident.object.header.object_id == object.header.object_id,
             None => {
                 let slot = self.index.get(digest);

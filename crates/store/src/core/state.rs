@@ -13,6 +13,7 @@ use crate::config::options::{Options, ReadUnit, TierAdmission};
 use crate::core::fetches::Fetches;
 use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
+use crate::core::parts::{Background, InMemory, PurgeTables};
 use crate::core::recovering::Recovering;
 use crate::core::sizing::{MemoryPlan, PASSING, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
@@ -21,10 +22,6 @@ use crate::format::journal::Journal;
 use crate::format::superblock::{Condition, Superblock};
 use crate::index::Index;
 use crate::memory::doorkeeper::Doorkeeper;
-use crate::memory::in_transit::InTransit;
-use crate::memory::locality_staging::LocalityStaging;
-use crate::memory::memory_tier::Tier;
-use crate::memory::object::Object;
 use crate::policy::Admission;
 use crate::purge::bearers::Bearers;
 use crate::purge::purges::Purges;
@@ -51,28 +48,14 @@ pub(crate) struct Core {
     pub(super) options: Arc<Options>,
     pub(super) digester: Digester,
     pub(super) index: Index,
-    pub(super) tier: Tier<Arc<Object>>,
-    /// Says what enters the tier when it is read; without one all does.
-    pub(super) doorkeeper: Option<Doorkeeper>,
+    pub(super) memory: InMemory,
     pub(super) space: Space,
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
     pub(super) admission: Admission,
-    /// What waits for others that it is to lie beside, when that is wanted.
-    pub(super) gathering: Option<LocalityStaging>,
     /// What the readers of large objects hold.
     pub(super) held: Held,
-    /// Pieces that are being sent.
-    pub(super) in_transit: InTransit,
-    /// The purges in force.
-    pub(super) purges: Purges,
-    /// Purges of what nothing bore when they were made: for fetches that had begun before.
-    pub(super) passing: Purges,
-    /// Which labels may be borne.
-    pub(super) bearers: Bearers,
-    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
-    /// the object, position of the metadata.
-    pub(super) relabelled: Vec<(Digest, u32)>,
+    pub(super) purging: PurgeTables,
     pub(super) counters: Counters,
     pub(super) recovering: Option<Recovering>,
     pub(super) health: Health,
@@ -95,12 +78,7 @@ pub(crate) struct Core {
     pub(super) scanned: (u32, u32),
     /// Tasks that wait for room, a write, a flush or another change.
     pub(super) waiters: Waiters,
-    /// The background task, when it idles.
-    pub(super) background: Option<Waker>,
-    /// Something changed since the background was last told what to do.
-    pub(super) kicked: bool,
-    /// The background runs.
-    pub(super) maintained: bool,
+    pub(super) background: Background,
 }
 
 /// What a core is made of.
@@ -144,20 +122,13 @@ impl Core {
         let sequence = parts.superblock.generation << 40;
         let mut core = Core {
             held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
-            in_transit: InTransit::default(),
             digester: Digester::new(&secret.digest_key()),
-            tier: Tier::new(memory.tier, parts.options.tier_shares, parts.options.tier_admission),
-            doorkeeper,
+            memory: InMemory::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
             unwritten_max: memory.unwritten_max,
             buffers_max: memory.buffers,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             admission,
-            gathering: LocalityStaging::new(
-                &parts.options,
-                parts.space.has_clusters(),
-                memory.unwritten_max,
-            ),
             counters: Counters::default(),
             health: Health::Online,
             sequence,
@@ -165,9 +136,7 @@ impl Core {
             reading: Reading::new(&parts.options, memory.tier, memory.ahead),
             scanned: (0, 0),
             waiters: Waiters::default(),
-            background: None,
-            kicked: false,
-            maintained: false,
+            background: Background::default(),
             first_run: parts.superblock.run,
             areas: parts.superblock.areas.clone(),
             superblock: parts.superblock,
@@ -178,12 +147,14 @@ impl Core {
             journal: parts.journal,
             recovering: parts.recovering,
             checkpoint: parts.checkpoint,
-            purges: parts.purges,
-            passing: Purges::new(PASSING),
-            bearers: parts
-                .bearers
-                .unwrap_or_else(|| Bearers::new(bearers, clusters.unwrap_or(0), sequence)),
-            relabelled: Vec::new(),
+            purging: PurgeTables {
+                in_force: parts.purges,
+                passing: Purges::new(PASSING),
+                bearers: parts
+                    .bearers
+                    .unwrap_or_else(|| Bearers::new(bearers, clusters.unwrap_or(0), sequence)),
+                relabelled: Vec::new(),
+            },
         };
         core.recount_unknown();
         core.fit_purges(parts.memory);
@@ -265,15 +236,15 @@ impl Core {
 
     /// Wakes the background: it may have something to do.
     pub(super) fn kick(&mut self) {
-        self.kicked = true;
-        if let Some(background) = self.background.take() {
+        self.background.kicked = true;
+        if let Some(background) = self.background.waker.take() {
             background.wake();
         }
     }
 
     /// Whether the background was kicked since it was last told what to do.
     pub(crate) fn kicked(&self) -> bool {
-        self.kicked
+        self.background.kicked
     }
 
     /// The superblock that says that nothing here may be believed any more.
@@ -283,7 +254,7 @@ impl Core {
 
     /// `waker` is the idle background's.
     pub(crate) fn idle(&mut self, waker: &Waker) {
-        self.background = Some(waker.clone());
+        self.background.waker = Some(waker.clone());
     }
 
     /// Gives the device up, or ends: nothing is read or written from now on. True the first time.

@@ -96,14 +96,15 @@ impl Core {
         let empty = ClusterTable::new(0, 1, Policy::default());
         let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };
         let mut counters = self.counters;
-        counters.prefetched = self.tier.counters().prefetched + self.reading.ahead.brought;
-        counters.prefetch_hits = self.tier.counters().prefetch_hits + self.reading.ahead.hits;
+        counters.prefetched = self.memory.tier.counters().prefetched + self.reading.ahead.brought;
+        counters.prefetch_hits =
+            self.memory.tier.counters().prefetch_hits + self.reading.ahead.hits;
         Stats {
             counters,
             reads: self.reading.counters(),
             read_cost: (self.reading.cost.cost(), self.reading.cost.reads()),
             held: self.held.stats(),
-            transit_bytes: self.in_transit.bytes(),
+            transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
             recovered: self.scanned,
             recovering: self.recovering.is_some(),
@@ -112,13 +113,13 @@ impl Core {
             index_bytes: self.index.memory_bytes(),
             cluster_table_bytes: self.space.memory_bytes(),
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
-                .map(|level| self.tier.level_bytes(level)),
-            tier_capacity: self.tier.capacity(),
+                .map(|level| self.memory.tier.level_bytes(level)),
+            tier_capacity: self.memory.tier.capacity(),
             read_ahead_bytes: self.reading.ahead.bytes(),
-            tier_objects: self.tier.len(),
-            tier_overhead_bytes: self.tier.overhead_bytes()
-                + self.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
-            dirty_bytes: self.tier.dirty_bytes(),
+            tier_objects: self.memory.tier.len(),
+            tier_overhead_bytes: self.memory.tier.overhead_bytes()
+                + self.memory.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
+            dirty_bytes: self.memory.tier.dirty_bytes(),
             unwritten_bytes: self.space.unwritten_bytes(),
             buffers,
             cluster_size: self.areas.cluster_size,
@@ -135,7 +136,7 @@ impl Core {
             dead_records: clusters.total_dead(),
             layout: LayoutName::of(self.superblock.layout),
             slots: self.space.slots().map(SlotSpace::stats),
-            purges: self.purges.len(),
+            purges: self.purging.in_force.len(),
             generation: self.superblock.generation,
         }
     }

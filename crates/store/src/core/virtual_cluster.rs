@@ -36,7 +36,7 @@ impl Core {
             return;
         }
         for member in &members {
-            self.tier.set_dirty(member, true);
+            self.memory.tier.set_dirty(member, true);
         }
         self.space.table_mut().set_in_memory(cluster, true);
         self.space.virtual_clusters_mut().insert(cluster, members);
@@ -56,7 +56,7 @@ impl Core {
                 .is_some_and(|slot| slot.position.wrapping_sub(first) < granules);
             if here {
                 self.index.remove(member);
-                self.tier.set_cluster(member, None);
+                self.memory.tier.set_cluster(member, None);
             }
         }
         self.counters.virtual_freed += 1;
@@ -80,14 +80,14 @@ impl Core {
             return false;
         }
         self.forget_place(digest);
-        self.tier.set_cluster(digest, None);
+        self.memory.tier.set_cluster(digest, None);
         true
     }
 
     /// The cluster stays on the device, its objects become ordinary copies of what is there.
     pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
         for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
-            self.tier.set_dirty(&member, false);
+            self.memory.tier.set_dirty(&member, false);
         }
         if self.space.table().state(cluster) == State::OnDiskAndInMemory {
             self.space.table_mut().set_in_memory(cluster, false);
@@ -97,7 +97,8 @@ impl Core {
     /// A member of a virtual cluster is the next to leave memory: the whole cluster leaves without
     /// a write when all of it is cold. True when it did.
     fn leave_memory(&mut self, cluster: ClusterId) -> bool {
-        let cold = |core: &Core, member: &Digest| core.tier.level(member) == Some(Level::Cold);
+        let cold =
+            |core: &Core, member: &Digest| core.memory.tier.level(member) == Some(Level::Cold);
         let Some(members) = self.space.virtual_clusters().get(&cluster) else { return false };
         if !members.iter().all(|member| cold(self, member)) {
             return false;
@@ -113,7 +114,7 @@ impl Core {
     /// The dirty object that must leave memory next goes: with its virtual cluster, out of it, or
     /// in a group that is written. False when it stays for want of room.
     pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
-        let cluster = self.tier.peek(&digest).and_then(|resident| resident.cluster);
+        let cluster = self.memory.tier.peek(&digest).and_then(|resident| resident.cluster);
         let Some(cluster) = cluster else { return self.write_group(digest, now) };
         if !self.leave_memory(cluster) {
             // The others stay, as copies of what is on the device.

@@ -30,7 +30,8 @@ impl Core {
             Space::Slots(_) => true,
         };
         // With write-on-evict, and in locality buffers, insertions stop at half of it.
-        let late = self.options.write_policy == WritePolicy::OnEvict || self.gathering.is_some();
+        let late =
+            self.options.write_policy == WritePolicy::OnEvict || self.memory.staging.is_some();
         let most = if late { self.unwritten_max / 2 + 1 } else { self.unwritten_max };
         if placed { most.saturating_sub(self.space.unwritten_bytes()) } else { 0 }
     }

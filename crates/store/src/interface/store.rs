@@ -20,9 +20,10 @@ use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
 use crate::shell::lookup::{Answer, Purpose};
-use crate::shell::open::{OpenError, Share, last_run, open_volume};
+use crate::shell::open::{Share, open_volume};
 use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
+use crate::shell::superblocks::{OpenError, last_run};
 use crate::shell::volume::{Shared, Volume};
 use crate::space::space_audit::Account;
 

@@ -23,7 +23,8 @@ use crate::config::options::Options;
 use crate::core::cluster_policy;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::Areas;
-use crate::shell::open::{FormatError, read_superblocks, write_raw};
+use crate::shell::create::{FormatError, write_raw};
+use crate::shell::superblocks::read_superblocks;
 use crate::space::restored_tables::SpaceTables;
 
 pub use self::device::ComputedDevice;

@@ -19,8 +19,8 @@ use crate::format::device_layout::Areas;
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::layout::LayoutKind;
 use crate::shell::cluster_contents::walk;
-use crate::shell::open::{Chosen, OpenError, read_superblocks};
 use crate::shell::reader::Reader;
+use crate::shell::superblocks::{Chosen, OpenError, read_superblocks};
 use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::restored_tables::{SpaceTables, Tables, restore_tables};
 

@@ -1,0 +1,67 @@
+//! The parts of a core that are several tables each.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::base::digest::Digest;
+use crate::config::options::Options;
+use crate::core::sizing::MemoryPlan;
+use crate::memory::doorkeeper::Doorkeeper;
+use crate::memory::in_transit::InTransit;
+use crate::memory::locality_staging::LocalityStaging;
+use crate::memory::memory_tier::Tier;
+use crate::memory::object::Object;
+use crate::purge::bearers::Bearers;
+use crate::purge::purges::Purges;
+
+/// What is in memory.
+pub(super) struct InMemory {
+    pub(super) tier: Tier<Arc<Object>>,
+    /// Says what enters the tier when it is read; without one all does.
+    pub(super) doorkeeper: Option<Doorkeeper>,
+    /// What waits for others that it is to lie beside, when that is wanted.
+    pub(super) staging: Option<LocalityStaging>,
+    /// Pieces that are being sent.
+    pub(super) in_transit: InTransit,
+}
+
+impl InMemory {
+    /// Nothing, with as much room as `plan` gives it; beside a space of clusters or not.
+    pub(super) fn new(
+        options: &Options,
+        doorkeeper: Option<Doorkeeper>,
+        clusters: bool,
+        plan: &MemoryPlan,
+    ) -> InMemory {
+        InMemory {
+            tier: Tier::new(plan.tier, options.tier_shares, options.tier_admission),
+            doorkeeper,
+            staging: LocalityStaging::new(options, clusters, plan.unwritten_max),
+            in_transit: InTransit::default(),
+        }
+    }
+}
+
+/// Purges of labels, prefixes and everything.
+pub(super) struct PurgeTables {
+    /// Those in force.
+    pub(super) in_force: Purges,
+    /// Those of what nothing bore when they were made: for fetches that had begun before.
+    pub(super) passing: Purges,
+    /// Which labels may be borne.
+    pub(super) bearers: Bearers,
+    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
+    /// the object, position of the metadata.
+    pub(super) relabelled: Vec<(Digest, u32)>,
+}
+
+/// The background task.
+#[derive(Default)]
+pub(super) struct Background {
+    /// To wake it, when it idles.
+    pub(super) waker: Option<Waker>,
+    /// Something changed since it was last told what to do.
+    pub(super) kicked: bool,
+    /// It runs.
+    pub(super) runs: bool,
+}

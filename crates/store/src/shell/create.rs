@@ -1,0 +1,144 @@
+//! Creating an empty cache on a device.
+
+use std::fmt;
+
+use device::{Device, IoBuf};
+
+use crate::base::keyed_checksum::Secret;
+use crate::config::layout_name::LayoutName;
+use crate::config::options::{FormatOptions, Options};
+use crate::core::{cluster_policy, objects_of};
+use crate::format::bearers_dump;
+use crate::format::checkpoint::Checkpoint;
+use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
+use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
+use crate::index::IndexOptions;
+use crate::purge::bearers::Bearers;
+use crate::space::restored_tables::SpaceTables;
+use crate::space::slot_dump;
+
+/// Random bytes for a new cache: its identity and its secret.
+pub type Entropy = [u8; 48];
+
+/// Why a cache was not created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormatError {
+    /// The device has too few bytes.
+    TooSmall {
+        /// Bytes that it has.
+        len: u64,
+        /// Bytes of the smallest cache.
+        min: u64,
+    },
+    /// A write failed.
+    Unwritable(String),
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::TooSmall { len, min } => {
+                write!(f, "{len} bytes are too few for a cache, {min} is the least")
+            }
+            FormatError::Unwritable(error) => write!(f, "cannot write the cache: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+/// What an orderly stop saves.
+pub(super) struct Saved {
+    pub(super) index: IndexOptions,
+    pub(super) mean_object: u32,
+    pub(super) cluster_size: u32,
+    /// It is a cache of slots.
+    pub(super) slots: bool,
+    /// Which labels are borne, too.
+    pub(super) labels: bool,
+}
+
+impl Saved {
+    /// Bytes to reserve for it: the index, or the list of records, and the filters of labels.
+    pub(super) fn bytes(&self, cache_size: u64) -> u64 {
+        let objects = objects_of(self.index, cache_size, self.mean_object);
+        let filters = Bearers::bytes_for(objects, u64::MAX);
+        let clusters = cache_size / u64::from(self.cluster_size);
+        let labels = if self.labels { bearers_dump::bytes_for(filters, clusters) } else { 0 };
+        let listed = if self.slots {
+            slot_dump::bytes_for(cache_size / u64::from(self.mean_object.max(1)))
+        } else {
+            self.index.dump_bytes(cache_size, self.mean_object)
+        };
+        listed + labels
+    }
+}
+
+/// Creates an empty cache on `device`, whatever was there before.
+pub async fn format<D: Device>(
+    device: &D,
+    options: &FormatOptions,
+    entropy: Entropy,
+    unix_seconds: u64,
+) -> Result<(), FormatError> {
+    let len = device.geometry().len;
+    let too_small = FormatError::TooSmall { len, min: crate::base::limits::CACHE_SIZE_MIN };
+    let cluster_size = options.cluster_size_for(len);
+    let mean_object = options.mean_object_for(len);
+    let slots = options.layout != LayoutName::Cluster;
+    let (index, labels) = (options.index, options.labels);
+    let dump = Saved { index, mean_object, cluster_size, slots, labels }.bytes(len);
+    let slot_size = slots.then_some(options.slot_size);
+    let second = if options.superblock_far { superblock_far(len) } else { SUPERBLOCK_NEAR };
+    let room = if options.superblock_far { second } else { len };
+    let areas = Areas::within(len, room, cluster_size, dump, slot_size).ok_or(too_small)?;
+    let layout = options.slot_layout(areas.slots());
+    let (uuid, secret) = split(&entropy);
+    let superblock = Superblock {
+        uuid,
+        secret,
+        generation: 1,
+        condition: Condition::InUse,
+        created_at: unix_seconds,
+        mean_object,
+        areas,
+        run: 0,
+        layout,
+        second,
+    };
+    let areas = &superblock.areas;
+    let policy = cluster_policy(&Options::default(), areas.clusters);
+    let mut space = Vec::new();
+    SpaceTables::empty(areas, layout, policy).encode(&mut space);
+    let empty = Checkpoint::of_space(2, 1, space);
+    let bytes = empty.encode(&superblock.secret);
+    let at = areas.checkpoints[empty.slot()].offset;
+    write_raw(device, at, &bytes).await?;
+    device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))?;
+    if second != SUPERBLOCK_NEAR {
+        // That of another cache, which was here before, would be taken for ours.
+        write_raw(device, SUPERBLOCK_NEAR, &[0; SUPERBLOCK_LEN]).await?;
+    }
+    for offset in superblock.places() {
+        write_raw(device, offset, &superblock.encode()).await?;
+    }
+    device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))
+}
+
+pub(crate) async fn write_raw<D: Device>(
+    device: &D,
+    offset: u64,
+    bytes: &[u8],
+) -> Result<(), FormatError> {
+    let mut buf = IoBuf::zeroed(bytes.len());
+    buf.copy_from_slice(bytes);
+    let result = device.write(offset, buf.freeze()).await;
+    result.map_err(|error| FormatError::Unwritable(error.to_string()))
+}
+
+fn split(entropy: &Entropy) -> ([u8; 16], Secret) {
+    let (mut uuid, mut seed) = ([0; 16], [0; 32]);
+    uuid.copy_from_slice(&entropy[..16]);
+    seed.copy_from_slice(&entropy[16..]);
+    (uuid, Secret::new(seed))
+}
