@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::extent::WRITE_ALIGN;
-use crate::pool::Home;
+use crate::transfer::buffer_pool::Home;
+use crate::transfer::extent::WRITE_ALIGN;
 
 /// Owned aligned memory of a fixed length.
 pub struct IoBuf {

@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::IoBuf;
-use crate::buf::{allocate, free};
+use crate::transfer::buffer::{allocate, free};
 
 /// Bytes of a buffer are a multiple of this.
 const STEP: usize = 4096;

@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 use io_uring::{IoUring, Probe, opcode};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
-use crate::fallback::{Fallback, Feature};
-use crate::in_flight::{InFlight, Progress};
-use crate::payload::Payload;
+use crate::file::fallback::{Fallback, Feature};
+use crate::transfer::payload::Payload;
+use crate::uring::in_flight::{InFlight, Progress};
 
 /// How long the last handle waits for operations in flight before it leaves their buffers to the
 /// kernel for good.

@@ -1,6 +1,6 @@
 //! What an operation on a file carries: its buffer, and with it what is to be done.
 
-use crate::counters::Operation;
+use crate::transfer::counters::Operation;
 use crate::{FrozenBuf, IoBuf};
 
 pub(crate) enum Payload {

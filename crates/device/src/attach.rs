@@ -1,12 +1,14 @@
-//! One type for every device there is, so that the layers above need no type parameter per
-//! kind and no boxed futures.
+//! A worker's device on a file: one type for every device there is, so that the layers above need
+//! no type parameter per kind and no boxed futures.
 
 use std::io;
 use std::sync::Arc;
 
-use crate::counters::Counters;
+use crate::file::cache_file::CacheFile;
 use crate::posix::PosixDevice;
-use crate::uring::UringDevice;
+use crate::transfer::counters::Counters;
+use crate::uring::device::UringDevice;
+use crate::uring::ring::Ring;
 use crate::{Device, FrozenBuf, Geometry, IoBuf, MemoryDevice};
 
 /// A device of any kind. A clone is another handle on the same device.
@@ -18,6 +20,16 @@ pub enum AnyDevice {
     Posix(PosixDevice),
     /// Memory, for tests.
     Memory(MemoryDevice),
+}
+
+impl CacheFile {
+    /// Returns a worker's device: through its ring, or through threads where it has none.
+    pub fn attach(self: &Arc<CacheFile>, ring: Option<&Ring>) -> io::Result<AnyDevice> {
+        match ring {
+            Some(ring) => Ok(AnyDevice::Uring(UringDevice::new(ring.clone(), self.clone()))),
+            None => Ok(AnyDevice::Posix(PosixDevice::new(self.clone(), self.queue()?))),
+        }
+    }
 }
 
 impl AnyDevice {

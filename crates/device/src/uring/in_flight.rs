@@ -9,8 +9,8 @@ use std::task::Waker;
 use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
-use crate::file::CacheFile;
-use crate::payload::Payload;
+use crate::file::cache_file::CacheFile;
+use crate::transfer::payload::Payload;
 
 /// What one entry asks for at most; the kernel moves no more than 2 GiB less a page at once.
 const MOST: usize = 1 << 30;

@@ -12,7 +12,7 @@ use std::task::Poll;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::ring::Ring;
+use crate::uring::ring::Ring;
 
 /// Reaps and submits for `ring` until it is dropped; to be spawned on the ring's thread beside the
 /// tasks that use it. Ends only with an error of the event loop.

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
 
-use crate::allocate::{AllocateError, allocate};
-use crate::extent::WRITE_ALIGN;
-use crate::fallback::{Fallback, Feature};
-use crate::occupant;
+use crate::file::allocate::{AllocateError, allocate};
+use crate::file::fallback::{Fallback, Feature};
+use crate::file::occupant;
+use crate::transfer::extent::WRITE_ALIGN;
 
 /// What the opener will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

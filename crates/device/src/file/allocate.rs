@@ -7,7 +7,7 @@ use std::io;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 
-use crate::fallback::{Fallback, Feature};
+use crate::file::fallback::{Fallback, Feature};
 
 /// Why a file did not get its space. The file is as long as before.
 #[derive(Debug)]
