@@ -1,5 +1,6 @@
 //! The report: what has been run, as one page to look at, with plots and every number.
 
+mod canvas;
 mod chart;
 mod legend;
 mod marks;
@@ -7,9 +8,9 @@ mod number;
 mod page;
 mod palette;
 mod picture;
-mod strip;
+pub(crate) mod ratio_strip;
+pub(crate) mod text_width;
 mod ticks;
-mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ pub fn write_plot(plot: &Plot, stem: &Path) -> Result<(), RecordError> {
 /// Makes the page `report.html` in `folder` of all records there, and says where it is and of how
 /// many records.
 pub fn build(folder: &Path) -> Result<(PathBuf, usize), RecordError> {
-    let records = Record::read_all(folder)?;
+    let records = Record::read_all(folder, crate::experiments::all())?;
     let path = folder.join("report.html");
     let page = page::page(&records).map_err(|why| RecordError::new(&path, why))?;
     if !records.is_empty() {

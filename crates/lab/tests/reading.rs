@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use device::Clock;
-use sim::mechanical::{Config, MechanicalDrive};
+use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::{Executor, Handle, SimDisk, Uniform};
 use store::{
     Content, Entry, FormatOptions, Hint, Key, LayoutName, Locality, Lookup, Options, ReadUnit,
@@ -36,11 +36,11 @@ enum DriveName {
 }
 
 impl DriveName {
-    fn drive(self) -> Box<dyn sim::drive::Drive> {
+    fn drive(self) -> Box<dyn sim::drives::Drive> {
         match self {
             // The bus as it was fast enough not to matter, as in the UCFS paper's figures.
             DriveName::Atlas => {
-                let file = sim::drives::named("atlas10k").unwrap().unwrap();
+                let file = sim::drives::shipped::named("atlas10k").unwrap().unwrap();
                 Box::new(MechanicalDrive::new(&file, Config::FastBus).unwrap())
             }
             DriveName::Flash => Box::new(Uniform::fast(CACHE)),

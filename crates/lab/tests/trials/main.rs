@@ -16,7 +16,7 @@ macro_rules! for_every_arm {
         const TESTED: &[&str] = &[$(stringify!($arm)),*];
 
         $(mod $arm {
-            use lab::trial::{Arm, arm};
+            use lab::fault_tests::{Arm, arm};
 
             fn this() -> Arm {
                 arm(stringify!($arm)).unwrap()
@@ -47,6 +47,6 @@ for_every_arm!(cluster, stream, unified, buddy, ucfs);
 
 #[test]
 fn every_arm_is_tested() {
-    let arms: Vec<&str> = lab::trial::arms().iter().map(|arm| arm.name).collect();
+    let arms: Vec<&str> = lab::fault_tests::arms().iter().map(|arm| arm.name).collect();
     assert_eq!(arms, TESTED);
 }

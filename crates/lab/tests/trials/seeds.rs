@@ -1,6 +1,6 @@
 //! Trials by seed.
 
-use lab::trial::{Arm, Report, run};
+use lab::fault_tests::{Arm, Report, run};
 
 pub fn a_hundred_seeds(arm: Arm) {
     let mut total = Report::default();

@@ -6,8 +6,8 @@
 use crate::experiment::{
     Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::generator::Workload;
-use crate::two_level::{CacheCounts, TwoLevel};
+use crate::workload::generator::Workload;
+use crate::workload::two_level::{CacheCounts, TwoLevel};
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

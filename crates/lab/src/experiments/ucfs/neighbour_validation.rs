@@ -4,10 +4,11 @@
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::generator::Workload;
-use crate::generator::presets::Preset;
-use crate::request::Request;
-use crate::validation::{self, Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND};
+use crate::run::validation;
+use crate::run::validation::{Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND};
+use crate::workload::generator::Workload;
+use crate::workload::generator::presets::Preset;
+use crate::workload::request::Request;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

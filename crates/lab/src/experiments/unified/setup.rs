@@ -14,7 +14,7 @@ use super::load::{FILLS, Load};
 use super::machine::{End, Machine};
 use super::proxy::{Answer, Costs, Proxy, Squid, Unified};
 use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
-use crate::space_manager::{Calls, SpaceError};
+use crate::space::manager::{Calls, SpaceError};
 
 /// Requests are the same in all experiments.
 const SEED: u64 = 2_001;
@@ -264,7 +264,7 @@ impl Crowd {
     }
 
     /// Sends a request as soon as it may.
-    async fn send(&self, request: crate::request::Request, delay: Nanos, counted: bool) {
+    async fn send(&self, request: crate::workload::request::Request, delay: Nanos, counted: bool) {
         while self.permits.try_acquire().map(|permit| permit.forget()).is_err() {
             if let Ok(permit) = self.permits.acquire().await {
                 permit.forget();
