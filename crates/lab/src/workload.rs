@@ -3,6 +3,7 @@
 
 pub mod contents;
 pub mod generator;
+pub(crate) mod lru_stack;
 pub mod quick;
 pub mod request;
 pub mod trace;

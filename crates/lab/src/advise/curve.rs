@@ -16,7 +16,6 @@
 //! object: 32 to 48 bytes for its place, and 17 to 35 for its number.
 
 mod histogram;
-mod stack;
 
 use std::collections::BinaryHeap;
 
@@ -24,9 +23,9 @@ use hashbrown::HashTable;
 use store::policy::Unit;
 
 use crate::advise::missratio::{Sampling, Tally, name_hash, sample_hash};
+use crate::workload::lru_stack::{Id, Stack};
 use crate::workload::trace::Access;
 use histogram::{Amount, Histogram};
-use stack::{Id, Stack};
 
 /// Which objects a curve is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]

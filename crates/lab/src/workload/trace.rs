@@ -19,7 +19,7 @@ mod lines;
 mod oracle;
 mod requests;
 mod squid;
-pub mod stack;
+pub mod stack_distance;
 pub mod statistics;
 mod url;
 pub mod write;

@@ -4,7 +4,7 @@
 //! distances and sizes.
 
 use super::co_location::Revisits;
-use super::stack::StackDistances;
+use super::stack_distance::StackDistances;
 use crate::workload::request::{Kind, Request};
 
 /// Requests of a client or for a site that are looked back at.

@@ -6,7 +6,7 @@
 //! follow the objects, not the accesses.
 
 /// Number of an object.
-pub(super) type Id = u32;
+pub(crate) type Id = u32;
 
 /// The place of an object that is not in the stack, and the object of a place that is free.
 const NONE: u32 = u32::MAX;
@@ -20,7 +20,7 @@ struct Object {
 }
 
 /// The stack. See the module.
-pub(super) struct Stack {
+pub(crate) struct Stack {
     /// By id.
     objects: Vec<Object>,
     /// By place, oldest first.
@@ -34,7 +34,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    pub(super) fn new() -> Stack {
+    pub(crate) fn new() -> Stack {
         Stack {
             objects: Vec::new(),
             owners: vec![NONE; LEAST],
@@ -47,7 +47,7 @@ impl Stack {
 
     /// Puts an object on top, with this weight from now on. Answers the weights of what lay above
     /// it, if it was in the stack.
-    pub(super) fn access(&mut self, id: Id, weight: u64) -> Option<u64> {
+    pub(crate) fn access(&mut self, id: Id, weight: u64) -> Option<u64> {
         let at = id as usize;
         if at >= self.objects.len() {
             self.objects.resize(at + 1, Object { weight: 0, place: NONE });
@@ -70,7 +70,7 @@ impl Stack {
     }
 
     /// Takes out an object that is in the stack. Answers the weights of what lay above it.
-    pub(super) fn take_out(&mut self, id: Id) -> u64 {
+    pub(crate) fn take_out(&mut self, id: Id) -> u64 {
         let Object { weight, place } = self.objects[id as usize];
         assert!(place != NONE, "the object is not in the stack");
         let above = self.total - self.sum_to(place as usize);
@@ -83,7 +83,7 @@ impl Stack {
     }
 
     /// Bytes of memory.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.objects.capacity() * size_of::<Object>()
             + self.owners.capacity() * size_of::<Id>()
             + self.sums.capacity() * size_of::<u64>()

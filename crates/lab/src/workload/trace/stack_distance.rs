@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use crate::workload::contents::mix;
+use crate::workload::lru_stack::{Id, Stack};
 
 /// Objects that are followed at a time, unless another number is given.
 pub const TRACKED_MAX: usize = 1 << 18;
@@ -19,12 +20,11 @@ pub struct StackDistances {
     tracked_max: usize,
     /// Objects whose hash is at most this are followed.
     threshold: u64,
-    /// By object that is followed: the number of its last request, from 1.
-    last: HashMap<u32, u32>,
-    /// Fenwick tree over those numbers: 1 where some object's last request is.
-    alive: Vec<u32>,
-    /// Requests numbered so far.
-    used: u32,
+    /// By object that is followed: its number in the stack.
+    ids: HashMap<u32, Id>,
+    /// Numbers of objects that are followed no longer.
+    free: Vec<Id>,
+    stack: Stack,
     buckets: [f64; BUCKETS],
     cold: f64,
 }
@@ -42,9 +42,9 @@ impl StackDistances {
         StackDistances {
             tracked_max,
             threshold: u64::MAX,
-            last: HashMap::new(),
-            alive: vec![0; 4 * tracked_max + 1],
-            used: 0,
+            ids: HashMap::new(),
+            free: Vec::new(),
+            stack: Stack::new(),
             buckets: [0.0; BUCKETS],
             cold: 0.0,
         }
@@ -55,23 +55,17 @@ impl StackDistances {
         if mix(u64::from(object)) > self.threshold {
             return;
         }
-        if self.used as usize + 1 == self.alive.len() {
-            self.renumber();
-        }
-        self.used += 1;
-        let now = self.used;
-        match self.last.insert(object, now) {
-            Some(before) => {
-                let newer = self.last.len() as u64 - self.sum(before);
+        let new = self.ids.len() as Id;
+        let id = *self.ids.entry(object).or_insert_with(|| self.free.pop().unwrap_or(new));
+        match self.stack.access(id, 1) {
+            Some(newer) => {
                 let distance = (newer as f64 / self.rate()) as u64;
                 let bucket = (u64::BITS - distance.leading_zeros()) as usize;
                 self.buckets[bucket.min(BUCKETS - 1)] += 1.0;
-                self.add(before, false);
             }
             None => self.cold += 1.0,
         }
-        self.add(now, true);
-        if self.last.len() > self.tracked_max {
+        if self.ids.len() > self.tracked_max {
             self.halve();
         }
     }
@@ -99,42 +93,13 @@ impl StackDistances {
     fn halve(&mut self) {
         self.threshold /= 2;
         let threshold = self.threshold;
-        self.last.retain(|object, _| mix(u64::from(*object)) <= threshold);
+        let unfollowed = self.ids.extract_if(|object, _| mix(u64::from(*object)) > threshold);
+        for (_, id) in unfollowed {
+            self.stack.take_out(id);
+            self.free.push(id);
+        }
         self.buckets.iter_mut().for_each(|count| *count /= 2.0);
         self.cold /= 2.0;
-        self.renumber();
-    }
-
-    /// Gives the last requests of all objects the first numbers, in their order.
-    fn renumber(&mut self) {
-        let mut order: Vec<(u32, u32)> =
-            self.last.iter().map(|(object, at)| (*at, *object)).collect();
-        order.sort_unstable();
-        self.alive.fill(0);
-        self.used = 0;
-        for (_, object) in order {
-            self.used += 1;
-            self.last.insert(object, self.used);
-            self.add(self.used, true);
-        }
-    }
-
-    fn add(&mut self, mut at: u32, is_alive: bool) {
-        while (at as usize) < self.alive.len() {
-            let node = &mut self.alive[at as usize];
-            *node = if is_alive { *node + 1 } else { *node - 1 };
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// Last requests up to a number.
-    fn sum(&self, mut at: u32) -> u64 {
-        let mut sum = 0;
-        while at > 0 {
-            sum += u64::from(self.alive[at as usize]);
-            at &= at - 1;
-        }
-        sum
     }
 }
 
@@ -162,7 +127,7 @@ mod tests {
 
     #[test]
     fn few_objects_are_exact() {
-        // More requests than numbers: renumbered several times.
+        // More requests than places in the stack: renumbered several times.
         let requests = requests(60, 2_000);
         let mut distances = StackDistances::new(64);
         requests.iter().for_each(|object| distances.take(*object));
