@@ -26,7 +26,7 @@ layout at these sizes on the simulated drive. What is compared is the second hal
 first fills the caches.
 
 Writes into the directory: larder.toml for `larder serve --config`, advice.txt, the curves as \
-curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG and PNG.";
+curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG.";
 
 /// The arguments of `larder lab advise`.
 pub fn command() -> Command {
