@@ -53,7 +53,7 @@ type Tallies = Vec<Vec<Tally>>;
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let all = traces::names();
     let names: &[&str] = context.pick(&QUICK, &all);
-    let (seed, requests) = (context.seed(), context.pick(60_000, 1_000_000));
+    let (seed, requests) = (context.seed(), context.size(2_000, 60_000, 1_000_000));
     let making = names.iter().map(|name| (format!("{name}, requests"), *name));
     let traces = context.arms(making, |_, name| trace(name, seed, requests))?;
     let arms = names.iter().zip(&traces).flat_map(|(name, trace)| {

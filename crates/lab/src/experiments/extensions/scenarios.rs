@@ -139,7 +139,7 @@ fn sized(stage: Stage, scale: Scale) -> Option<Stage> {
     let [_, all] = stage.requests;
     match scale {
         Scale::Full => Some(Stage { requests: [all / 3, all - all / 3], ..stage }),
-        Scale::Quick => {
+        Scale::Smoke | Scale::Quick => {
             let chosen = ["UC", "ClarkNet", "PolyMix-4, low end"].contains(&stage.name);
             chosen.then_some(Stage { requests: [2_000, 4_000], scale: 64, ..stage })
         }

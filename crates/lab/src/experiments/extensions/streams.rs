@@ -231,7 +231,7 @@ const MAIN: Model = Model::Flash("nvme_tlc");
 const DISK: Model = Model::Ucfs;
 
 fn stages(context: &Context<'_>, drive: Model) -> [Stage; STREAMS.len()] {
-    let (scale, counted): (u32, u64) = context.pick((64, 2), (1, 3));
+    let (scale, counted): (u32, u64) = context.size((80, 2), (64, 2), (1, 3));
     STREAMS.map(|stream| {
         let fifth = stream.requests / u64::from(scale) / 5;
         Stage {

@@ -122,7 +122,7 @@ fn points(stage: Stage, quarters: &[u64]) -> Vec<Point> {
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let quarters = context.pick(&QUARTERS[1..4], &QUARTERS);
-    let requests = context.pick(6_000, 120_000);
+    let requests = context.size(1_000, 6_000, 120_000);
     let some: Vec<Stage> = scenarios::some(context)
         .into_iter()
         .filter(|stage| stage.role == Role::Proxy && stage.name != "SJ")

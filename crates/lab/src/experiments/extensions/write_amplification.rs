@@ -85,7 +85,8 @@ impl Case {
 fn stage(context: &Context<'_>, rate: u64) -> Result<Stage, Failed> {
     let stage = scenarios::all(context).into_iter().find(|stage| stage.name == "UC");
     let stage = stage.ok_or("there is no stage of UC")?;
-    let (scale, requests) = context.pick((256, [1_000, 2_000]), (32, [25_000, 50_000]));
+    let (scale, requests) =
+        context.size((256, [200, 400]), (256, [1_000, 2_000]), (32, [25_000, 50_000]));
     Ok(Stage {
         drive: Model::Flash("nvme_tlc"),
         role: Role::Proxy,
@@ -106,7 +107,7 @@ fn of_size(stage: Stage, size: u64, most: u64) -> Stage {
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let (fast, most) = (stage(context, RATES[0])?, context.pick(2_000, 40_000));
+    let (fast, most) = (stage(context, RATES[0])?, context.size(500, 2_000, 40_000));
     let presets = PRESETS.iter().map(|preset| (*preset, None));
     let layouts = LAYOUTS.iter().map(|layout| ("larder", Some(*layout)));
     let systems: Vec<(&str, Option<LayoutName>)> = presets.chain(layouts).collect();

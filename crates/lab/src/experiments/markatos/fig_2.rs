@@ -55,7 +55,7 @@ struct Counted {
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let part = context.pick(50, 1_u32);
+    let part = context.size(500, 50, 1_u32);
     let seed = context.seed();
     let arms = DISKS.map(|disk| (format!("{disk} MB"), disk));
     let counted = context.arms(arms, |arm, disk| count(arm, disk, part, seed))?;

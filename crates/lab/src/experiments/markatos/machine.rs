@@ -168,7 +168,7 @@ impl Host {
 impl Machine {
     /// As large as the scale of the run permits.
     pub(crate) fn of(context: &Context<'_>) -> Machine {
-        Machine { divisor: context.pick(64, 1), host: Host::AsSetUp }
+        Machine { divisor: context.size(256, 64, 1), host: Host::AsSetUp }
     }
 
     /// The same with another file system.
@@ -225,7 +225,9 @@ impl Machine {
         let disk = file_caches::disk(clock, drive, None);
         let by = self.divisor;
         let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
-        let parameters = self.host.changed(parameters);
+        // A page cache below this is none: only a run at the smoke scale comes to it.
+        let memory = parameters.memory.max(16 * u64::from(parameters.cluster));
+        let parameters = self.host.changed(ffs::Parameters { memory, ..parameters });
         let names = match parameters.names {
             Names::Recent { entries } => Names::Recent { entries: entries / by as usize },
             other => other,

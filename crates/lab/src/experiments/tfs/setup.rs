@@ -107,7 +107,7 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 impl Case {
     /// As [`PARAMETERS`] has it.
     pub(super) fn new(context: &Context<'_>, trace: usize, share: u32) -> Case {
-        let (scale, requests) = context.pick((32, 15_000), (1, 960_000));
+        let (scale, requests) = context.size((32, 1_000), (32, 15_000), (1, 960_000));
         Case { trace, share, bus: Bus::Stated, cluster: 64 << 10, scale, requests }
     }
 

@@ -53,7 +53,7 @@ const COMPARED: [(u64, &str); 3] =
     [(10_000_000, "first 5 GB"), (31_457_280, "first 16 GB"), (53_816_958, "whole disk")];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let reads = context.pick(2_000, 16_000);
+    let reads = context.size(200, 2_000, 16_000);
     let seed = context.seed();
     let arms = REGIONS.iter().rev().flat_map(|region| {
         SIZES.map(|(size, workload, _)| {

@@ -169,7 +169,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 fn stages(context: &mut Context<'_>) -> Result<Vec<Stage>, Failed> {
-    let (seed, most) = (context.seed(), context.pick(20_000, 250_000));
+    let (seed, most) = (context.seed(), context.size(1_000, 20_000, 250_000));
     let arms = TRACES.map(|(name, preset)| (format!("{name}, changes"), preset));
     context.arms(arms, |_, name| {
         let preset = Preset::named(name).ok_or("the generator has no such trace")?;

@@ -133,6 +133,8 @@ impl Case {
     /// UCFS as in the paper on a trace.
     pub(super) fn new(context: &Context<'_>, trace: usize, system: System) -> Case {
         let (scale, part) = match (context.scale(), trace) {
+            (Scale::Smoke, SJ) => (256, 4),
+            (Scale::Smoke, _) => (256, 16),
             (Scale::Quick, SJ) => (32, 1),
             (Scale::Quick, _) => (32, 8),
             (Scale::Full, SJ) => (4, 1),
@@ -292,7 +294,7 @@ fn label(case: &Case) -> String {
 /// The traces of a run: all, or of a quick one the smallest and that of figure 8.
 pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
     match context.scale() {
-        Scale::Quick => vec![SJ, UC],
+        Scale::Smoke | Scale::Quick => vec![SJ, UC],
         Scale::Full => (0..TRACES.len()).collect(),
     }
 }
