@@ -17,6 +17,7 @@ mod exchange;
 mod file_system;
 mod load;
 mod nginx;
+mod options;
 mod origin;
 mod pages;
 mod process;
@@ -25,50 +26,13 @@ mod scenario;
 mod system;
 mod traffic_server;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-
+pub use self::options::Options;
 use self::report::{Measured, Row};
 use self::scenario::Scenario;
-use self::system::{Running, Setup, System};
+use self::system::{Running, Setup, System, larders};
 use crate::workspace;
-
-/// What to measure and for how long.
-#[derive(Args)]
-pub struct Options {
-    /// Seconds of each round.
-    #[arg(long, default_value_t = 4.0)]
-    pub seconds: f64,
-    /// Rounds of each system in each scenario.
-    #[arg(long, default_value_t = 3)]
-    pub rounds: usize,
-    /// Connections of the load generator.
-    #[arg(long, default_value_t = 32)]
-    pub connections: usize,
-    /// Only the scenarios whose names contain this.
-    #[arg(long, default_value = "")]
-    pub only: String,
-    /// Directory for caches; a file system on a disk, where O_DIRECT means something.
-    #[arg(long)]
-    pub dir: Option<PathBuf>,
-    /// Only the systems whose names contain this, such as "1 worker" or "nginx".
-    #[arg(long, default_value = "")]
-    pub systems: String,
-    /// Larder with these layouts instead of its default, divided by commas: each is a system.
-    #[arg(long, value_delimiter = ',')]
-    pub layout: Vec<String>,
-    /// Larder with these presets, likewise.
-    #[arg(long, value_delimiter = ',')]
-    pub preset: Vec<String>,
-    /// Writes the figures to this file, too.
-    #[arg(long)]
-    pub json: Option<PathBuf>,
-    /// Pages.
-    #[command(flatten)]
-    pub pages: pages::PageOptions,
-}
 
 /// Size of the caches that single objects are measured with, GiB.
 const CACHE_GIB: u32 = 2;
@@ -103,25 +67,6 @@ pub fn run(options: &Options) -> Result<(), String> {
         report::write(path, &rows, options)?;
     }
     Ok(())
-}
-
-/// Larder as the options say: its default on one worker and on all cores, or each layout and preset
-/// on one worker.
-fn larders(options: &Options) -> Result<Vec<System>, String> {
-    let layouts = options.layout.iter().map(|name| ("layout", name));
-    let presets = options.preset.iter().map(|name| ("preset", name));
-    let variants: Vec<_> = layouts.chain(presets).collect();
-    if variants.is_empty() {
-        let cores = process::cores();
-        let workers = if cores > 1 { vec![1, cores] } else { vec![1] };
-        return workers.into_iter().map(System::larder).collect();
-    }
-    let larder = |(setting, name): (&str, &String)| {
-        let mut system = System::larder(1)?;
-        system.set(setting, name);
-        Ok(system)
-    };
-    variants.into_iter().map(larder).collect()
 }
 
 /// The same chore in a release build: an unoptimised load generator would measure itself.

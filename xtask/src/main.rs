@@ -9,6 +9,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod goldens;
 mod sim;
 mod tidy;
 mod workspace;
@@ -43,6 +44,8 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Runs the engine on simulated disks that fail, through crashes and reopenings, by seed.
     Sim(sim::Options),
+    /// Runs the experiments of the lab quickly and compares every number with the golden ones.
+    Goldens(goldens::Options),
     /// Runs the small, always full cache under verified traffic for longer than `cargo test` does.
     Soak(fuzz::SoakOptions),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
+        Chore::Goldens(options) => goldens::run(&options),
         Chore::Soak(options) => fuzz::soak(&options),
     };
     match done {

@@ -11,43 +11,29 @@
 //!
 //! It promises: an operation either moves every byte of its extent or returns an error.
 
-mod allocate;
-mod any;
-mod buf;
+mod attach;
 mod clock;
-mod counters;
-#[cfg(feature = "tokio")]
-mod drive;
-mod extent;
-mod fallback;
 mod file;
-mod image;
-mod in_flight;
 mod memory;
-mod occupant;
-mod open;
-mod payload;
-mod pool;
 mod posix;
-mod ring;
-pub mod signature;
+mod transfer;
 mod uring;
 
-pub use any::AnyDevice;
-pub use buf::{FrozenBuf, IoBuf};
+pub use attach::AnyDevice;
 pub use clock::{Clock, ManualClock, Nanos};
-pub use counters::{Counters, Counts, Operation};
-#[cfg(feature = "tokio")]
-pub use drive::drive;
-pub use extent::{Extent, Geometry, WRITE_ALIGN};
-pub use fallback::{Fallback, Feature};
-pub use file::{CacheFile, Contents};
+pub use file::cache_file::{CacheFile, Contents};
+pub use file::fallback::{Fallback, Feature};
+pub use file::open::{Access, FileKind, OpenError, OpenOptions};
 pub use memory::{Fault, Held, MemoryDevice};
-pub use open::{Access, FileKind, OpenError, OpenOptions};
-pub use pool::{BufPool, PoolCounts};
 pub use posix::PosixDevice;
-pub use ring::Ring;
-pub use uring::UringDevice;
+pub use transfer::buffer::{FrozenBuf, IoBuf};
+pub use transfer::buffer_pool::{BufPool, PoolCounts};
+pub use transfer::counters::{Counters, Counts, Operation};
+pub use transfer::extent::{Extent, Geometry, WRITE_ALIGN};
+pub use uring::device::UringDevice;
+#[cfg(feature = "tokio")]
+pub use uring::drive::drive;
+pub use uring::ring::Ring;
 
 use std::future::Future;
 use std::io;

@@ -13,8 +13,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::counters::{Counters, Counts, Operation};
-use crate::image::Image;
+use crate::memory::image::Image;
+use crate::transfer::counters::{Counters, Counts, Operation};
 use crate::{Device, Extent, FrozenBuf, Geometry, IoBuf};
 
 /// What a drive writes at once; a write that power loss interrupts is torn between sectors.
@@ -490,6 +490,6 @@ impl Dice {
     }
 }
 
+pub(crate) mod image;
 #[cfg(test)]
-#[path = "memory_tests.rs"]
 mod tests;

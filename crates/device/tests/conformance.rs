@@ -262,8 +262,9 @@ fn ring_with_fewer_places_than_operations() {
 /// On drives of every kind that the simulator has, in the order of arrival and by chance.
 #[test]
 fn simulated() {
-    let uniform = || Box::new(sim::Uniform::fast(LEN)) as Box<dyn sim::drive::Drive>;
-    let flash = |name| Box::new(sim::flash::named(name).unwrap()) as Box<dyn sim::drive::Drive>;
+    let uniform = || Box::new(sim::Uniform::fast(LEN)) as Box<dyn sim::drives::Drive>;
+    let flash =
+        |name| Box::new(sim::drives::flash::named(name).unwrap()) as Box<dyn sim::drives::Drive>;
     for order in [sim::Order::Fifo, sim::Order::Sweep, sim::Order::Nearest] {
         for (seed, drive) in [
             (None, uniform()),

@@ -5,11 +5,11 @@
 
 #![allow(clippy::print_stdout)]
 
-use lab::file_caches::{drive, write_through_drive};
-use lab::file_costs::{DeleteOrder, FileCost, measure};
-use lab::space_manager::SpaceError;
+use lab::space::file_caches::{drive, write_through_drive};
+use lab::space::file_costs::{DeleteOrder, FileCost, measure};
+use lab::space::manager::SpaceError;
+use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
-use sim::mechanical::{Config, MechanicalDrive};
 
 const SIZES: [u64; 7] = [0, 1_024, 2_048, 4_096, 6_144, 8_192, 10_240];
 

@@ -17,8 +17,8 @@
 use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
-use lab::missratio::{Numbered, Numbers, Simulation};
-use lab::trace::Access;
+use lab::advise::missratio::{Numbered, Numbers, Simulation};
+use lab::workload::trace::Access;
 use store::policy::{Parameters, PolicyName, Unit};
 
 const OBJECTS: u64 = 1_000_000;

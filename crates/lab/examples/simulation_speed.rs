@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use device::{Extent, Nanos, Operation};
 use fastrand::Rng;
-use lab::simulation::{Bodies, Parameters, Popularity, Population, Simulation, Tally, Trace};
-use sim::drive::Drive;
-use sim::flash;
-use sim::mechanical::{Config, MechanicalDrive};
+use lab::run::simulation::{Bodies, Parameters, Popularity, Population, Simulation, Tally, Trace};
+use sim::drives::Drive;
+use sim::drives::flash;
+use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::{Fault, FaultPlan};
 use store::{FormatOptions, Options};
 
@@ -76,7 +76,8 @@ fn drive(name: &str) -> Result<Box<dyn Drive>, String> {
     if let Some(drive) = flash::named(name) {
         return Ok(Box::new(drive));
     }
-    let file = sim::drives::named(name).ok_or_else(|| format!("there is no drive {name}"))?;
+    let file =
+        sim::drives::shipped::named(name).ok_or_else(|| format!("there is no drive {name}"))?;
     let file = file.map_err(|error| error.to_string())?;
     let drive = MechanicalDrive::new(&file, Config::Shipped).map_err(|error| error.to_string())?;
     Ok(Box::new(drive))

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::trial::{Arm, Report, arm, arms, names, run};
+use lab::fault_tests::{Arm, Report, arm, arms, names, run};
 
 /// What is asked for.
 struct Order {

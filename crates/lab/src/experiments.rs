@@ -1,9 +1,9 @@
 //! Every experiment, one file each, by paper.
 
-pub mod beyond;
 pub mod cluster;
+pub mod extensions;
 pub mod markatos;
-mod runs;
+pub(crate) mod shared_runs;
 pub mod tfs;
 pub mod ucfs;
 pub mod unified;
@@ -18,7 +18,7 @@ pub fn of(paper: Paper) -> &'static [Experiment] {
         Paper::Tfs => tfs::EXPERIMENTS,
         Paper::Unified => unified::EXPERIMENTS,
         Paper::Cluster => cluster::EXPERIMENTS,
-        Paper::Beyond => beyond::EXPERIMENTS,
+        Paper::Beyond => extensions::EXPERIMENTS,
     }
 }
 

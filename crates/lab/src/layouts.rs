@@ -1,10 +1,10 @@
 //! Pictures of the layouts: the same twenty objects with the same history, as the engine puts them
 //! on the device under every layout.
 //!
-//! [`scene`] runs the engine on a device in memory and asks it where everything lies; [`svg`] and
+//! [`example`] runs the engine on a device in memory and asks it where everything lies; [`svg`] and
 //! [`text`] draw that. Nothing is drawn that the engine did not do.
 
-pub mod scene;
+pub mod example;
 pub mod svg;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The report: what has been run, as one page to look at, with plots and every number.
 
+mod canvas;
 mod chart;
 mod legend;
 mod marks;
@@ -7,9 +8,9 @@ mod number;
 mod page;
 mod palette;
 mod picture;
-mod strip;
+pub(crate) mod ratio_strip;
+pub(crate) mod text_width;
 mod ticks;
-mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,8 @@ use crate::experiment::{Plot, Record, RecordError};
 
 pub use chart::{NotDrawn, draw};
 pub use number::{stated, with_unit};
-pub use picture::{NotPainted, png};
 
-/// Keeps a record in `folder`: `NAME.json`, `NAME.csv`, and each plot as `NAME.PLOT.svg` and
-/// `NAME.PLOT.png`.
+/// Keeps a record in `folder`: `NAME.json`, `NAME.csv`, and each plot as `NAME.PLOT.svg`.
 pub fn write(record: &Record, folder: &Path) -> Result<(), RecordError> {
     record.write(folder)?;
     for plot in &record.outcome.plots {
@@ -30,25 +29,19 @@ pub fn write(record: &Record, folder: &Path) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Draws a plot into `stem` + `.svg` and `stem` + `.png`.
+/// Draws a plot into `stem` + `.svg`.
 pub fn write_plot(plot: &Plot, stem: &Path) -> Result<(), RecordError> {
-    let path = |extension: &str| {
-        let mut path = stem.as_os_str().to_owned();
-        path.push(extension);
-        PathBuf::from(path)
-    };
-    let (drawing, picture) = (path(".svg"), path(".png"));
-    let svg = draw(plot).map_err(|why| RecordError::new(&drawing, why))?;
-    let written = fs::write(&drawing, picture::standalone(&svg));
-    written.map_err(|why| RecordError::new(&drawing, why))?;
-    let pixels = png(&svg).map_err(|why| RecordError::new(&picture, why))?;
-    fs::write(&picture, pixels).map_err(|why| RecordError::new(&picture, why))
+    let mut path = stem.as_os_str().to_owned();
+    path.push(".svg");
+    let path = PathBuf::from(path);
+    let svg = draw(plot).map_err(|why| RecordError::new(&path, why))?;
+    fs::write(&path, picture::standalone(&svg)).map_err(|why| RecordError::new(&path, why))
 }
 
 /// Makes the page `report.html` in `folder` of all records there, and says where it is and of how
 /// many records.
 pub fn build(folder: &Path) -> Result<(PathBuf, usize), RecordError> {
-    let records = Record::read_all(folder)?;
+    let records = Record::read_all(folder, crate::experiments::all())?;
     let path = folder.join("report.html");
     let page = page::page(&records).map_err(|why| RecordError::new(&path, why))?;
     if !records.is_empty() {

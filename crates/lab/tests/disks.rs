@@ -6,14 +6,14 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lab::disk_compare::Workload;
-use lab::disk_replay::{Distribution, Served, read_stream, replay};
-use sim::drive::Drive;
-use sim::drives;
-use sim::mechanical::{Config, MechanicalDrive};
+use lab::disks::compare::Workload;
+use lab::disks::replay::{Distribution, Served, read_stream, replay};
+use sim::drives::Drive;
+use sim::drives::mechanical::{Config, MechanicalDrive};
+use sim::drives::shipped;
 
 fn drive(name: &str, config: Config) -> MechanicalDrive {
-    MechanicalDrive::new(&drives::named(name).unwrap().unwrap(), config).unwrap()
+    MechanicalDrive::new(&shipped::named(name).unwrap().unwrap(), config).unwrap()
 }
 
 fn data(name: &str) -> PathBuf {
@@ -142,7 +142,7 @@ fn real_drives() {
 #[test]
 fn runs_repeat() {
     let workload = Workload::named("mix64k").unwrap();
-    for name in drives::names() {
+    for name in shipped::names() {
         let run = || -> Vec<Served> {
             let mut drive = drive(name, Config::Shipped);
             let steps: Vec<_> = workload.steps(500, drive.sectors(), 3).collect();

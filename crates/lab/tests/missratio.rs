@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::missratio::reference::{self, Figure};
-use lab::missratio::{Arm, Sampling, Sweep, Tally};
-use lab::trace::{Format, Trace};
+use lab::advise::missratio::reference::{self, Figure};
+use lab::advise::missratio::{Arm, Sampling, Sweep, Tally};
+use lab::workload::trace::{Format, Trace};
 use store::policy::{PolicyName, Unit};
 
 fn data(name: &str) -> PathBuf {

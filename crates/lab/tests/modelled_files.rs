@@ -7,22 +7,22 @@ mod support;
 
 use std::rc::Rc;
 
-use lab::baselines::{
+use lab::run::replay::{ReplayOptions, Report, replay};
+use lab::space::baselines::{
     BuddyFiles, FilePerObject, MultipleDirs, Placement, Simple, Squid, SyncPolicy,
 };
-use lab::engine_space::EngineSpace;
-use lab::file_caches;
-use lab::file_system::FileSystem;
-use lab::modelled_files::ModelledFiles;
-use lab::real_directory::RealDirectory;
-use lab::real_engine::RealClock;
-use lab::replay::{ReplayOptions, Report, replay};
-use lab::space_manager::{Calls, SpaceManager};
-use lab::two_level::TwoLevel;
-use lab::workload::{Parameters, Workload};
+use lab::space::engine::EngineSpace;
+use lab::space::file_caches;
+use lab::space::file_system::FileSystem;
+use lab::space::manager::{Calls, SpaceManager};
+use lab::space::modelled_directory::ModelledFiles;
+use lab::space::real_directory::RealDirectory;
+use lab::space::real_engine::RealClock;
+use lab::workload::quick::{Parameters, Workload};
+use lab::workload::two_level::TwoLevel;
 use sim::Executor;
+use sim::drives::mechanical::Config;
 use sim::ffs::{self, Ffs, FileDevice};
-use sim::mechanical::Config;
 use store::{FormatOptions, Options};
 use support::block_on;
 
@@ -30,7 +30,7 @@ const REQUESTS: usize = 3_000;
 const MEMORY: u64 = 1 << 20;
 const DISK: u64 = 8 << 20;
 
-fn requests() -> impl Iterator<Item = lab::request::Request> {
+fn requests() -> impl Iterator<Item = lab::workload::request::Request> {
     Workload::new(Parameters::new(5, REQUESTS as u64)).take(REQUESTS)
 }
 

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use device::Clock;
-use sim::mechanical::{Config, MechanicalDrive};
+use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::{Executor, Handle, SimDisk, Uniform};
 use store::{
     Content, Entry, FormatOptions, Hint, Key, LayoutName, Locality, Lookup, Options, ReadUnit,
@@ -23,7 +23,7 @@ use store::{
 type Engine = Store<SimDisk, Handle>;
 
 const CACHE: u64 = 256 << 20;
-const PAGES: usize = 1_500;
+const PAGES: usize = 900;
 const PARTS: usize = 10;
 /// Pages that arrive at a time when the cache is filled.
 const ARRIVING: usize = 4;
@@ -36,11 +36,11 @@ enum DriveName {
 }
 
 impl DriveName {
-    fn drive(self) -> Box<dyn sim::drive::Drive> {
+    fn drive(self) -> Box<dyn sim::drives::Drive> {
         match self {
             // The bus as it was fast enough not to matter, as in the UCFS paper's figures.
             DriveName::Atlas => {
-                let file = sim::drives::named("atlas10k").unwrap().unwrap();
+                let file = sim::drives::shipped::named("atlas10k").unwrap().unwrap();
                 Box::new(MechanicalDrive::new(&file, Config::FastBus).unwrap())
             }
             DriveName::Flash => Box::new(Uniform::fast(CACHE)),
@@ -220,11 +220,11 @@ fn all_units(drive: DriveName, load: Load) -> [f64; 3] {
 }
 
 const PAGES_OF_A_DISK: Load =
-    Load { clients: 8, pages: true, time: 60 * SECOND, layout: LayoutName::Cluster };
+    Load { clients: 8, pages: true, time: 20 * SECOND, layout: LayoutName::Cluster };
 const SINGLES_OF_A_DISK: Load = Load { pages: false, ..PAGES_OF_A_DISK };
-/// Some 12,000 hits to warm up and as many to measure.
+/// Some 6,000 hits to warm up and as many to measure.
 const SINGLES_OF_FLASH: Load =
-    Load { clients: 16, pages: false, time: SECOND / 16, layout: LayoutName::Cluster };
+    Load { clients: 16, pages: false, time: SECOND / 32, layout: LayoutName::Cluster };
 
 #[test]
 fn a_disk_reads_what_surrounds_an_object_where_pages_are_asked_for() {
@@ -317,7 +317,7 @@ const SLOTTED: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, Layou
 /// A disk of some 200 operations a second.
 #[test]
 fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
-    let pages = Load { time: 20 * SECOND, ..PAGES_OF_A_DISK };
+    let pages = PAGES_OF_A_DISK;
     println!("Atlas 10K, auto, pages:");
     let cluster = shape(DriveName::Atlas, pages);
     let [stream, unified, buddy] =

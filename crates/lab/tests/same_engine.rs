@@ -19,7 +19,7 @@ use device::{
     Operation, Ring,
 };
 use fastrand::Rng;
-use lab::trial::{any_len, key};
+use lab::fault_tests::{any_len, key};
 use store::{FormatOptions, Hint, LayoutName, Lookup, Options, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -197,7 +197,7 @@ fn on_tokio<D: Device>(ring: Option<&Ring>, device: D, layout: LayoutName, seed:
     })
 }
 
-fn on_simulation(drive: Box<dyn sim::drive::Drive>, layout: LayoutName, seed: u64) -> Decisions {
+fn on_simulation(drive: Box<dyn sim::drives::Drive>, layout: LayoutName, seed: u64) -> Decisions {
     let executor = sim::Executor::new(None, 0);
     let options = sim::Options { len: Some(LEN), ..sim::Options::default() };
     let disk = sim::SimDisk::new(executor.handle(), drive, options);
@@ -240,7 +240,7 @@ fn same_everywhere(layout: LayoutName) {
         }
         assert!(found == expected, "{layout} on {name}");
     };
-    let flash = sim::flash::named("sata_tlc").unwrap();
+    let flash = sim::drives::flash::named("sata_tlc").unwrap();
     check("a simulated disk", on_simulation(Box::new(sim::Uniform::fast(LEN)), layout, seed));
     check("a simulated flash drive", on_simulation(Box::new(flash), layout, seed));
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -6,8 +6,9 @@
 #![allow(clippy::unwrap_used)]
 
 use device::Counts;
-use lab::simulation::{Bodies, Parameters, Popularity, Population, Simulation, Tally, Trace};
-use sim::{Fault, FaultPlan, flash};
+use lab::run::simulation::{Bodies, Parameters, Popularity, Population, Simulation, Tally, Trace};
+use sim::drives::flash;
+use sim::{Fault, FaultPlan};
 use store::{Counters, PRESETS, ReadCounters};
 
 const OBJECTS: u32 = 3_000;

@@ -14,14 +14,16 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use device::MemoryDevice;
-use lab::baselines::{BLOCK, BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
-use lab::contents;
-use lab::engine_space::EngineSpace;
-use lab::real_directory::RealDirectory;
-use lab::real_engine::{self, RealClock};
-use lab::replay::check;
-use lab::request::Object;
-use lab::space_manager::{Calls, Read, SpaceError, SpaceManager, Stored};
+use lab::run::replay::check;
+use lab::space::baselines::{
+    BLOCK, BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy,
+};
+use lab::space::engine::EngineSpace;
+use lab::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
+use lab::space::real_directory::RealDirectory;
+use lab::space::real_engine::{self, RealClock};
+use lab::workload::contents;
+use lab::workload::request::Object;
 use store::{FormatOptions, Options, PRESETS};
 use support::{block_on, files_below, seed, tree};
 use tokio::task::spawn_local;

@@ -115,6 +115,6 @@ fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
 
 /// Removes what is half done and ends the process as `signal` does.
 fn end(signal: i32) -> ! {
-    lab::leftovers::remove_all();
+    lab::cleanup::remove_all();
     process::exit(128 + signal)
 }

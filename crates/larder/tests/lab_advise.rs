@@ -59,7 +59,6 @@ fn a_log_gets_settings_that_the_server_takes() {
     assert!(text(&file("replay.csv")).lines().count() > 5);
     for plot in ["disk", "memory", "policies"] {
         assert!(text(&file(&format!("{plot}.svg"))).contains("</svg>"));
-        assert!(file(&format!("{plot}.png")).starts_with(b"\x89PNG"));
     }
 }
 

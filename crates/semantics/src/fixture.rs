@@ -2,9 +2,9 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::packed::Packed;
 use crate::settings::Settings;
-use crate::stored_head::StoredHead;
+use crate::stored::packed::Packed;
+use crate::stored::stored_head::StoredHead;
 use crate::time::{Exchange, Time};
 
 /// The moment at which test exchanges happen: Fri, 15 Jan 2027 08:00:00 GMT.

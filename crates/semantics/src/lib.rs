@@ -23,60 +23,39 @@
 
 #![forbid(unsafe_code)]
 
-pub mod age;
-pub mod cache_control;
-pub mod cache_key;
-pub mod cache_status;
-pub mod coding;
-pub mod date;
-pub mod device_class;
-pub mod disguise;
-pub mod etag;
-pub mod field_names;
+mod decide;
+mod fields;
 #[cfg(test)]
 mod fixture;
-pub mod forwarded;
-pub mod freshness;
-pub mod hop_by_hop;
-pub mod invalidation;
-pub mod language;
-mod list;
-pub mod max_forwards;
-pub mod merge;
-pub mod multipart;
-pub mod packed;
-pub mod partial;
-pub mod pattern;
-pub mod proxy_status;
-pub mod query;
-pub mod range;
-pub mod request;
-pub mod reuse;
+mod request;
+mod response;
 pub mod settings;
-pub mod sparse;
-pub mod storability;
-pub mod stored_head;
-pub mod tags;
+mod stored;
 pub mod time;
-pub mod url;
-pub mod validators;
-pub mod vary;
-mod vary_marker;
-pub mod via;
 
-pub use cache_control::{RequestDirectives, ResponseDirectives};
-pub use etag::EntityTag;
-pub use field_names::FieldNames;
-pub use packed::Packed;
-pub use pattern::Pattern;
-pub use query::QueryRule;
-pub use request::{MethodClass, RequestFacts};
-pub use reuse::Reuse;
+pub use decide::reuse::Reuse;
+pub use decide::{merge, partial, reuse};
+pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
+pub use fields::etag::EntityTag;
+pub use fields::field_names::FieldNames;
+pub use fields::{
+    cache_control, cache_status, coding, date, device_class, etag, field_names, forwarded,
+    hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators, vary, via,
+};
+pub use request::facts::{MethodClass, RequestFacts};
+pub use request::pattern::Pattern;
+pub use request::query::QueryRule;
+pub use request::url::Url;
+pub use request::{facts, invalidation, pattern, query, url};
+pub use response::storability::NotStorable;
+pub use response::{age, disguise, freshness, storability};
 pub use settings::{Lifetimes, Settings};
-pub use sparse::{PartHead, SparseHead};
-pub use storability::NotStorable;
-pub use stored_head::{Damaged, Meta, StoredHead};
-pub use tags::TagFields;
+pub use stored::encoding::Damaged;
+pub use stored::meta::Meta;
+pub use stored::packed::Packed;
+pub use stored::sparse::{PartHead, SparseHead};
+pub use stored::stored_head::StoredHead;
+pub use stored::tags::TagFields;
+pub use stored::vary_marker::VaryMarker;
+pub use stored::{cache_key, meta, packed, sparse, stored_head, tags};
 pub use time::{Exchange, Millis, Seconds, Time};
-pub use url::Url;
-pub use vary_marker::VaryMarker;

@@ -1,49 +1,54 @@
-//! The drives that are shipped, each a documented data file beside this one.
+//! Drives: the interface of all models, constant latency, mechanical drives, flash, stripes, and
+//! the files that describe them.
 
-use crate::drive_file::{self, DriveFile, Refused};
+pub(crate) mod constant_latency;
+pub mod drive_file;
+pub mod flash;
+pub mod mechanical;
+pub mod shipped;
+pub mod striped;
 
-/// Name and data file of each, in the order in which they are listed.
-const SHIPPED: &[(&str, &str)] = &[
-    ("atlas10k", include_str!("drives/atlas10k.json")),
-    ("atlas10k_x3", include_str!("drives/atlas10k_x3.json")),
-    ("atlas_III", include_str!("drives/atlas_III.json")),
-    ("barracuda", include_str!("drives/barracuda.json")),
-    ("hp_c3323a", include_str!("drives/hp_c3323a.json")),
-    ("st15150", include_str!("drives/st15150.json")),
-    ("st320414a", include_str!("drives/st320414a.json")),
-    ("st39102lw", include_str!("drives/st39102lw.json")),
-];
+use device::Nanos;
 
-/// The names of the shipped drives.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.iter().map(|(name, _)| *name)
+/// Bytes of a sector: what drives count in.
+pub const SECTOR: u64 = 512;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Sectors come from the drive.
+    Read,
+    /// Sectors go to the drive.
+    Write,
+    /// Everything acknowledged before is brought to the medium; `sectors` is zero.
+    Flush,
 }
 
-/// The data file of a shipped drive.
-pub fn text(name: &str) -> Option<&'static str> {
-    SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+/// A request as it goes over the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it does.
+    pub operation: Operation,
+    /// The first sector.
+    pub sector: u64,
+    /// How many.
+    pub sectors: u64,
 }
 
-/// The shipped drive `name`.
-pub fn named(name: &str) -> Option<Result<DriveFile, Refused>> {
-    text(name).map(|text| drive_file::read(text, name))
-}
+/// A model of a drive in virtual time.
+///
+/// The host keeps the queue: it hands over at most [`Drive::depth`] requests at a time, in the
+/// order of its choosing. The model decides at once when each will be done, from its state and
+/// from what was handed over before.
+pub trait Drive {
+    /// Sectors that can be addressed.
+    fn sectors(&self) -> u64;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::drive::Drive;
-    use crate::mechanical::{Config, MechanicalDrive};
+    /// Requests that it works on at the same time: 1 for a disk without command queueing, its
+    /// parallelism for flash.
+    fn depth(&self) -> usize;
 
-    #[test]
-    fn every_shipped_drive_works() {
-        for name in names() {
-            let file = named(name).unwrap().unwrap();
-            assert!(!file.label.is_empty());
-            let drive = MechanicalDrive::new(&file, Config::Shipped).unwrap();
-            assert!(drive.sectors() > 1_000_000, "{name}");
-            assert!(drive.capacity() >= drive.sectors(), "{name}");
-        }
-        assert!(named("none such").is_none());
-    }
+    /// Takes `request` at `now` (nanoseconds, never earlier than at the call before) and says when
+    /// it will be acknowledged.
+    fn serve(&mut self, now: Nanos, request: Request) -> Nanos;
 }

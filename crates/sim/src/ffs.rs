@@ -16,13 +16,13 @@ mod counts;
 mod data;
 mod directory;
 mod file_device;
+pub(crate) mod file_lock;
 mod groups;
 mod inode;
-mod names;
-mod naming;
+pub(crate) mod name_cache;
 mod parameters;
+pub(crate) mod paths;
 mod transfer;
-mod turn;
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, HashMap};
@@ -37,13 +37,13 @@ pub use parameters::{
     BadParameters, DIRECT_BLOCKS, DataWrites, INODE, Metadata, Names, Parameters, Processor,
 };
 
-use crate::executor::Handle;
-use crate::sim_disk::SimDisk;
+use crate::disk::sim_disk::SimDisk;
+use crate::time::executor::Handle;
 use buffers::Buffers;
 use directory::Directory;
 use groups::Groups;
 use inode::{Full, Growth, Inode, Units};
-use names::NameCache;
+use name_cache::NameCache;
 use transfer::Progress;
 
 /// The inode of the directory at the root.

@@ -9,26 +9,15 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod clock;
-mod contents;
-pub mod drive;
-pub mod drive_file;
+mod disk;
 pub mod drives;
-mod executor;
-mod fault_plan;
 pub mod ffs;
-pub mod flash;
-mod host_queue;
-pub mod mechanical;
-mod sim_disk;
-pub mod striped;
-mod timetable;
-mod uniform;
+mod time;
 
-pub use clock::until;
-pub use contents::Contents;
-pub use executor::{Executor, Handle, Happening, Stop, Task};
-pub use fault_plan::{Fault, FaultPlan, Promise};
-pub use host_queue::Order;
-pub use sim_disk::{Options, SimDisk};
-pub use uniform::Uniform;
+pub use disk::contents::Contents;
+pub use disk::fault_plan::{Fault, FaultPlan, Promise};
+pub use disk::host_queue::Order;
+pub use disk::sim_disk::{Options, SimDisk};
+pub use drives::constant_latency::Uniform;
+pub use time::clock::until;
+pub use time::executor::{Executor, Handle, Happening, Stop, Task};

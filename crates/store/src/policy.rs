@@ -12,30 +12,24 @@
 
 mod admission;
 mod cache;
-mod clock;
-mod fifo;
 mod gdsf;
 mod ghosts;
 mod heap;
 mod lfu_aging;
 mod links;
-mod lru;
 mod name;
+mod queue;
 mod s3_fifo;
-mod sieve;
 mod sketch;
 mod w_tinylfu;
 
 pub use admission::{Admission, AdmissionName, UnknownAdmission};
 pub use cache::{PolicyCache, Unit};
-pub use clock::Clock;
-pub use fifo::Fifo;
 pub use gdsf::Gdsf;
 pub use lfu_aging::LfuAging;
-pub use lru::Lru;
 pub use name::{PolicyName, UnknownPolicy};
+pub use queue::{Clock, Fifo, Lru, MarkedQueue, Queue, Sieve};
 pub use s3_fifo::S3Fifo;
-pub use sieve::Sieve;
 pub use w_tinylfu::WTinyLfu;
 
 /// Number of an object while it is in the cache. Dense: columns are as long as the largest one.

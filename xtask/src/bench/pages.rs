@@ -20,34 +20,15 @@ mod load;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use testbed::loop_device::{Blocks, LoopDevice};
 use testbed::throttle::{Group, Limit};
 
 use self::figures::{Figures, Moment};
 use super::file_system::FileSystem;
+use super::options::Options;
 use super::origin::{self, Origin};
-use super::system::{Running, Setup, System};
-use super::{Options, larders};
+use super::system::{Running, Setup, System, larders};
 use crate::workspace;
-
-/// What to measure of pages.
-#[derive(Args)]
-pub struct PageOptions {
-    /// Measures pages such as those of the web on caches that evict, beside nginx and Traffic
-    /// Server, instead of single objects. Wants the rights of root, for loop devices.
-    #[arg(long)]
-    pub pages: bool,
-    /// Requests that count, with --pages.
-    #[arg(long, default_value_t = 500_000, requires = "pages")]
-    pub requests: u64,
-    /// Requests before them, with --pages: until the cache evicts.
-    #[arg(long, default_value_t = 600_000, requires = "pages")]
-    pub warm_up: u64,
-    /// Reads, and writes, that the device does a second while requests count, with --pages.
-    #[arg(long, requires = "pages")]
-    pub operations: Option<u32>,
-}
 
 /// How long the origin takes for an answer.
 const DELAY: Duration = Duration::from_millis(2);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::Options;
+use super::options::Options;
 
 /// What a server did with its device, from its metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

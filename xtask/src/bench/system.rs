@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use testbed::address;
 
+use super::options::Options;
 use super::report::DeviceWork;
 use super::{nginx, process, traffic_server};
 use crate::workspace;
@@ -253,4 +254,23 @@ fn http_get(to: SocketAddr, path: &str) -> Option<String> {
     stream.read_to_string(&mut text).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
     head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+}
+
+/// Larder as the options say: its default on one worker and on all cores, or each layout and preset
+/// on one worker.
+pub fn larders(options: &Options) -> Result<Vec<System>, String> {
+    let layouts = options.layout.iter().map(|name| ("layout", name));
+    let presets = options.preset.iter().map(|name| ("preset", name));
+    let variants: Vec<_> = layouts.chain(presets).collect();
+    if variants.is_empty() {
+        let cores = process::cores();
+        let workers = if cores > 1 { vec![1, cores] } else { vec![1] };
+        return workers.into_iter().map(System::larder).collect();
+    }
+    let larder = |(setting, name): (&str, &String)| {
+        let mut system = System::larder(1)?;
+        system.set(setting, name);
+        Ok(system)
+    };
+    variants.into_iter().map(larder).collect()
 }

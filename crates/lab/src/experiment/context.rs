@@ -17,6 +17,8 @@ use super::Failed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
+    /// A moment: shows that every part works; its numbers mean nothing. For tests.
+    Smoke,
     /// Seconds: shows that it works, and the rough shape.
     Quick,
     /// The paper's numbers, or as near as half an hour for a whole paper allows.
@@ -27,6 +29,7 @@ impl Scale {
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
+            Scale::Smoke => "smoke",
             Scale::Quick => "quick",
             Scale::Full => "full",
         }
@@ -108,9 +111,19 @@ impl<'a> Context<'a> {
         self.scale
     }
 
-    /// One of the two, by the scale.
+    /// Returns one of the two, by the scale: how much is compared. [`Scale::Smoke`] compares what
+    /// [`Scale::Quick`] does.
     pub fn pick<T>(&self, quick: T, full: T) -> T {
         match self.scale {
+            Scale::Smoke | Scale::Quick => quick,
+            Scale::Full => full,
+        }
+    }
+
+    /// Returns one of the three, by the scale: how large each run is.
+    pub fn size<T>(&self, smoke: T, quick: T, full: T) -> T {
+        match self.scale {
+            Scale::Smoke => smoke,
             Scale::Quick => quick,
             Scale::Full => full,
         }

@@ -102,11 +102,13 @@ impl Record {
         })
     }
 
-    /// All records of `folder`, by paper and then as the experiments are listed; files with other
-    /// names than an experiment's are passed over.
-    pub fn read_all(folder: &Path) -> Result<Vec<Record>, RecordError> {
+    /// Reads the records of `experiments` that are in `folder`, in their order.
+    pub fn read_all<'a>(
+        folder: &Path,
+        experiments: impl IntoIterator<Item = &'a Experiment>,
+    ) -> Result<Vec<Record>, RecordError> {
         let mut records = Vec::new();
-        for experiment in crate::experiments::all() {
+        for experiment in experiments {
             let path = folder.join(format!("{}.json", experiment.name));
             match fs::metadata(&path) {
                 Ok(_) => records.push(Record::read(&path)?),

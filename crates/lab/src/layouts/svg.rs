@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use device::Extent;
 
-use super::scene::{Piece, SITES, Scene, site};
+use super::example::{Piece, SITES, Scene, site};
 use super::text::summary;
 use super::{kib, letter};
 

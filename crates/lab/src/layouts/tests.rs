@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::scene::{ARMS, OBJECTS, Scene, scene};
+use super::example::{ARMS, OBJECTS, Scene, scene};
 use super::svg::svg;
 use super::text::text;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::scene::Scene;
+use super::example::Scene;
 use super::{kib, letter};
 
 /// Bytes of a character.

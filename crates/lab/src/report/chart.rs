@@ -7,16 +7,17 @@
 use std::fmt;
 
 use plotters::chart::{ChartBuilder, LabelAreaPosition};
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::drawing::IntoDrawingArea;
 use plotters::prelude::SVGBackend;
 use plotters::style::Color;
 
+use super::canvas::{Area, Drawn, Place};
 use super::legend::Legend;
-use super::marks::{self, Pen};
+use super::marks;
+use super::marks::Pen;
 use super::palette::{AXIS, GRID, GROUND, INK};
+use super::text_width::{LETTER, LINE, TITLE, centred, style, text, width, wrapped};
 use super::ticks::{Ruler, RulerOf};
-use super::words::{LETTER, LINE, TITLE, centred, style, text, width, wrapped};
 use crate::experiment::{Axis, Kind, Plot, Series, Source};
 
 const WIDTH: u32 = 1_440;
@@ -35,15 +36,6 @@ impl fmt::Display for NotDrawn {
 }
 
 impl std::error::Error for NotDrawn {}
-
-/// Where it is drawn.
-pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// Whether it could be.
-pub type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
-
-/// A place on the drawing.
-pub type Place = (i32, i32);
 
 /// Draws it, for light ground.
 pub fn draw(plot: &Plot) -> Result<String, NotDrawn> {

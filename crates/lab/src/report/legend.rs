@@ -1,9 +1,10 @@
 //! What the colours of a plot mean, and what hollow and full means.
 
-use super::chart::{Area, Drawn, Place};
-use super::marks::{self, Pen};
+use super::canvas::{Area, Drawn, Place};
+use super::marks;
+use super::marks::Pen;
 use super::palette::{AXIS, INK, Mark};
-use super::words::{LETTER, LINE, text, width};
+use super::text_width::{LETTER, LINE, text, width};
 use crate::experiment::{Kind, Plot, Source};
 
 /// The width of a sample.

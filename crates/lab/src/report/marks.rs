@@ -4,7 +4,7 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle};
 use plotters::series::DashedLineSeries;
 use plotters::style::{Color, RGBColor, ShapeStyle};
 
-use super::chart::{Area, Drawn, Place};
+use super::canvas::{Area, Drawn, Place};
 use super::palette::{GROUND, Mark, look};
 use crate::experiment::{Plot, Series, Source};
 

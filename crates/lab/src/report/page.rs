@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::chart::{NotDrawn, draw};
 use super::number::{stated, with_unit};
 use super::palette::dark_rules;
-use super::strip::strip;
+use super::ratio_strip::strip;
 use crate::experiment::{Deviation, Experiment, Outcome, Paper, Record, Scale, Stated, Table};
 use crate::experiments;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lab::trial::{Arm, Scene, Seen, State};
+use lab::fault_tests::{Arm, Scene, Seen, State};
 use store::{LayoutName, WritePolicy};
 
 const MIB: u64 = 1 << 20;
@@ -203,7 +203,7 @@ pub fn an_overtaken_fill(arm: Arm) {
         insert(&scene, 1, 3_000);
         let scene = scene.stop().unwrap();
         scene.run(async |client| {
-            let token = client.store.begin_fetch(&lab::trial::key(1));
+            let token = client.store.begin_fetch(&lab::fault_tests::key(1));
             client.purge(1).await.unwrap();
             let state = client.history.borrow_mut().next_state(1, 5_000);
             assert!(client.insert_with(&token, state).await.is_err());

@@ -1,7 +1,7 @@
 //! The N-th operation fails, N rising until a run passes without reaching it.
 
 use device::Operation;
-use lab::trial::{Arm, Client, Scene, Seen};
+use lab::fault_tests::{Arm, Client, Scene, Seen};
 use sim::{Fault, FaultPlan};
 
 const MIB: u64 = 1 << 20;

@@ -1,19 +1,20 @@
 //! Trials by seed.
 
-use lab::trial::{Arm, Report, run};
+use lab::fault_tests::{Arm, Report, run};
 
-pub fn a_hundred_seeds(arm: Arm) {
+/// Few, so that each change is tried with them; `cargo xtask sim` runs 100 and more.
+pub fn the_first_seeds(arm: Arm) {
     let mut total = Report::default();
-    for seed in 0..100 {
+    for seed in 0..20 {
         match run(arm, seed) {
             Ok(report) => total.add(&report),
             Err(finding) => panic!("{finding}"),
         }
     }
-    assert!(total.errors > 20 && total.kept > 100, "they try too little: {total:?}");
+    assert!(total.errors > 4 && total.kept > 4, "they try too little: {total:?}");
 }
 
-/// Seeds beyond the first hundred that found something once.
+/// Seeds beyond the first that found something once.
 pub fn seeds_that_found_something(arm: Arm) {
     // Reads that stall while slots are scanned; journal blocks of an opening that grew the device,
     // taken for those of the next.

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::access_log::AccessLog;
-use lab::advice::{self, Curves, Evidence, Goal, Limits, Part, PolicyOutcome, Sizes, Verdict};
+use lab::advise::access_log::AccessLog;
+use lab::advise::advice::{
+    self, Curves, Evidence, Goal, Limits, Part, PolicyOutcome, Sizes, Verdict,
+};
+use lab::advise::log_replay::{self, ReplayOptions, Row};
 use lab::experiment::Failed;
-use lab::log_replay::{self, ReplayOptions, Row};
 
 use super::advised_settings::{check, command_line, file};
 use super::replay::{size, write};
@@ -24,7 +26,7 @@ layout at these sizes on the simulated drive. What is compared is the second hal
 first fills the caches.
 
 Writes into the directory: larder.toml for `larder serve --config`, advice.txt, the curves as \
-curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG and PNG.";
+curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG.";
 
 /// The arguments of `larder lab advise`.
 pub fn command() -> Command {

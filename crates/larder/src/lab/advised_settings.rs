@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lab::log_replay::{Setup, System};
+use lab::advise::log_replay::{Setup, System};
 
 use crate::caches::store_options;
 use crate::config::file::File;

@@ -5,12 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::disk_replay::{Distribution, PERCENTILES, Served, read_stream, replay};
+use lab::disks::replay::{Distribution, PERCENTILES, Served, read_stream, replay};
 use serde_json::{Map, Value, json};
-use sim::drive::Operation;
-use sim::drive_file::{self, DriveFile};
-use sim::drives;
-use sim::mechanical::{Config, MechanicalDrive};
+use sim::drives::Operation;
+use sim::drives::drive_file::{self, DriveFile};
+use sim::drives::mechanical::{Config, MechanicalDrive};
+use sim::drives::shipped;
 
 use crate::process::logging::{Failure, answer, warn};
 
@@ -90,8 +90,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    for name in drives::names() {
-        let file = drives::named(name);
+    for name in shipped::names() {
+        let file = shipped::named(name);
         let label = file.and_then(Result::ok).map(|file| file.label).unwrap_or_default();
         answer(&format!("{name:16} {label}"))?;
     }
@@ -100,11 +100,11 @@ fn list() -> Result<(), Failure> {
 
 /// The drive `text`: a shipped one, or `FILE:NAME`.
 fn find(text: &str) -> Result<DriveFile, String> {
-    if let Some(file) = drives::named(text) {
+    if let Some(file) = shipped::named(text) {
         return file.map_err(|why| why.to_string());
     }
     let Some((path, name)) = text.rsplit_once(':') else {
-        let known: Vec<&str> = drives::names().collect();
+        let known: Vec<&str> = shipped::names().collect();
         return Err(format!(
             "--drive {text}: neither FILE:NAME nor one of the shipped drives {}",
             known.join(", ")

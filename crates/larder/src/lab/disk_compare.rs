@@ -35,7 +35,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let folder = matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default();
     let seed = matches.get_one("seed").copied().unwrap_or(1);
-    let found = lab::disk_compare::compare(&folder, seed).map_err(Failure::runtime)?;
+    let found = lab::disks::compare::compare(&folder, seed).map_err(Failure::runtime)?;
     answer(found.text.trim_end())?;
     if found.beyond.is_empty() {
         return answer(&format!("\nAll {} figures are within their tolerance.", found.figures));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::layouts::scene::{ARMS, OBJECTS, scene};
+use lab::layouts::example::{ARMS, OBJECTS, scene};
 use lab::layouts::svg::svg;
 use lab::layouts::text::{LEGEND, text};
 

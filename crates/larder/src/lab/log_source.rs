@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, value_parser};
-use lab::access_log::{AccessLog, LogOptions};
-use lab::cache_run::Pace;
-use lab::drive_choice::{self, DriveChoice};
-use lab::missratio::Sampling;
-use lab::trace::Unfit;
+use lab::advise::access_log::{AccessLog, LogOptions};
+use lab::advise::missratio::Sampling;
+use lab::disks::choice::{self, DriveChoice};
+use lab::run::whole_cache::Pace;
+use lab::workload::trace::Unfit;
 use serde_json::{Value, json};
 
 use super::missratio::sample;
@@ -43,7 +43,7 @@ pub fn arguments() -> [Arg; 7] {
         Arg::new("drive")
             .long("drive")
             .value_name("NAME|FILE:NAME")
-            .default_value(drive_choice::DEFAULT)
+            .default_value(choice::DEFAULT)
             .value_parser(|text: &str| DriveChoice::named(text))
             .help(
                 "The simulated drive: a shipped one (nvme_tlc and sata_tlc are flash of today, \

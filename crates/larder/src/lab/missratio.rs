@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
-use lab::trace::{Columns, Format, Trace, Unfit};
+use lab::advise::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
+use lab::workload::trace::{Columns, Format, Trace, Unfit};
 use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use super::watch::Count;

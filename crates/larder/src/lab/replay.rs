@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::access_log::AccessLog;
-use lab::log_replay::{self, ReplayOptions, Row, System, combinations};
+use lab::advise::access_log::AccessLog;
+use lab::advise::log_replay::{self, ReplayOptions, Row, System, combinations};
 use serde_json::json;
 use store::policy::{AdmissionName, PolicyName};
 

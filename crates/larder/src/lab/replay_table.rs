@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lab::log_replay::{Measured, Row};
+use lab::advise::log_replay::{Measured, Row};
 use serde_json::{Value, json};
 
 use crate::config::units;

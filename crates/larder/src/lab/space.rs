@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::baselines::SyncPolicy;
-use lab::replay::{ReplayOptions, Report, Stage};
-use lab::space_run::{Manager, SpacePlan, run as run_plan};
+use lab::run::replay::{ReplayOptions, Report, Stage};
+use lab::run::space_benchmark::{Manager, SpacePlan, run as run_plan};
+use lab::space::baselines::SyncPolicy;
 use serde_json::{Map, Value, json};
 
 use crate::config::units;

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::generator::Workload;
-use lab::generator::achieved::{Achieved, Figure};
-use lab::trace::statistics::{PERCENTS, Statistics, Summary};
-use lab::trace::write::{Writer, Written};
-use lab::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit};
+use lab::workload::generator::Workload;
+use lab::workload::generator::calibration::{Achieved, Figure};
+use lab::workload::trace::statistics::{PERCENTS, Statistics, Summary};
+use lab::workload::trace::write::{Writer, Written};
+use lab::workload::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit};
 use serde_json::{Value, json};
 
 use super::watch::counted;

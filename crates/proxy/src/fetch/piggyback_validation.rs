@@ -27,7 +27,7 @@ use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, header};
 use semantics::reuse::Fallback;
-use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, reuse, stored_head};
+use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse};
 use store::{Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
@@ -96,7 +96,7 @@ pub(crate) fn near(filler: &FetchTask) -> Vec<Key> {
 /// Whether what is stored with these metadata is worth a validation that nobody waits for.
 fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Settings) -> bool {
     let outdated = outdated.map(Time::from_unix);
-    stored_head::facts(meta)
+    meta::facts(meta)
         .is_some_and(|facts| reuse::is_worth_validating(&facts, outdated, now, settings))
 }
 

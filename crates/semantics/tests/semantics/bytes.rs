@@ -12,8 +12,11 @@ use semantics::range::{self, Limits, Selection};
 use semantics::sparse::Layout;
 use semantics::{
     EntityTag, Exchange, Meta, NotStorable, RequestFacts, Settings, SparseHead, StoredHead, Time,
-    Url, VaryMarker, age, date, hop_by_hop, merge, reuse, storability, validators, vary, via,
+    Url, VaryMarker,
 };
+use semantics::{age, storability};
+use semantics::{date, hop_by_hop, validators, vary, via};
+use semantics::{merge, reuse};
 
 use crate::seed::{Rng, SeedGuard, seed};
 

@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_cache_semantics::{CacheOptions, CachePolicy};
+use semantics::date;
+use semantics::reuse;
 use semantics::reuse::StalePermit;
-use semantics::{
-    Exchange, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Time, date, reuse,
-    storability,
-};
+use semantics::storability;
+use semantics::{Exchange, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Time};
 
 use crate::seed::{Rng, SeedGuard, seed};
 

@@ -3,12 +3,16 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use proptest::prelude::*;
+use semantics::age;
+use semantics::cache_key;
+use semantics::date;
 use semantics::range::{self, Limits, Selection};
 use semantics::url::Url;
 use semantics::{
     Exchange, MethodClass, Packed, RequestFacts, Reuse, Seconds, Settings, StoredHead, Time,
-    VaryMarker, age, cache_key, date, merge, reuse,
+    VaryMarker,
 };
+use semantics::{merge, reuse};
 
 use crate::seed::check;
 

@@ -13,7 +13,7 @@ use std::io;
 use device::{Counts, Device, Extent, FrozenBuf, Geometry, IoBuf};
 
 use super::{Ffs, File};
-use crate::contents::Contents;
+use crate::disk::contents::Contents;
 
 /// See the module.
 pub struct FileDevice {

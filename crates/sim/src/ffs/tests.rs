@@ -6,10 +6,10 @@ use device::{Clock, Nanos};
 use fastrand::Rng;
 
 use super::*;
-use crate::drives;
-use crate::host_queue::Order;
-use crate::mechanical::{Config, MechanicalDrive};
-use crate::sim_disk::Options;
+use crate::disk::host_queue::Order;
+use crate::disk::sim_disk::Options;
+use crate::drives::mechanical::{Config, MechanicalDrive};
+use crate::drives::shipped;
 use crate::{Executor, Uniform};
 
 const MIB: u64 = 1 << 20;
@@ -546,7 +546,7 @@ fn the_device_has_the_bytes_that_were_written() {
 /// to its mechanism, which is two or three accesses and their rotations, and not to a fit.
 #[test]
 fn files_cost_some_accesses_on_the_drive_of_the_paper() {
-    let file = drives::named("st15150").unwrap().unwrap();
+    let file = shipped::named("st15150").unwrap().unwrap();
     let drive = MechanicalDrive::new(&file, Config::Shipped).unwrap();
     let executor = Executor::new(None, 0);
     let clock = executor.handle();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::json;
 use testbed::loop_device::Operations;
 
-use crate::bench::Options;
+use crate::bench::options::Options;
 
 /// All counts at one moment.
 pub struct Moment {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use device::Nanos;
-use sim::drive::{Drive, Operation, Request, SECTOR};
+use sim::drives::{Drive, Operation, Request, SECTOR};
 
 /// Bytes of a write up to which it is short: a block of the file system.
 const SHORT: u64 = 8_192;

@@ -6,8 +6,8 @@
 use crate::experiment::{
     Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::generator::Workload;
-use crate::two_level::{CacheCounts, TwoLevel};
+use crate::workload::generator::Workload;
+use crate::workload::two_level::{CacheCounts, TwoLevel};
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -55,7 +55,7 @@ struct Counted {
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let part = context.pick(50, 1_u32);
+    let part = context.size(500, 50, 1_u32);
     let seed = context.seed();
     let arms = DISKS.map(|disk| (format!("{disk} MB"), disk));
     let counted = context.arms(arms, |arm, disk| count(arm, disk, part, seed))?;

@@ -1,13 +1,13 @@
 //! M11, figure 3: what it costs to create and to delete a small file.
 
+use sim::drives::mechanical::Config;
 use sim::ffs::Parameters;
-use sim::mechanical::Config;
 
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::file_caches;
-use crate::file_costs::{DeleteOrder, FileCost, measure};
+use crate::space::file_caches;
+use crate::space::file_costs::{DeleteOrder, FileCost, measure};
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -21,25 +21,25 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use device::{Clock, Nanos};
+use sim::drives::mechanical::Config;
 use sim::ffs::{self, DataWrites, Ffs, FileDevice, Names};
-use sim::mechanical::Config;
 use sim::{Executor, Handle};
 use store::{FormatOptions, LocalityOptions, Options};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use super::disk_time::{DiskTime, Timed};
-use crate::baselines::{BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
-use crate::contents;
-use crate::engine_space::EngineSpace;
 use crate::experiment::{Arm, Axis, Context, Failed, Parameter};
-use crate::file_caches;
-use crate::generator::Workload;
-use crate::modelled_files::ModelledFiles;
-use crate::replay;
-use crate::request::Object;
-use crate::space_manager::{Read, SpaceError, SpaceManager, Stored};
-use crate::two_level::{CacheCounts, Operation, TwoLevel};
+use crate::run::replay;
+use crate::space::baselines::{BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
+use crate::space::engine::EngineSpace;
+use crate::space::file_caches;
+use crate::space::manager::{Read, SpaceError, SpaceManager, Stored};
+use crate::space::modelled_directory::ModelledFiles;
+use crate::workload::contents;
+use crate::workload::generator::Workload;
+use crate::workload::request::Object;
+use crate::workload::two_level::{CacheCounts, Operation, TwoLevel};
 
 /// Requests of the paper's runs of a million operations (note 3).
 pub(crate) const GETS: u64 = 1_058_206;
@@ -168,7 +168,7 @@ impl Host {
 impl Machine {
     /// As large as the scale of the run permits.
     pub(crate) fn of(context: &Context<'_>) -> Machine {
-        Machine { divisor: context.pick(64, 1), host: Host::AsSetUp }
+        Machine { divisor: context.size(256, 64, 1), host: Host::AsSetUp }
     }
 
     /// The same with another file system.
@@ -225,7 +225,9 @@ impl Machine {
         let disk = file_caches::disk(clock, drive, None);
         let by = self.divisor;
         let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
-        let parameters = self.host.changed(parameters);
+        // A page cache below this is none: only a run at the smoke scale comes to it.
+        let memory = parameters.memory.max(16 * u64::from(parameters.cluster));
+        let parameters = self.host.changed(ffs::Parameters { memory, ..parameters });
         let names = match parameters.names {
             Names::Recent { entries } => Names::Recent { entries: entries / by as usize },
             other => other,
@@ -278,7 +280,10 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    fn new(requests: impl Iterator<Item = crate::request::Request>, mut cache: TwoLevel) -> Trace {
+    fn new(
+        requests: impl Iterator<Item = crate::workload::request::Request>,
+        mut cache: TwoLevel,
+    ) -> Trace {
         let mut operations = Vec::new();
         requests.for_each(|request| cache.request(&request, &mut operations));
         let slots = |object: &Object| (object.size + RECORD).next_multiple_of(512);

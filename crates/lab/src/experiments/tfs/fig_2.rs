@@ -1,8 +1,9 @@
 //! T5, figure 2: the mean disk latency of a URL with TFS and without.
 
-use super::setup::{self, Bus, Case, TRACES};
-use crate::cache_run::Figures;
+use super::setup;
+use super::setup::{Bus, Case, TRACES};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
+use crate::run::whole_cache::Figures;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

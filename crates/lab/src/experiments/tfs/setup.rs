@@ -8,19 +8,20 @@
 
 use std::collections::HashMap;
 
-use sim::drives;
+use sim::drives::mechanical::{Config, MechanicalDrive};
+use sim::drives::shipped;
 use sim::ffs::Parameters;
-use sim::mechanical::{Config, MechanicalDrive};
 
-use crate::cache_run::{
-    self, Accelerated, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace,
-    Plan, Region,
-};
 use crate::experiment::{Arm, Context, Failed, Parameter};
-use crate::experiments::runs::Runs;
-use crate::file_caches;
-use crate::generator::Workload;
-use crate::request::{Object, Request};
+use crate::experiments::shared_runs::Runs;
+use crate::run::whole_cache;
+use crate::run::whole_cache::{
+    Accelerated, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan,
+    Region,
+};
+use crate::space::file_caches;
+use crate::workload::generator::Workload;
+use crate::workload::request::{Object, Request};
 
 /// A web server's trace.
 pub(super) struct Trace {
@@ -106,7 +107,7 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 impl Case {
     /// As [`PARAMETERS`] has it.
     pub(super) fn new(context: &Context<'_>, trace: usize, share: u32) -> Case {
-        let (scale, requests) = context.pick((32, 15_000), (1, 960_000));
+        let (scale, requests) = context.size((32, 1_000), (32, 15_000), (1, 960_000));
         Case { trace, share, bus: Bus::Stated, cluster: 64 << 10, scale, requests }
     }
 
@@ -138,7 +139,7 @@ impl Case {
     }
 
     fn drive(&self) -> Result<MechanicalDrive, Failed> {
-        let file = drives::named("atlas10k").ok_or("no drive atlas10k is shipped")?;
+        let file = shipped::named("atlas10k").ok_or("no drive atlas10k is shipped")?;
         let mut file = file.map_err(|why| why.to_string())?;
         if self.bus == Bus::Stated {
             // Milliseconds of a sector at 40 MB/s.
@@ -172,7 +173,7 @@ impl Case {
         let server = server.map_err(|why| Broken(why.to_string()))?.cache;
         let server = FilesCache::new(machine, server);
         if self.share == 0 {
-            return cache_run::run(machine, &server, requests, &plan);
+            return whole_cache::run(machine, &server, requests, &plan);
         }
         let preset = store::preset("tfs").ok_or(Broken("the preset is gone".to_owned()))?;
         let mut options = EngineOptions::from(preset);
@@ -180,7 +181,7 @@ impl Case {
         options.options.memory = 2 * tier;
         options.format.cluster_size = Some(self.cluster);
         let front = EngineCache::create(machine, self.region(HALF), &options)?;
-        cache_run::run(machine, &Accelerated::new(front, server), requests, &plan)
+        whole_cache::run(machine, &Accelerated::new(front, server), requests, &plan)
     }
 }
 

@@ -1,11 +1,12 @@
 //! T5, abstract: system throughput with TFS and without.
 
 use super::fig_2::pairs;
-use super::setup::{self, TRACES};
-use crate::cache_run::Figures;
+use super::setup;
+use super::setup::TRACES;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use crate::run::whole_cache::Figures;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

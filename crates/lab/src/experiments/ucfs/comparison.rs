@@ -1,9 +1,10 @@
 //! The comparison behind figures 6 to 10 and tables 3 and 4: every system on every trace.
 
-use super::setup::{self, Case, System};
+use super::setup;
+use super::setup::{Case, System};
 use super::traces::TRACES;
-use crate::cache_run::Figures;
 use crate::experiment::{Context, Failed, Stated, Table};
+use crate::run::whole_cache::Figures;
 
 /// What came of every system on every trace.
 pub(super) struct Comparison {

@@ -4,11 +4,11 @@
 //! The paper gives one mean for 4 KB and one for 64 KB and does not say where on its 27 GB it
 //! measured them. So the region is what is varied here.
 
-use sim::drives;
-use sim::mechanical::{Config, MechanicalDrive};
+use sim::drives::mechanical::{Config, MechanicalDrive};
+use sim::drives::shipped;
 
-use crate::disk_compare::Workload;
-use crate::disk_replay::{Distribution, replay};
+use crate::disks::compare::Workload;
+use crate::disks::replay::{Distribution, replay};
 use crate::experiment::{
     Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
@@ -53,7 +53,7 @@ const COMPARED: [(u64, &str); 3] =
     [(10_000_000, "first 5 GB"), (31_457_280, "first 16 GB"), (53_816_958, "whole disk")];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let reads = context.pick(2_000, 16_000);
+    let reads = context.size(200, 2_000, 16_000);
     let seed = context.seed();
     let arms = REGIONS.iter().rev().flat_map(|region| {
         SIZES.map(|(size, workload, _)| {
@@ -107,7 +107,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 
 /// The mean of random reads, in milliseconds.
 fn mean(arm: &Arm, region: u64, workload: &str, reads: u64, seed: u64) -> Result<f64, Failed> {
-    let file = drives::named("atlas10k_x3").ok_or("no drive atlas10k_x3 is shipped")?;
+    let file = shipped::named("atlas10k_x3").ok_or("no drive atlas10k_x3 is shipped")?;
     let file = file.map_err(|why| why.to_string())?;
     let mut drive = MechanicalDrive::new(&file, Config::FastBus).map_err(|why| why.to_string())?;
     let workload = Workload::named(workload).ok_or("no such workload")?;
@@ -147,5 +147,5 @@ fn why(within: &Table, extra: &Table) -> String {
 }
 
 fn gb(sectors: u64) -> f64 {
-    (sectors * sim::drive::SECTOR) as f64 / 1e9
+    (sectors * sim::drives::SECTOR) as f64 / 1e9
 }

@@ -1,11 +1,12 @@
 //! C2, figure 11: the disk latency of a request by the size of a cluster.
 
-use super::setup::{self, CLUSTER, Case, System};
+use super::setup;
+use super::setup::{CLUSTER, Case, System};
 use super::traces::TRACES;
-use crate::cache_run::Figures;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use crate::run::whole_cache::Figures;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,12 +1,13 @@
 //! C18, figure 12: speed-ups by the size of memory.
 
 use super::comparison::Comparison;
-use super::setup::{self, Case, System};
+use super::setup;
+use super::setup::{Case, System};
 use super::traces::{SJ, UC};
-use crate::cache_run::Figures;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use crate::run::whole_cache::Figures;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,10 +1,11 @@
 //! C15, figure 6: the total disk latency of two weeks, and how many times that of UCFS it is.
 
 use super::comparison::{Comparison, words};
-use super::setup::{self, Case, Place, System};
+use super::setup;
+use super::setup::{Case, Place, System};
 use super::traces::{Likeness, SJ};
-use crate::cache_run::Figures;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
+use crate::run::whole_cache::Figures;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,9 +1,10 @@
 //! C15, figure 7: the mean disk response time of a request.
 
 use super::comparison::{Comparison, words};
-use super::setup::{self, System};
-use crate::cache_run::Figures;
+use super::setup;
+use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
+use crate::run::whole_cache::Figures;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,10 +1,11 @@
 //! C15, figure 8: histograms of the disk response time, trace UC.
 
 use super::comparison::Comparison;
-use super::setup::{self, System};
+use super::setup;
+use super::setup::System;
 use super::traces::UC;
-use crate::cache_run::{Figures, Outcome as Answer};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
+use crate::run::whole_cache::{Figures, Outcome as Answer};
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,9 +1,10 @@
 //! C15, figures 9 and 10: reads and writes apart.
 
 use super::comparison::{Comparison, span, words};
-use super::setup::{self, System};
-use crate::cache_run::Figures;
+use super::setup;
+use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
+use crate::run::whole_cache::Figures;
 
 /// Figure 9.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -4,10 +4,11 @@
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::generator::Workload;
-use crate::generator::presets::Preset;
-use crate::request::Request;
-use crate::validation::{self, Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND};
+use crate::run::validation;
+use crate::run::validation::{Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND};
+use crate::workload::generator::Workload;
+use crate::workload::generator::presets::Preset;
+use crate::workload::request::Request;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -168,7 +169,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 fn stages(context: &mut Context<'_>) -> Result<Vec<Stage>, Failed> {
-    let (seed, most) = (context.seed(), context.pick(20_000, 250_000));
+    let (seed, most) = (context.seed(), context.size(1_000, 20_000, 250_000));
     let arms = TRACES.map(|(name, preset)| (format!("{name}, changes"), preset));
     context.arms(arms, |_, name| {
         let preset = Preset::named(name).ok_or("the generator has no such trace")?;

@@ -7,17 +7,18 @@
 //! lives.
 
 use sim::SimDisk;
+use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
-use sim::mechanical::{Config, MechanicalDrive};
 
 use super::traces::{Likeness, SJ, TRACES, Trace, UC};
-use crate::cache_run::{
-    self, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
-};
 use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
-use crate::experiments::runs::Runs;
-use crate::file_caches;
-use crate::request::Request;
+use crate::experiments::shared_runs::Runs;
+use crate::run::whole_cache;
+use crate::run::whole_cache::{
+    Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
+};
+use crate::space::file_caches;
+use crate::workload::request::Request;
 
 /// A system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,6 +133,8 @@ impl Case {
     /// UCFS as in the paper on a trace.
     pub(super) fn new(context: &Context<'_>, trace: usize, system: System) -> Case {
         let (scale, part) = match (context.scale(), trace) {
+            (Scale::Smoke, SJ) => (256, 4),
+            (Scale::Smoke, _) => (256, 16),
             (Scale::Quick, SJ) => (32, 1),
             (Scale::Quick, _) => (32, 8),
             (Scale::Full, SJ) => (4, 1),
@@ -237,17 +240,17 @@ impl Case {
             System::Squid | System::SquidAsync => {
                 let squid = file_caches::squid_on_ffs(&clock, disk()?, parameters, capacity);
                 let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
-                cache_run::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+                whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)
             }
             System::SquidMl => {
                 let squid = file_caches::squid_ml(&clock, disk()?, parameters, capacity, mapped);
                 let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
-                cache_run::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+                whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)
             }
             System::Ucfs | System::Larder => {
                 let options = self.engine().map_err(|why| broken(&why))?;
                 let cache = EngineCache::create(machine, region, &options)?;
-                cache_run::run(machine, &cache, requests, &plan)
+                whole_cache::run(machine, &cache, requests, &plan)
             }
         }
     }
@@ -291,7 +294,7 @@ fn label(case: &Case) -> String {
 /// The traces of a run: all, or of a quick one the smallest and that of figure 8.
 pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
     match context.scale() {
-        Scale::Quick => vec![SJ, UC],
+        Scale::Smoke | Scale::Quick => vec![SJ, UC],
         Scale::Full => (0..TRACES.len()).collect(),
     }
 }

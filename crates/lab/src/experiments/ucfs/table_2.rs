@@ -1,12 +1,13 @@
 //! C17, tables 1 and 2: the traces as the paper describes them, and what the requests that stand
 //! for them come to.
 
-use super::setup::{self, Case, SEED, System};
+use super::setup;
+use super::setup::{Case, SEED, System};
 use super::traces::TRACES;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::generator::achieved::Figure;
+use crate::workload::generator::calibration::Figure;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

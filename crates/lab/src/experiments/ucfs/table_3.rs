@@ -1,9 +1,10 @@
 //! C15, tables 3 and 4: document hit rates, and the share of hits that memory answers.
 
 use super::comparison::{Comparison, words};
-use super::setup::{self, System};
-use crate::cache_run::Figures;
+use super::setup;
+use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
+use crate::run::whole_cache::Figures;
 
 /// Table 3.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -2,7 +2,8 @@
 //! before they leave memory.
 
 use super::comparison::words;
-use super::setup::{self, Case, System};
+use super::setup;
+use super::setup::{Case, System};
 use super::table_3::memory_rates;
 use super::traces::{Likeness, SJ, TRACES};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Table};

@@ -1,7 +1,8 @@
 //! Both proxies on a machine at the paper's rates: what figures 2 to 8 and tables 1 and 2 draw on.
 
 use super::machine::End;
-use super::setup::{self, Case, Run, System};
+use super::setup;
+use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Failed, Plot};
 
 /// Runs by rate.

@@ -2,7 +2,8 @@
 
 use super::both::{Both, words};
 use super::machine::End;
-use super::setup::{self, System};
+use super::setup;
+use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
 /// See the module.
@@ -59,7 +60,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 fn why(high: &Both) -> String {
-    let share = |of: fn(&crate::space_manager::Calls) -> u64| {
+    let share = |of: fn(&crate::space::manager::Calls) -> u64| {
         let squid = high.of(System::Squid).iter();
         words(squid.map(|run| 100.0 * run.calls(of) / run.requests), 0)
     };

@@ -2,7 +2,8 @@
 
 use super::both::{Both, words};
 use super::machine::End;
-use super::setup::{self, Case, Run, System};
+use super::setup;
+use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
 /// See the module.

@@ -2,7 +2,8 @@
 
 use super::both::{Both, words};
 use super::machine::End;
-use super::setup::{self, Run, System};
+use super::setup;
+use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
 /// See the module.

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 
 use device::Nanos;
 
-use crate::generator::dice::Dice;
-use crate::generator::polymix::{PolyMix, PolyMixRequests};
-use crate::request::Request;
+use crate::workload::generator::distributions::Dice;
+use crate::workload::generator::polymix::{PolyMix, PolyMixRequests};
+use crate::workload::request::Request;
 
 /// Seconds at the full rate that ramps (half an hour each, from a tenth to all), two plateaus of
 /// four hours and the idle half hour (a tenth) between them come to.

@@ -8,13 +8,13 @@
 
 use device::Nanos;
 use sim::Handle;
-use sim::drive::{self, Drive, SECTOR};
+use sim::drives::mechanical::{Config, MechanicalDrive};
+use sim::drives::striped::Striped;
+use sim::drives::{self, Drive, SECTOR};
 use sim::ffs::{Ffs, Names, Parameters};
-use sim::mechanical::{Config, MechanicalDrive};
-use sim::striped::Striped;
 
-use crate::file_caches;
-use crate::space_manager::SpaceError;
+use crate::space::file_caches;
+use crate::space::manager::SpaceError;
 
 /// Bytes within which sectors stay neighbours when a disk is spread.
 const PIECE: u64 = 1 << 20;
@@ -161,7 +161,7 @@ impl<D: Drive> Drive for Spread<D> {
         self.drive.depth()
     }
 
-    fn serve(&mut self, now: Nanos, request: drive::Request) -> Nanos {
+    fn serve(&mut self, now: Nanos, request: drives::Request) -> Nanos {
         if request.sectors == 0 {
             return self.drive.serve(now, request);
         }
@@ -172,7 +172,7 @@ impl<D: Drive> Drive for Spread<D> {
             let next = ((at / piece + 1) * piece).min(end);
             let place = at / piece * self.places / self.pieces;
             let sector = place * piece + at % piece;
-            done = self.drive.serve(now, drive::Request { sector, sectors: next - at, ..request });
+            done = self.drive.serve(now, drives::Request { sector, sectors: next - at, ..request });
             now = done;
             at = next;
         }
@@ -199,7 +199,7 @@ mod tests {
             1
         }
 
-        fn serve(&mut self, now: Nanos, request: drive::Request) -> Nanos {
+        fn serve(&mut self, now: Nanos, request: drives::Request) -> Nanos {
             self.0.borrow_mut().push((request.sector * SECTOR, request.sectors * SECTOR));
             now + 1
         }
@@ -210,8 +210,8 @@ mod tests {
         let asked = Rc::new(RefCell::new(Vec::new()));
         let mut drive = Spread::new(Recorder(Rc::clone(&asked)), 10);
         assert_eq!(drive.sectors() * SECTOR, 10 * PIECE);
-        let read = |offset: u64, len: u64| drive::Request {
-            operation: drive::Operation::Read,
+        let read = |offset: u64, len: u64| drives::Request {
+            operation: drives::Operation::Read,
             sector: offset / SECTOR,
             sectors: len / SECTOR,
         };

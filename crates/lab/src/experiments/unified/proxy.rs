@@ -23,12 +23,12 @@ use store::{FormatOptions, Refusal, TierShares};
 use tokio::sync::{Mutex, Notify};
 
 use super::machine::Machine;
-use crate::contents::mix;
-use crate::file_caches::{Diskd, Limits, Machine as FullSize};
-use crate::modelled_files::ModelledFiles;
-use crate::request::{Object, Request};
-use crate::space_manager::{Calls, Read, SpaceError, SpaceManager};
-use crate::two_level::{Operation, TwoLevel};
+use crate::space::file_caches::{Diskd, Limits, Machine as FullSize};
+use crate::space::manager::{Calls, Read, SpaceError, SpaceManager};
+use crate::space::modelled_directory::ModelledFiles;
+use crate::workload::contents::mix;
+use crate::workload::request::{Object, Request};
+use crate::workload::two_level::{Operation, TwoLevel};
 
 /// The metadata of every object: about as much as the head of an answer takes.
 const META: &[u8] = &[b'm'; 300];

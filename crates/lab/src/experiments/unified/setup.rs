@@ -14,7 +14,7 @@ use super::load::{FILLS, Load};
 use super::machine::{End, Machine};
 use super::proxy::{Answer, Costs, Proxy, Squid, Unified};
 use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
-use crate::space_manager::{Calls, SpaceError};
+use crate::space::manager::{Calls, SpaceError};
 
 /// Requests are the same in all experiments.
 const SEED: u64 = 2_001;
@@ -117,6 +117,7 @@ impl Case {
     /// The paper's test, as large as the scale permits.
     pub(super) fn new(context: &Context<'_>, end: End, system: System, rate: u32) -> Case {
         let (divisor, part, fills) = match context.scale() {
+            Scale::Smoke => (128, 64, 1),
             Scale::Quick => (128, 4, 1),
             Scale::Full => (1, 4, FILLS),
         };
@@ -264,7 +265,7 @@ impl Crowd {
     }
 
     /// Sends a request as soon as it may.
-    async fn send(&self, request: crate::request::Request, delay: Nanos, counted: bool) {
+    async fn send(&self, request: crate::workload::request::Request, delay: Nanos, counted: bool) {
         while self.permits.try_acquire().map(|permit| permit.forget()).is_err() {
             if let Ok(permit) = self.permits.acquire().await {
                 permit.forget();
@@ -413,8 +414,8 @@ pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Run>
 /// The paper's rates on a machine; a quick run has some of them.
 pub(super) fn rates(context: &Context<'_>, end: End) -> &'static [u32] {
     match (context.scale(), end) {
-        (Scale::Quick, End::Low) => &[10, 50],
-        (Scale::Quick, End::High) => &[50, 170],
+        (Scale::Smoke | Scale::Quick, End::Low) => &[10, 50],
+        (Scale::Smoke | Scale::Quick, End::High) => &[50, 170],
         (Scale::Full, End::Low) => &[10, 20, 30, 40, 50, 100, 120],
         (Scale::Full, End::High) => &[50, 100, 150, 170, 200, 250],
     }

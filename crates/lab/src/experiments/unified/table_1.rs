@@ -3,9 +3,10 @@
 use super::both::{Both, words};
 use super::machine::End;
 use super::paper;
-use super::setup::{self, Run, System};
+use super::setup;
+use super::setup::{Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Table};
-use crate::space_manager::Calls;
+use crate::space::manager::Calls;
 
 /// Opens, closes and deletes.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,7 +1,8 @@
 //! U7, table 3: peak throughput, and what it depends on.
 
 use super::machine::End;
-use super::setup::{self, Case, Run, System, Variant};
+use super::setup;
+use super::setup::{Case, Run, System, Variant};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
 /// See the module.

@@ -1,0 +1,67 @@
+//! Takes the space of a file before it is used, so that the disk does not fill up under a running
+//! cache.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
+
+use crate::file::fallback::{Fallback, Feature};
+
+/// Why a file did not get its space. The file is as long as before.
+#[derive(Debug)]
+pub(crate) enum AllocateError {
+    /// The file system has `free` bytes for us and `needed` were wanted.
+    NoSpace { needed: u64, free: u64 },
+    /// Anything else.
+    Io(io::Error),
+}
+
+/// Makes `file` longer, from `from` to `to` bytes, and takes the space. Where the file system
+/// cannot, the file becomes sparse, and the fallback is returned. The length changes last, so
+/// that a file left by a killed process is empty or whole.
+pub(crate) fn allocate(file: &File, from: u64, to: u64) -> Result<Option<Fallback>, AllocateError> {
+    let needed = to - from;
+    let fallback = loop {
+        match fallocate(file, FallocateFlags::KEEP_SIZE, from, needed) {
+            Ok(()) => break None,
+            Err(Errno::INTR) => {}
+            Err(Errno::NOSPC) => {
+                give_back(file, from);
+                let free = free(file).unwrap_or(0);
+                return Err(AllocateError::NoSpace { needed, free });
+            }
+            Err(error @ (Errno::OPNOTSUPP | Errno::NOSYS)) => {
+                if let Some(free) = free(file).filter(|free| *free < needed) {
+                    return Err(AllocateError::NoSpace { needed, free });
+                }
+                break Some(Feature::Allocate.refused(io::Error::from(error)));
+            }
+            Err(error) => {
+                give_back(file, from);
+                return Err(AllocateError::Io(error.into()));
+            }
+        }
+    };
+    if let Err(error) = file.set_len(to) {
+        give_back(file, from);
+        return Err(AllocateError::Io(error));
+    }
+    Ok(fallback)
+}
+
+/// Frees what a failed attempt took beyond the end. Errors are of no use here: the attempt has
+/// failed, and is reported.
+fn give_back(file: &File, len: u64) {
+    // A truncation to the same length does not free blocks beyond it on every file system.
+    _ = file.set_len(len + 1);
+    _ = file.set_len(len);
+}
+
+/// Bytes that the file's file system has left for this user; `None` when it does not say (one
+/// that lives in memory alone has no size).
+fn free(file: &File) -> Option<u64> {
+    let stat = fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

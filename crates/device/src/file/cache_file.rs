@@ -1,0 +1,253 @@
+//! An open file or block device, shared by all workers; each attaches to it for a device handle of
+//! its own.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::file::allocate::{AllocateError, allocate};
+use crate::file::fallback::Fallback;
+use crate::file::open::{FileKind, OpenError, OpenOptions, Opened, open};
+use crate::file::thread_pool::{Pool, Queue};
+use crate::file::{occupant, signature};
+use crate::transfer::counters::{Counters, Operation};
+use crate::transfer::extent::WRITE_ALIGN;
+use crate::{Extent, Geometry, IoBuf};
+
+/// What lies in a file or on a device before it is formatted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing: empty, or zeros where formats have their signatures.
+    Blank,
+    /// A format known by its signature; the name carries its article ("an XFS file system").
+    Known(&'static str),
+    /// Bytes of somebody's, of no known format.
+    Unknown,
+}
+
+/// An open file or block device. The lock goes with the last handle.
+pub struct CacheFile {
+    path: PathBuf,
+    handle: Arc<File>,
+    kind: FileKind,
+    len: AtomicU64,
+    block: u32,
+    direct: bool,
+    created: bool,
+    fallbacks: Mutex<Vec<Fallback>>,
+    counters: Arc<Counters>,
+    pool: Mutex<Option<Pool>>,
+}
+
+impl CacheFile {
+    /// Opens `path`; see [`OpenOptions`].
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<CacheFile>, OpenError> {
+        let Opened { file, kind, len, block, direct, created, fallbacks } = open(path, options)?;
+        Ok(Arc::new(CacheFile {
+            path: path.to_owned(),
+            handle: Arc::new(file),
+            kind,
+            len: AtomicU64::new(len),
+            block,
+            direct,
+            created,
+            fallbacks: Mutex::new(fallbacks),
+            counters: Arc::default(),
+            pool: Mutex::new(None),
+        }))
+    }
+
+    /// The path as given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Regular file or block device.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// Usable length (whole blocks) and alignment.
+    pub fn geometry(&self) -> Geometry {
+        let len = self.len.load(Ordering::Acquire);
+        Geometry { len: len - len % u64::from(self.block), block: self.block }
+    }
+
+    /// True when opening created the file, or preallocated it because it was empty.
+    pub fn was_created(&self) -> bool {
+        self.created
+    }
+
+    /// Whether O_DIRECT is in force.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// What was refused so far.
+    pub fn fallbacks(&self) -> Vec<Fallback> {
+        lock(&self.fallbacks).clone()
+    }
+
+    /// Adds a refusal met elsewhere ([`crate::Ring::new`]) to this file's; each is kept once.
+    pub fn note(&self, fallback: Fallback) {
+        let mut fallbacks = lock(&self.fallbacks);
+        if !fallbacks.contains(&fallback) {
+            fallbacks.push(fallback);
+        }
+    }
+
+    /// What was done through all devices of this file.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Reads at any offset and length, at once, on the calling thread; for formats and
+    /// inspection, not for serving. `UnexpectedEof` beyond the end.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let wanted = Extent { offset, len: into.len() as u64 };
+        let extent = wanted.aligned(self.block);
+        let mut buf = IoBuf::zeroed(extent.len as usize);
+        let start = (offset - extent.offset) as usize;
+        let mut done = 0;
+        while done < start + into.len() {
+            match self.handle.read_at(&mut buf[done..], extent.offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        into.copy_from_slice(&buf[start..start + into.len()]);
+        Ok(())
+    }
+
+    /// What is there now. Whether it is a cache of ours is for the store to say, first.
+    pub fn contents(&self) -> io::Result<Contents> {
+        let len = self.len.load(Ordering::Acquire);
+        let mut head = vec![0; signature::HEAD.min(len as usize)];
+        self.read_at(0, &mut head)?;
+        let mut tail = vec![0; signature::TAIL.min(len as usize)];
+        self.read_at(len - tail.len() as u64, &mut tail)?;
+        if let Some(name) = signature::identify(&head, &tail) {
+            return Ok(Contents::Known(name));
+        }
+        let blank = head.iter().chain(&tail).all(|byte| *byte == 0);
+        Ok(if blank { Contents::Blank } else { Contents::Unknown })
+    }
+
+    /// What of the system uses this block device ("mounted at /srv"); `None` for a file. Opening
+    /// for writing has refused such a device already; this is for those who only read.
+    pub fn occupant(&self) -> Option<String> {
+        let metadata = self.handle.metadata().ok()?;
+        (self.kind == FileKind::BlockDevice).then(|| occupant::user_of(metadata.rdev())).flatten()
+    }
+
+    /// Grows a regular file to `len` bytes (rounded up to 4,096), its space preallocated, while it
+    /// is in use; learns the new length of a block device that has grown. Returns the length.
+    /// A file is never shortened: a smaller `len` changes nothing.
+    pub fn grow(&self, len: u64) -> Result<u64, OpenError> {
+        let failed =
+            |action| move |source| OpenError::Io { path: self.path.clone(), action, source };
+        let now = (&*self.handle).seek(SeekFrom::End(0)).map_err(failed("find its length"))?;
+        let mut new = now;
+        let wanted = len.next_multiple_of(u64::from(WRITE_ALIGN));
+        if self.kind == FileKind::Regular && wanted > now {
+            let fallback = allocate(&self.handle, now, wanted).map_err(|error| match error {
+                AllocateError::NoSpace { needed, free } => {
+                    OpenError::NoSpace { path: self.path.clone(), needed, free }
+                }
+                AllocateError::Io(source) => failed("allocate its space")(source),
+            })?;
+            fallback.into_iter().for_each(|fallback| self.note(fallback));
+            self.handle.sync_all().map_err(failed("make its length durable"))?;
+            new = wanted;
+        }
+        self.len.fetch_max(new, Ordering::AcqRel);
+        Ok(self.geometry().len)
+    }
+
+    /// Gives a regular file of root's to another owner, who can then open it after us. Returns
+    /// whether it was given. One that is reached through a symbolic link, or by several names, may
+    /// be another's: it stays as it is, and so does a block device.
+    ///
+    /// # Errors
+    ///
+    /// As the system says.
+    pub fn give_to(&self, owner: u32, group: u32) -> io::Result<bool> {
+        let (ours, there) = (self.handle.metadata()?, fs::symlink_metadata(&self.path)?);
+        let same = (ours.dev(), ours.ino()) == (there.dev(), there.ino());
+        let is_plain = self.kind == FileKind::Regular && same && ours.nlink() == 1;
+        if !is_plain || ours.uid() != 0 || owner == 0 {
+            return Ok(false);
+        }
+        fchown(&*self.handle, Some(owner), Some(group))?;
+        Ok(true)
+    }
+
+    /// Lets another process have the lock, though handles are open here still: to be called when
+    /// nothing is written through them any more. What is read through them may change from now on.
+    ///
+    /// # Errors
+    ///
+    /// As the system says; the lock then goes with the last handle.
+    pub fn unlock(&self) -> io::Result<()> {
+        self.handle.unlock()
+    }
+
+    /// Returns the queue of the threads that serve this file; starts them at the first call.
+    pub(crate) fn queue(&self) -> io::Result<Arc<Queue>> {
+        let mut pool = lock(&self.pool);
+        let pool = match &mut *pool {
+            Some(pool) => pool,
+            none => none.insert(Pool::start()?),
+        };
+        Ok(pool.queue().clone())
+    }
+
+    pub(crate) fn handle(&self) -> &Arc<File> {
+        &self.handle
+    }
+
+    /// The error of an operation that ended early: somebody shortened the file.
+    pub(crate) fn cut_short(
+        &self,
+        operation: Operation,
+        offset: u64,
+        len: usize,
+        done: usize,
+    ) -> io::Error {
+        let kind = match operation {
+            Operation::Read => io::ErrorKind::UnexpectedEof,
+            Operation::Write | Operation::Flush => io::ErrorKind::WriteZero,
+        };
+        let path = self.path.display();
+        io::Error::new(kind, format!("{path}: {done} of {len} bytes at {offset}, then the end"))
+    }
+}
+
+impl Drop for CacheFile {
+    fn drop(&mut self) {
+        // Ends the jobs, then the lock. Said aloud rather than left to the closing of the
+        // descriptor, of which a child that this process is just starting may have a copy.
+        *lock(&self.pool) = None;
+        _ = self.handle.unlock();
+    }
+}
+
+impl AsRawFd for CacheFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.handle.as_raw_fd()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

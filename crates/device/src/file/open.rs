@@ -1,0 +1,323 @@
+//! Opens the path a cache lives at: a regular file or a block device. Everything that can be wrong
+//! with a path is found here and said in words.
+//!
+//! It promises: nothing that somebody else put there is changed by opening; a file that could not
+//! be created whole is gone again; a file or device opened for writing is ours alone.
+
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
+
+use crate::file::allocate::{AllocateError, allocate};
+use crate::file::fallback::{Fallback, Feature};
+use crate::file::occupant;
+use crate::transfer::extent::WRITE_ALIGN;
+
+/// What the opener will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read and write, alone: the file is locked, a block device claimed.
+    Exclusive,
+    /// Read only, beside whoever has it open.
+    ReadOnly,
+}
+
+/// How to open.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// What the opener will do.
+    pub access: Access,
+    /// The length in bytes that a regular file gets, preallocated, when it does not exist or is
+    /// empty (rounded up to 4,096). `None`: it must exist. Of no effect on anything else.
+    pub create: Option<u64>,
+    /// Whether to ask for O_DIRECT.
+    pub direct: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { access: Access::Exclusive, create: None, direct: true }
+    }
+}
+
+/// What kind of thing the path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A block device: a disk, a partition, a volume.
+    BlockDevice,
+}
+
+/// Why a path could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it open for writing.
+    InUse {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// A block device that the system uses.
+    Occupied {
+        /// The path as given.
+        path: PathBuf,
+        /// What uses it: "mounted at /srv".
+        by: String,
+    },
+    /// Neither a regular file nor a block device.
+    WrongKind {
+        /// The path as given.
+        path: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
+    },
+    /// The file system lacks space. A file created for it is removed again.
+    NoSpace {
+        /// The path as given.
+        path: PathBuf,
+        /// Bytes wanted.
+        needed: u64,
+        /// Bytes there are.
+        free: u64,
+    },
+    /// The operating system refused.
+    Io {
+        /// The path as given.
+        path: PathBuf,
+        /// What was attempted, as a verb.
+        action: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::InUse { path } => write!(
+                f,
+                "{}: in use by another process; stop it or choose another path",
+                path.display()
+            ),
+            OpenError::Occupied { path, by } => {
+                write!(f, "{}: {by}; free the device first or choose another", path.display())
+            }
+            OpenError::WrongKind { path, what } => write!(
+                f,
+                "{}: is {what}; a cache lives in a regular file or on a block device",
+                path.display()
+            ),
+            OpenError::NoSpace { path, needed, free } => write!(
+                f,
+                "{}: needs {needed} bytes, but its file system has {free} bytes free; choose a \
+                 smaller size or another place",
+                path.display()
+            ),
+            OpenError::Io { path, action, source } => {
+                write!(f, "{}: cannot {action}: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// What [`open`] found and did.
+pub(crate) struct Opened {
+    pub file: File,
+    pub kind: FileKind,
+    pub len: u64,
+    pub block: u32,
+    pub direct: bool,
+    pub created: bool,
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// Opens `path`, creates, locks and preallocates as `options` say.
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenError> {
+    let failed = |action| move |source| OpenError::Io { path: path.to_owned(), action, source };
+    let existing = match fs::metadata(path) {
+        Ok(metadata) => Some(kind_of(path, &metadata)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed("look at it")(error)),
+    };
+    let mut file = match existing {
+        Some(kind) => patiently(|| open_existing(path, kind, options))?,
+        None => create(path, options)?,
+    };
+    let metadata = file.metadata().map_err(failed("look at it"))?;
+    let kind = kind_of(path, &metadata)?;
+    if options.access == Access::Exclusive {
+        patiently(|| lock(path, &file))?;
+    }
+    let mut fallbacks = Vec::new();
+    let mut len = file.seek(SeekFrom::End(0)).map_err(failed("find its length"))?;
+    let mut created = false;
+    if let (FileKind::Regular, 0, Some(size)) = (kind, len, options.create)
+        && options.access == Access::Exclusive
+    {
+        len = size.next_multiple_of(u64::from(WRITE_ALIGN));
+        let is_new = existing.is_none();
+        fallbacks.extend(fill(path, &file, len).inspect_err(|_| {
+            // As it was before; the error that is reported matters more than one of these.
+            _ = if is_new { fs::remove_file(path) } else { file.set_len(0) };
+        })?);
+        created = true;
+    }
+    let direct = options.direct
+        && match set_direct(&file, kind) {
+            Ok(()) => true,
+            Err(reason) => {
+                fallbacks.push(Feature::Direct.refused(reason));
+                false
+            }
+        };
+    let block = block_size(&file, kind, direct);
+    Ok(Opened { file, kind, len, block, direct, created, fallbacks })
+}
+
+fn kind_of(path: &Path, metadata: &fs::Metadata) -> Result<FileKind, OpenError> {
+    let kind = metadata.file_type();
+    let what = if kind.is_file() {
+        return Ok(FileKind::Regular);
+    } else if kind.is_block_device() {
+        return Ok(FileKind::BlockDevice);
+    } else if kind.is_dir() {
+        "a directory"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else {
+        "a socket"
+    };
+    Err(OpenError::WrongKind { path: path.to_owned(), what })
+}
+
+/// How long a path may be in use before that is taken for an answer. A process that was killed is
+/// gone before its ring is: the kernel takes that apart behind its back, and until then the file
+/// is open and locked. Whoever starts us again at once must not be told to choose another path.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Repeats `claim` while it finds the path in use, for [`IN_USE_PATIENCE`].
+fn patiently<T>(mut claim: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    let begin = Instant::now();
+    loop {
+        match claim() {
+            Err(OpenError::InUse { .. }) if begin.elapsed() < IN_USE_PATIENCE => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn open_existing(path: &Path, kind: FileKind, options: &OpenOptions) -> Result<File, OpenError> {
+    let exclusive = options.access == Access::Exclusive;
+    let mut flags = OFlags::NONBLOCK; // of no effect, but the path may be a pipe by now
+    if exclusive && kind == FileKind::BlockDevice {
+        // The kernel's own claim: no mount, no swap, no second claim while we have it.
+        flags |= OFlags::EXCL;
+    }
+    let mut open = fs::OpenOptions::new();
+    open.read(true).write(exclusive).custom_flags(flags.bits() as i32);
+    open.open(path).map_err(|source| {
+        if source.kind() == io::ErrorKind::ResourceBusy && kind == FileKind::BlockDevice {
+            let user = fs::metadata(path).ok().and_then(|data| occupant::user_of(data.rdev()));
+            return match user {
+                Some(by) => OpenError::Occupied { path: path.to_owned(), by },
+                None => OpenError::InUse { path: path.to_owned() },
+            };
+        }
+        OpenError::Io { path: path.to_owned(), action: "open it", source }
+    })
+}
+
+fn create(path: &Path, options: &OpenOptions) -> Result<File, OpenError> {
+    let failed = |source| OpenError::Io { path: path.to_owned(), action: "create it", source };
+    if options.create.is_none() || options.access == Access::ReadOnly {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        return Err(OpenError::Io { path: path.to_owned(), action: "open it", source });
+    }
+    let mut open = fs::OpenOptions::new();
+    open.read(true).write(true).create_new(true).mode(0o600).open(path).map_err(failed)
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => OpenError::InUse { path: path.to_owned() },
+        TryLockError::Error(source) => {
+            OpenError::Io { path: path.to_owned(), action: "lock it", source }
+        }
+    })
+}
+
+/// Takes the space of a new file and makes its existence durable.
+fn fill(path: &Path, file: &File, len: u64) -> Result<Option<Fallback>, OpenError> {
+    let failed = |action| move |source| OpenError::Io { path: path.to_owned(), action, source };
+    let fallback = allocate(file, 0, len).map_err(|error| match error {
+        AllocateError::NoSpace { needed, free } => {
+            OpenError::NoSpace { path: path.to_owned(), needed, free }
+        }
+        AllocateError::Io(source) => failed("allocate its space")(source),
+    })?;
+    file.sync_all().map_err(failed("make it durable"))?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(failed("make its directory entry durable"))?;
+    Ok(fallback)
+}
+
+/// Switches O_DIRECT on. The error is the reason why not.
+fn set_direct(file: &File, kind: FileKind) -> Result<(), String> {
+    let alignment = direct_alignment(file);
+    if alignment == Some((0, 0)) && kind == FileKind::Regular {
+        return Err("the file system does not support it for this file".to_owned());
+    }
+    if let Some((memory, _)) = alignment
+        && memory > WRITE_ALIGN
+    {
+        return Err(format!("it wants memory aligned to {memory} bytes"));
+    }
+    let flags = fcntl_getfl(file).map_err(|error| io::Error::from(error).to_string())?;
+    let set = fcntl_setfl(file, flags | OFlags::DIRECT);
+    set.map_err(|error| io::Error::from(error).to_string())
+}
+
+/// Alignments in bytes of memory and of offsets, as statx tells them; 0 when not supported.
+fn direct_alignment(file: &File) -> Option<(u32, u32)> {
+    const DIOALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2000);
+    let stat = statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, DIOALIGN).ok()?;
+    let known = stat.stx_mask & DIOALIGN.bits() != 0;
+    known.then_some((stat.stx_dio_mem_align, stat.stx_dio_offset_align))
+}
+
+/// The unit of offsets and lengths. Without O_DIRECT any would do; a page costs least.
+fn block_size(file: &File, kind: FileKind, direct: bool) -> u32 {
+    if !direct {
+        return WRITE_ALIGN;
+    }
+    let told = match direct_alignment(file) {
+        Some((memory, offset)) if offset > 0 => Some(memory.max(offset)),
+        _ if kind == FileKind::BlockDevice => ioctl_blksszget(file).ok(),
+        _ => None,
+    };
+    told.filter(|block| block.is_power_of_two()).map_or(WRITE_ALIGN, |block| block.max(512))
+}

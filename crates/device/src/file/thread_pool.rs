@@ -1,0 +1,155 @@
+//! The threads that do the operations on one file where io_uring is refused.
+//!
+//! It promises: a job taken by the pool runs to its end, also when its future is gone; dropping
+//! the pool waits for all of them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
+
+use crate::transfer::counters::Counters;
+use crate::transfer::payload::Payload;
+
+/// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
+const THREADS: usize = 8;
+
+/// The threads that serve one file.
+pub(crate) struct Pool {
+    queue: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// The operations that wait for a thread.
+#[derive(Default)]
+pub(crate) struct Queue {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    closing: bool,
+}
+
+struct Job {
+    file: Arc<File>,
+    counters: Arc<Counters>,
+    offset: u64,
+    payload: Payload,
+    answer: Arc<Mutex<Answer>>,
+}
+
+enum Answer {
+    Pending(Option<Waker>),
+    Ready(Payload, io::Result<()>),
+    Taken,
+}
+
+impl Pool {
+    /// Starts the threads. Fails when the system allows no more.
+    pub fn start() -> io::Result<Pool> {
+        let mut pool = Pool { queue: Arc::default(), threads: Vec::new() };
+        for index in 0..THREADS {
+            let queue = pool.queue.clone();
+            let thread = std::thread::Builder::new().name(format!("device-{index}"));
+            match thread.spawn(move || queue.serve()) {
+                Ok(thread) => pool.threads.push(thread),
+                Err(_) if index > 0 => break, // fewer threads serve as well, only slower
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Returns the queue that the threads serve.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.queue.jobs).closing = true;
+        self.queue.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            _ = thread.join();
+        }
+    }
+}
+
+impl Queue {
+    /// Performs an operation on one of the threads.
+    pub async fn perform(
+        &self,
+        file: Arc<File>,
+        counters: Arc<Counters>,
+        offset: u64,
+        payload: Payload,
+    ) -> (Payload, io::Result<()>) {
+        let answer = Arc::new(Mutex::new(Answer::Pending(None)));
+        let job = Job { file, counters, offset, payload, answer: answer.clone() };
+        lock(&self.jobs).waiting.push_back(job);
+        self.changed.notify_one();
+        poll_fn(|context| {
+            let mut answer = lock(&answer);
+            if let Answer::Pending(waker) = &mut *answer {
+                *waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            match std::mem::replace(&mut *answer, Answer::Taken) {
+                Answer::Ready(payload, result) => Poll::Ready((payload, result)),
+                _ => unreachable!("polled after its end"),
+            }
+        })
+        .await
+    }
+
+    fn serve(&self) {
+        while let Some(job) = self.next() {
+            job.run();
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut jobs = lock(&self.jobs);
+        loop {
+            if let Some(job) = jobs.waiting.pop_front() {
+                return Some(job);
+            }
+            if jobs.closing {
+                return None;
+            }
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Job {
+    fn run(mut self) {
+        let result = match &mut self.payload {
+            Payload::Read(buf) => self.file.read_exact_at(buf, self.offset),
+            Payload::Write(buf) => self.file.write_all_at(buf, self.offset),
+            Payload::Flush => self.file.sync_data(),
+        };
+        self.counters.end(self.payload.operation(), self.payload.len() as u64, &result);
+        // The file goes first: once the answer is out, its owner may close it and reopen it.
+        drop(self.file);
+        let mut answer = lock(&self.answer);
+        let before = std::mem::replace(&mut *answer, Answer::Ready(self.payload, result));
+        drop(answer);
+        if let Answer::Pending(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,7 @@
+//! What an operation moves and counts: extents, buffers and their pool, payloads, counters.
+
+pub(crate) mod buffer;
+pub(crate) mod buffer_pool;
+pub(crate) mod counters;
+pub(crate) mod extent;
+pub(crate) mod payload;

@@ -1,0 +1,269 @@
+//! Buffers for reads that are used again. It exists because a fresh aligned buffer costs an
+//! allocation and the zeroing of every byte, though the device fills all of them anyway; for small
+//! reads from a fast drive that is a good part of what the processor does.
+//!
+//! A buffer goes back to its pool when nothing refers to it any more: the [`IoBuf`] itself, or the
+//! last slice of the [`bytes::Bytes`] that were made of it, on whatever thread. Buffers lie in
+//! shelves by size: multiples of 4,096 bytes up to 64 KiB, then eight sizes to each doubling up
+//! to 2 MiB. Larger ones are not kept.
+//!
+//! It promises: what lies in the pool is no more than its bound; a buffer belongs to one owner at a
+//! time; every byte of it was zeroed when it was allocated, so that what a read leaves as it was is
+//! old bytes, never memory that nobody wrote. They may be somebody else's: who gets a buffer of a
+//! pool looks at nothing before a read or a write of its own has filled it.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::IoBuf;
+use crate::transfer::buffer::{allocate, free};
+
+/// Bytes of a buffer are a multiple of this.
+const STEP: usize = 4096;
+/// Up to so many steps there is a shelf for each multiple.
+const SINGLE: usize = 16;
+/// Shelves for each doubling beyond.
+const PER_DOUBLING: usize = 8;
+/// Doublings beyond, up to 2 MiB.
+const DOUBLINGS: usize = 5;
+const SHELVES: usize = SINGLE + PER_DOUBLING * DOUBLINGS;
+
+/// Buffers of one device that wait for their next use. A clone is another handle on the same
+/// pool; what it holds is freed with the last one.
+#[derive(Clone)]
+pub struct BufPool(Arc<Pool>);
+
+/// What a pool holds and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolCounts {
+    /// Bytes of the buffers that wait.
+    pub kept_bytes: usize,
+    /// Buffers that were taken from it.
+    pub reused: u64,
+    /// Buffers that it had to allocate.
+    pub allocated: u64,
+}
+
+/// The memory of a buffer that nobody owns but its shelf.
+struct Block(NonNull<u8>);
+
+// SAFETY: a `Block` owns its memory alone, as a `Box<[u8]>` does.
+unsafe impl Send for Block {}
+
+/// What the handles and the buffers of a pool share.
+pub(crate) struct Pool {
+    most: usize,
+    shelves: Mutex<Shelves>,
+}
+
+struct Shelves {
+    /// Blocks by number of the shelf, the last one returned at the end: the likeliest to be in
+    /// the processor's cache.
+    blocks: [Vec<Block>; SHELVES],
+    counts: PoolCounts,
+}
+
+impl BufPool {
+    /// A pool that keeps at most `most` bytes.
+    pub fn new(most: usize) -> BufPool {
+        let blocks = std::array::from_fn(|_| Vec::new());
+        let shelves = Mutex::new(Shelves { blocks, counts: PoolCounts::default() });
+        BufPool(Arc::new(Pool { most, shelves }))
+    }
+
+    /// A buffer of `len` bytes, `len` > 0, of any content. It is not zeroed.
+    pub fn take(&self, len: usize) -> IoBuf {
+        let Some(shelf) = shelf_for(len) else { return IoBuf::zeroed(len) };
+        let mut shelves = self.0.lock();
+        let block = shelves.blocks[shelf].pop();
+        match &block {
+            Some(_) => {
+                shelves.counts.reused += 1;
+                shelves.counts.kept_bytes -= capacity(shelf);
+            }
+            None => shelves.counts.allocated += 1,
+        }
+        drop(shelves);
+        let memory = block.map_or_else(|| allocate(layout(shelf)), |block| block.0);
+        let home = Home { pool: Arc::downgrade(&self.0), shelf: shelf as u8 };
+        // SAFETY: the memory is that of a block of this shelf, zeroed when it was allocated, as
+        // long as the shelf says, and owned by nobody else.
+        unsafe { IoBuf::of_pool(memory, len, home) }
+    }
+
+    /// Bytes of memory that a buffer of `len` bytes takes.
+    pub fn room_for(len: usize) -> usize {
+        shelf_for(len).map_or(len, capacity)
+    }
+
+    /// The figures now.
+    pub fn counts(&self) -> PoolCounts {
+        self.0.lock().counts
+    }
+}
+
+/// Where a buffer goes when its owner has done with it.
+pub(crate) struct Home {
+    pool: std::sync::Weak<Pool>,
+    shelf: u8,
+}
+
+impl Home {
+    /// Takes the memory of a buffer back: to its shelf, or to the system.
+    ///
+    /// # Safety
+    ///
+    /// It is the memory that [`BufPool::take`] made a buffer of with this home, and nobody uses it
+    /// any more.
+    pub unsafe fn take_back(&self, memory: NonNull<u8>) {
+        let shelf = usize::from(self.shelf);
+        match self.pool.upgrade() {
+            Some(pool) => pool.put(shelf, Block(memory)),
+            // SAFETY: allocated for this shelf, and not used any more.
+            None => unsafe { free(memory, layout(shelf)) },
+        }
+    }
+}
+
+impl Pool {
+    /// Puts a block on its shelf. Room for it is made on the shelf that has the most bytes; when
+    /// that is its own, it is freed itself.
+    fn put(&self, shelf: usize, block: Block) {
+        let mut shelves = self.lock();
+        if capacity(shelf) <= self.most {
+            shelves.counts.kept_bytes += capacity(shelf);
+            shelves.blocks[shelf].push(block);
+        } else {
+            // SAFETY: of this shelf, and owned here.
+            unsafe { free(block.0, layout(shelf)) };
+        }
+        while shelves.counts.kept_bytes > self.most {
+            let Some(fullest) = shelves.fullest() else { break };
+            let Some(block) = shelves.blocks[fullest].pop() else { break };
+            shelves.counts.kept_bytes -= capacity(fullest);
+            // SAFETY: of this shelf, and owned here.
+            unsafe { free(block.0, layout(fullest)) };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelves> {
+        // Nothing under this lock can panic half-way.
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelves {
+    fn fullest(&self) -> Option<usize> {
+        (0..SHELVES).max_by_key(|shelf| self.blocks[*shelf].len() * capacity(*shelf))
+    }
+}
+
+impl Drop for Shelves {
+    fn drop(&mut self) {
+        for (shelf, blocks) in self.blocks.iter_mut().enumerate() {
+            for block in blocks.drain(..) {
+                // SAFETY: of this shelf, and owned here.
+                unsafe { free(block.0, layout(shelf)) };
+            }
+        }
+    }
+}
+
+/// The shelf of the smallest buffers that have `len` bytes; `None` when they are not kept.
+fn shelf_for(len: usize) -> Option<usize> {
+    let steps = len.div_ceil(STEP);
+    if steps <= SINGLE {
+        return steps.checked_sub(1);
+    }
+    let doubling = (steps - 1).ilog2() as usize;
+    let parts = steps.div_ceil((1 << doubling) / PER_DOUBLING);
+    let shelf =
+        SINGLE + (doubling - SINGLE.ilog2() as usize) * PER_DOUBLING + parts - PER_DOUBLING - 1;
+    (shelf < SHELVES).then_some(shelf)
+}
+
+/// Bytes of the buffers of a shelf.
+fn capacity(shelf: usize) -> usize {
+    if shelf < SINGLE {
+        return (shelf + 1) * STEP;
+    }
+    let (doubling, part) = ((shelf - SINGLE) / PER_DOUBLING, (shelf - SINGLE) % PER_DOUBLING);
+    (SINGLE << doubling) / PER_DOUBLING * (PER_DOUBLING + 1 + part) * STEP
+}
+
+fn layout(shelf: usize) -> Layout {
+    IoBuf::layout(capacity(shelf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shelf_has_room_and_wastes_little() {
+        for len in 1..=(2 << 20) {
+            let shelf = shelf_for(len).expect("a shelf");
+            let capacity = capacity(shelf);
+            assert!(capacity >= len, "{len} of {capacity}");
+            assert!(capacity - len < STEP.max(len / 8 + STEP), "{len} of {capacity}");
+            assert_eq!(shelf_for(capacity), Some(shelf));
+        }
+        assert_eq!([0, (2 << 20) + 1, usize::MAX].map(shelf_for), [None; 3]);
+        assert_eq!(capacity(SHELVES - 1), 2 << 20);
+    }
+
+    #[test]
+    fn a_buffer_comes_back_when_its_last_slice_is_gone_on_any_thread() {
+        let pool = BufPool::new(1 << 20);
+        let mut buf = pool.take(5000);
+        assert_eq!(buf.len(), 5000);
+        buf.fill(7);
+        let address = buf.as_ptr();
+        let bytes = buf.into_bytes();
+        let slice = bytes.slice(4000..5000);
+        drop(bytes);
+        assert_eq!(pool.counts().kept_bytes, 0);
+        std::thread::spawn(move || {
+            assert!(slice.iter().all(|byte| *byte == 7));
+            drop(slice);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(pool.counts().kept_bytes, 8192);
+        let again = pool.take(8000);
+        assert_eq!((again.as_ptr(), again.len()), (address, 8000));
+        assert!(again[..5000].iter().all(|byte| *byte == 7), "a buffer is not zeroed");
+        assert!(again[5000..].iter().all(|byte| *byte == 0), "what nobody wrote is zero");
+        let counts = PoolCounts { kept_bytes: 0, reused: 1, allocated: 1 };
+        assert_eq!(pool.counts(), counts);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_gives_way_to_what_is_used() {
+        let pool = BufPool::new(64 << 10);
+        let large: Vec<IoBuf> = (0..4).map(|_| pool.take(32 << 10)).collect();
+        drop(large);
+        assert_eq!(pool.counts().kept_bytes, 64 << 10);
+        for _ in 0..100 {
+            drop((0..4).map(|_| pool.take(4096)).collect::<Vec<_>>());
+            assert!(pool.counts().kept_bytes <= 64 << 10);
+        }
+        assert_eq!(pool.counts().allocated, 4 + 4, "the small ones found room");
+        drop(pool.take(1 << 20));
+        assert!(pool.counts().kept_bytes <= 64 << 10);
+        drop(pool.take(3 << 20));
+        assert_eq!(BufPool::room_for(3 << 20), 3 << 20);
+    }
+
+    #[test]
+    fn buffers_outlive_their_pool() {
+        let pool = BufPool::new(1 << 20);
+        drop(pool.take(4096));
+        let (mut one, other) = (pool.take(4096), pool.take(100_000));
+        drop(pool);
+        one.fill(3);
+        drop(other);
+        assert!(one.into_bytes().iter().all(|byte| *byte == 3));
+    }
+}

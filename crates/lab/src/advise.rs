@@ -1,0 +1,7 @@
+//! What a log says of caches: miss ratios of all sizes and policies, replays on the engine, advice.
+
+pub mod access_log;
+pub mod advice;
+pub mod curve;
+pub mod log_replay;
+pub mod missratio;

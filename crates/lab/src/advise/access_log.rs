@@ -1,0 +1,221 @@
+//! Somebody's log, in memory: the requests that a cache may answer, in the order of time, to be
+//! replayed as often as there are caches to compare.
+//!
+//! Several files become one log, merged by time. What is kept takes 48 bytes a request; of a log
+//! with more requests than are to be kept, all requests for a share of the objects stay (SHARDS,
+//! [`Sampling`]), and the share is told. The statistics are of all requests, whatever is kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::advise::missratio::{Sampling, Tally};
+use crate::workload::request::Request;
+use crate::workload::trace::statistics::{Statistics, Summary};
+use crate::workload::trace::{
+    ReadOptions, Requests, STANDARD_INPUT, Skipped, Trace, TraceError, Unfit,
+};
+
+/// Requests between two calls of a watcher.
+const WATCHED: u64 = 1 << 14;
+
+/// How a log is taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// How its files are read.
+    pub read: ReadOptions,
+    /// Which objects are kept; of those fewer when there are too many requests.
+    pub sampling: Sampling,
+    /// Requests that are kept at most, at least one.
+    pub most: usize,
+}
+
+/// A log that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub why: TraceError,
+}
+
+/// A log in memory. See the module.
+pub struct AccessLog {
+    requests: Vec<Request>,
+    sampling: Sampling,
+    summary: Summary,
+    skipped: Vec<(PathBuf, Skipped)>,
+}
+
+impl AccessLog {
+    /// Reads files, those first that begin first. `watch` is told how many requests were read,
+    /// every now and then.
+    ///
+    /// # Errors
+    /// The first file that cannot be read to its end.
+    pub fn read(
+        paths: Vec<PathBuf>,
+        options: &LogOptions,
+        mut watch: impl FnMut(u64),
+    ) -> Result<AccessLog, Unreadable> {
+        let mut source = Requests::new(by_time(paths, &options.read)?, options.read);
+        let (mut statistics, mut requests) = (Statistics::default(), Vec::new());
+        let mut sampling = options.sampling;
+        for (number, request) in (1_u64..).zip(source.by_ref()) {
+            statistics.take(&request);
+            if sampling.takes(u64::from(request.object)) {
+                requests.push(request);
+            }
+            while requests.len() > options.most.max(1) && sampling.rate() > 1e-6 {
+                sampling = half(sampling);
+                requests.retain(|kept| sampling.takes(u64::from(kept.object)));
+            }
+            if number.is_multiple_of(WATCHED) {
+                watch(number);
+            }
+        }
+        let skipped = source.finish().map_err(|(path, why)| Unreadable { path, why })?;
+        // Servers log a request when it is done, and files may cover the same time. Equal times
+        // stay as they are.
+        requests.sort_by_key(|request| request.time_ms);
+        Ok(AccessLog { requests, sampling, summary: statistics.summary(), skipped })
+    }
+
+    /// What was kept.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// Which objects were kept.
+    pub fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    /// The statistics of all requests.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// What was passed over, file by file.
+    pub fn skipped(&self) -> &[(PathBuf, Skipped)] {
+        &self.skipped
+    }
+
+    /// Requests that were passed over for this reason.
+    pub fn unfit(&self, why: Unfit) -> u64 {
+        self.skipped.iter().map(|(_, skipped)| skipped.unfit(why)).sum()
+    }
+
+    /// Lines or records that are damaged.
+    pub fn damaged(&self) -> u64 {
+        self.skipped.iter().map(|(_, skipped)| skipped.damaged).sum()
+    }
+
+    /// Whether it says when requests came.
+    pub fn has_times(&self) -> bool {
+        self.summary.seconds > 0.0
+    }
+
+    /// What the misses of the sample say of all requests: they are divided by all, not by those
+    /// of the sample (SHARDS-adj, see [`crate::advise::missratio::Sampling`]).
+    pub fn whole(&self, sample: Tally) -> Tally {
+        let Summary { requests, bytes, .. } = self.summary;
+        Tally {
+            requests,
+            misses: self.sampling.grow(sample.misses, requests),
+            bytes,
+            missed_bytes: self.sampling.grow(sample.missed_bytes, bytes),
+        }
+    }
+}
+
+/// The files in the order of their first requests; such as have none last.
+fn by_time(paths: Vec<PathBuf>, options: &ReadOptions) -> Result<Vec<PathBuf>, Unreadable> {
+    if paths.len() < 2 {
+        return Ok(paths);
+    }
+    let mut begun = Vec::new();
+    for path in paths {
+        if path == Path::new(STANDARD_INPUT) {
+            let why = "standard input can be read once only: give it alone, or a file";
+            let why = TraceError::Io(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(Unreadable { path, why });
+        }
+        let first = Trace::open(&path, options.format, options.columns)
+            .and_then(|trace| trace.with_filter(options.filter).next_event());
+        match first {
+            Ok(event) => begun.push((event.map_or(u64::MAX, |event| event.time_ms), path)),
+            Err(why) => return Err(Unreadable { path, why }),
+        }
+    }
+    begun.sort_by_key(|(time, _)| *time);
+    Ok(begun.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Half of the objects of a sample: a part of it, as smaller samples always are.
+fn half(sampling: Sampling) -> Sampling {
+    // Half of a rate above 0 and up to 1 is one, too.
+    Sampling::new(sampling.rate() / 2.0).unwrap_or(sampling)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+    use std::fs;
+
+    use super::*;
+
+    const OPTIONS: LogOptions =
+        LogOptions { read: READ, sampling: Sampling::ALL, most: usize::MAX };
+    const READ: ReadOptions = ReadOptions {
+        format: crate::workload::trace::Format::Auto,
+        columns: None,
+        filter: crate::workload::trace::Filter::Cacheable,
+    };
+
+    fn line(second: u32, object: u32) -> String {
+        format!("{second}.000 5 c TCP_MISS/200 100 GET http://h/{object} - DIRECT/- -\n")
+    }
+
+    #[test]
+    fn files_are_merged_by_time_and_damage_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["late", "early", "over"].map(|name| dir.path().join(name));
+        fs::write(&paths[0], line(30, 1) + &line(50, 2) + &line(40, 3)).unwrap();
+        fs::write(&paths[1], line(10, 1) + "no line\n" + &line(20, 4) + &line(21, 5)).unwrap();
+        fs::write(&paths[2], line(15, 6) + &line(45, 1)).unwrap();
+        let log = AccessLog::read(paths.to_vec(), &OPTIONS, |_| {}).unwrap();
+        let seconds: Vec<u64> =
+            log.requests().iter().map(|request| request.time_ms / 1_000).collect();
+        assert_eq!(seconds, [10, 15, 20, 21, 30, 40, 45, 50]);
+        let firsts = [0, 3, 1].map(|at| log.requests()[at].object);
+        assert_eq!(firsts, [0, 2, 3], "the early file is numbered first, then the one over both");
+        assert_eq!((log.damaged(), log.skipped()[0].1.damages[0].number), (1, 2));
+        assert_eq!((log.summary().requests, log.summary().objects), (8, 6));
+        assert!(log.has_times());
+        let gone = AccessLog::read(vec![dir.path().join("none")], &OPTIONS, |_| {});
+        assert!(gone.err().unwrap().path.ends_with("none"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_sampled_by_object() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut text = String::new();
+        for number in 0..20_000 {
+            let _ = write!(text, "{}", line(number, number % 5_000));
+        }
+        fs::write(&path, text).unwrap();
+        let options = LogOptions { most: 6_000, ..OPTIONS };
+        let log = AccessLog::read(vec![path], &options, |_| {}).unwrap();
+        assert_eq!(log.sampling().rate(), 0.25);
+        let objects: BTreeSet<u32> = log.requests().iter().map(|request| request.object).collect();
+        // All four requests of each object, in all some quarter of them.
+        assert_eq!(log.requests().len(), objects.len() * 4);
+        assert!((1_100..1_400).contains(&objects.len()), "{}", objects.len());
+        assert_eq!(log.summary().requests, 20_000);
+        let missed = Tally { requests: 9, misses: 1_250, bytes: 9, missed_bytes: 125_000 };
+        let whole = log.whole(missed);
+        assert_eq!((whole.requests, whole.misses, whole.missed_bytes), (20_000, 5_000, 500_000));
+    }
+}

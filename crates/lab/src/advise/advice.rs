@@ -1,0 +1,90 @@
+//! Advice from a log: how much disk and memory, which layout and policy would serve it best, with
+//! the numbers behind it.
+//!
+//! In this order: the hit ratio of an LRU cache of every size from one pass ([`Curves`]); sizes at
+//! the knee of that curve ([`Sizes`]); all policies at the chosen size ([`compare_policies`]); the
+//! engine itself with every layout at these sizes ([`candidates`], to be replayed by
+//! [`crate::advise::log_replay`]); and from all of it a [`Verdict`] with its reasons and its
+//! doubts.
+//!
+//! What is compared is the second half of the log, with the first as warm-up: a cache in service is
+//! not empty. Where the log cannot tell (too short for a size, few requests, a sample), the verdict
+//! says so.
+
+mod curves;
+pub(crate) mod format;
+mod plots;
+mod policies;
+mod sizes;
+mod verdict;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use curves::{Curves, HitRatio, Part};
+pub use plots::{plots, table};
+pub use policies::{PolicyOutcome, compare_policies};
+pub use sizes::{Bound, KNEE, Limits, MEMORY_KNEE, NoAdvice, Sizes};
+pub use verdict::{Evidence, MISS_MS, Reason, TURNOVERS, Verdict, candidates, decide};
+
+/// Percent of a log that warms caches up before anything counts.
+pub const WARM_UP: u8 = 50;
+
+/// Bytes that an object takes beside its body: the head of the answer, its key, the record.
+pub const RECORD: u64 = 450;
+
+/// What is to be as large as possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// The share of requests that are hits.
+    #[default]
+    Requests,
+    /// The share of bytes that are of hits.
+    Bytes,
+}
+
+impl Goal {
+    /// As the command line has it.
+    pub const NAMES: [&str; 2] = ["requests", "bytes"];
+
+    /// What of a hit ratio it looks at.
+    pub fn of(self, ratio: HitRatio) -> f64 {
+        match self {
+            Goal::Requests => ratio.requests,
+            Goal::Bytes => ratio.bytes,
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Goal::NAMES[*self as usize])
+    }
+}
+
+/// A goal that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownGoal(String);
+
+impl fmt::Display for UnknownGoal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is none of {}", self.0, Goal::NAMES.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownGoal {}
+
+impl FromStr for Goal {
+    type Err = UnknownGoal;
+
+    fn from_str(text: &str) -> Result<Goal, UnknownGoal> {
+        match text {
+            "requests" => Ok(Goal::Requests),
+            "bytes" => Ok(Goal::Bytes),
+            _ => Err(UnknownGoal(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! How much disk and how much memory: the knee of the curve, within what there is.
+
+use std::fmt;
+
+use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions, MEAN_OBJECT};
+
+use super::{Curves, Goal, HitRatio, Part, RECORD};
+use crate::workload::trace::statistics::Summary;
+
+/// The knee: from there on twice as much brings less than this share of all requests (or bytes).
+pub const KNEE: f64 = 0.01;
+
+/// The same of memory: a hit more in memory spares a read of the disk only, not a fetch, and memory
+/// costs many times as much.
+pub const MEMORY_KNEE: f64 = 0.05;
+
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+/// The least memory that a server takes.
+const MEMORY_MIN: u64 = 16 * M;
+/// The part of the memory that an index larger than needed may take without a word.
+const LITTLE: u64 = 32;
+/// Bytes of a mean object that a cache can be sized for.
+const MEAN_OBJECTS: [u64; 2] = [512, 16 * M];
+
+/// What there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory; `None`: as much as helps.
+    pub memory: Option<u64>,
+    /// Bytes of disk; `None`: as much as helps.
+    pub disk: Option<u64>,
+    /// Bytes of the drive.
+    pub drive: u64,
+}
+
+/// Limits within which there is nothing to advise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAdvice(pub(super) String);
+
+impl fmt::Display for NoAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoAdvice {}
+
+/// What bounded a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The knee of the curve.
+    Knee,
+    /// What there is.
+    Limit,
+    /// The least that works, or that the index needs.
+    Least,
+}
+
+/// Sizes, and what decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sizes {
+    /// Bytes of the cache file.
+    pub disk: u64,
+    /// Why not more.
+    pub disk_bound: Bound,
+    /// Bytes of memory for everything.
+    pub memory: u64,
+    /// Why not more.
+    pub memory_bound: Bound,
+    /// Bytes of a mean object that the index is to be sized for; `None`: the default does.
+    pub mean_object: Option<u32>,
+    /// Bytes of a mean object of the log, with its record.
+    pub mean: u64,
+    /// Disk sizes that were looked at.
+    pub disks: Vec<u64>,
+    /// Memory sizes that were looked at.
+    pub memories: Vec<u64>,
+}
+
+impl Sizes {
+    /// Chooses them.
+    ///
+    /// # Errors
+    /// The limits leave nothing that works.
+    pub fn choose(
+        curves: &Curves,
+        summary: &Summary,
+        limits: &Limits,
+        goal: Goal,
+    ) -> Result<Sizes, NoAdvice> {
+        let mean = (summary.object_bytes / summary.objects.max(1) + RECORD)
+            .clamp(MEAN_OBJECTS[0], MEAN_OBJECTS[1]);
+        let mean_object = other_mean(mean);
+        let sizes = Sizes::choose_for(curves, mean, mean_object, limits, goal)?;
+        // An index for smaller objects than there are costs memory only: where that is little, the
+        // default is as good.
+        if mean_object.is_some_and(|mean| mean > MEAN_OBJECT) {
+            let plain = Sizes::choose_for(curves, mean, None, limits, goal);
+            if let Some(plain) = plain.ok().filter(|plain| {
+                index(plain.disk, None, plain.memory) <= plain.memory / LITTLE
+                    && plain.disk >= sizes.disk
+            }) {
+                return Ok(plain);
+            }
+        }
+        Ok(sizes)
+    }
+
+    fn choose_for(
+        curves: &Curves,
+        mean: u64,
+        mean_object: Option<u32>,
+        limits: &Limits,
+        goal: Goal,
+    ) -> Result<Sizes, NoAdvice> {
+        let footprint = curves.enough().max(CACHE_SIZE_MIN);
+        let disk_max = limits.disk.unwrap_or(u64::MAX).min(limits.drive);
+        if disk_max < CACHE_SIZE_MIN {
+            return Err(NoAdvice(format!(
+                "--max-disk is {disk_max} bytes; the smallest cache has {CACHE_SIZE_MIN}"
+            )));
+        }
+        let memory_max = limits.memory.unwrap_or(u64::MAX);
+        if memory_max < MEMORY_MIN {
+            return Err(NoAdvice(format!(
+                "--max-memory is {memory_max} bytes; the least is {MEMORY_MIN}"
+            )));
+        }
+        // An index that takes more than half of the memory is refused by the server; by default
+        // it is never larger than that unless it takes little.
+        let fits = |disk: &u64| 2 * index(*disk, mean_object, 0) <= memory_max;
+        let disks: Vec<u64> = grid(CACHE_SIZE_MIN, footprint.saturating_mul(4), disk_max);
+        let possible: Vec<u64> = disks.iter().copied().filter(fits).collect();
+        let disk = knee(&possible, KNEE, |disk| goal.of(curves.at(disk, Part::Second)));
+        let Some(disk) = disk else {
+            return Err(NoAdvice(format!(
+                "the index of the smallest cache takes more than half of --max-memory \
+                 {memory_max}"
+            )));
+        };
+        let least = MEMORY_MIN.max((2 * index(disk, mean_object, 0)).next_multiple_of(M));
+        let memories = grid(least, footprint.saturating_mul(4), memory_max);
+        let hit = |memory| goal.of(curves.at(objects_in(memory, disk, mean_object), Part::Second));
+        let memory = knee(&memories, MEMORY_KNEE, hit).unwrap_or(least);
+        Ok(Sizes {
+            disk,
+            disk_bound: bound(disk, &possible),
+            memory,
+            memory_bound: if memory == least { Bound::Least } else { bound(memory, &memories) },
+            mean_object,
+            mean,
+            disks,
+            memories,
+        })
+    }
+
+    /// Bytes of objects that so much memory holds beside the chosen disk.
+    pub fn objects_in(&self, memory: u64) -> u64 {
+        objects_in(memory, self.disk, self.mean_object)
+    }
+
+    /// What so much memory beside the chosen disk hits by itself.
+    pub fn memory_hits(&self, curves: &Curves, memory: u64, part: Part) -> HitRatio {
+        curves.at(self.objects_in(memory), part)
+    }
+}
+
+fn bound(size: u64, sizes: &[u64]) -> Bound {
+    match (sizes.first(), sizes.last()) {
+        (Some(first), _) if *first == size => Bound::Least,
+        (_, Some(last)) if *last == size => Bound::Limit,
+        _ => Bound::Knee,
+    }
+}
+
+/// Powers of two and halfway between them, from `least` to `useful` or `most`, both ends included.
+fn grid(least: u64, useful: u64, most: u64) -> Vec<u64> {
+    let end = useful.max(least).min(most);
+    let mut sizes = vec![least.min(most)];
+    let mut size = least.next_power_of_two();
+    while size < end {
+        sizes.extend([size, size + size / 2]);
+        size = size.saturating_mul(2);
+    }
+    sizes.retain(|size| *size <= end);
+    // The limit itself, in whole MiB, which is what a size is told in.
+    sizes.push(if end == most { end / M * M } else { end.next_power_of_two().min(most) });
+    sizes.retain(|size| *size >= least.min(most));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The smallest size from which on no larger one brings `worth` for each doubling.
+fn knee(sizes: &[u64], worth: f64, hit: impl Fn(u64) -> f64) -> Option<u64> {
+    let hits: Vec<f64> = sizes.iter().map(|size| hit(*size)).collect();
+    let pays = |from: usize, to: usize| {
+        let doublings = (sizes[to] as f64 / sizes[from] as f64).log2();
+        hits[to] - hits[from] >= worth * doublings
+    };
+    let ends = |from: &usize| (from + 1..sizes.len()).all(|to| !pays(*from, to));
+    (0..sizes.len()).find(ends).map(|at| sizes[at])
+}
+
+/// What the index is to be sized for, where the default is off by more than half: whole KiB, rather
+/// too small than too large, since an index that is full costs hits.
+fn other_mean(mean: u64) -> Option<u32> {
+    let default = u64::from(MEAN_OBJECT);
+    if mean * 2 >= default && mean <= default * 2 {
+        return None;
+    }
+    let rounded = match mean {
+        0..K => mean / 512 * 512,
+        _ => 1 << mean.ilog2(),
+    };
+    u32::try_from(rounded).ok()
+}
+
+/// Bytes of the index with so much memory; with none, it is as small as the default makes it.
+fn index(disk: u64, mean_object: Option<u32>, memory: u64) -> u64 {
+    let format = FormatOptions { mean_object, memory, labels: false, ..FormatOptions::default() };
+    IndexOptions::default().bytes(disk, format.mean_object_for(disk))
+}
+
+/// What the engine leaves to objects of its memory: three eighths are for buffers and what hits
+/// need, index and doorkeeper take their parts, and an eighth of the rest is for what reads bring
+/// along (`docs/architecture.md`).
+fn objects_in(memory: u64, disk: u64, mean_object: Option<u32>) -> u64 {
+    let tables = index(disk, mean_object, memory) + memory / 1024;
+    let rest = (memory / 8 * 5).saturating_sub(tables).max(memory / 8);
+    rest - rest / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_where_doubling_no_longer_pays() {
+        let sizes: Vec<u64> = (0..10).map(|power| 1 << power).collect();
+        // 5 points for each doubling up to 16, then half a point.
+        let hit = |size: u64| {
+            let doublings = (size as f64).log2();
+            0.05 * doublings.min(4.0) + 0.005 * (doublings - 4.0).max(0.0)
+        };
+        assert_eq!(knee(&sizes, KNEE, hit), Some(16));
+        assert_eq!(knee(&sizes, KNEE, |_| 0.5), Some(1));
+        assert_eq!(knee(&sizes, KNEE, |size| size as f64), Some(512));
+        assert_eq!(knee(&[], KNEE, hit), None);
+        // A flat stretch before a step is no knee.
+        assert_eq!(knee(&sizes, KNEE, |size| if size < 256 { 0.1 } else { 0.6 }), Some(256));
+    }
+
+    #[test]
+    fn grids_end_at_their_limits() {
+        assert_eq!(grid(8 * M, 30 * M, 1 << 40), [8, 12, 16, 24, 32].map(|size| size * M));
+        assert_eq!(grid(8 * M, 1 << 40, 20 * M), [8, 12, 16, 20].map(|size| size * M));
+        assert_eq!(grid(16 * M, M, 1 << 40), [16 * M]);
+        assert_eq!(grid(50 * M, 90 * M, 90 * M), [50, 64, 90].map(|size| size * M));
+    }
+
+    #[test]
+    fn the_index_is_sized_for_objects_far_from_the_usual() {
+        assert_eq!(other_mean(12 << 10), None);
+        assert_eq!(other_mean(20 << 10), None);
+        assert_eq!(other_mean(300 << 10), Some(256 << 10));
+        assert_eq!(other_mean(700), Some(512));
+        assert_eq!(other_mean(5_000), Some(4_096));
+    }
+
+    #[test]
+    fn memory_is_divided_as_the_engine_divides_it() {
+        use crate::run::whole_cache::{EngineCache, EngineOptions, Machine, Region};
+        for (memory, disk) in [(32 * M, 64 * M), (64 * M, 1 << 30), (256 * M, 8 << 30)] {
+            let machine = Machine::new(Box::new(sim::Uniform::fast(16 << 30)));
+            let mut options = EngineOptions::from(store::preset("larder").unwrap());
+            options.options.memory = memory;
+            let region = Region { start: 0, spread: disk, len: disk };
+            let tier = EngineCache::create(&machine, region, &options).unwrap().shape().tier;
+            let ours = objects_in(memory, disk, None);
+            let off = (ours as f64 - tier as f64).abs() / tier as f64;
+            assert!(off < 0.02, "{memory} + {disk}: {ours}, engine {tier}");
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Which caches the engine is to try, and what follows from what came of them: settings, a reason
+//! for each, and what the log cannot tell.
+
+use store::LayoutName;
+use store::policy::{AdmissionName, PolicyName};
+
+use super::format::{count, percent, points, size};
+use super::sizes::Bound;
+use super::{Curves, Goal, KNEE, MEMORY_KNEE, NoAdvice, Part, PolicyOutcome, Sizes};
+use crate::advise::access_log::AccessLog;
+use crate::advise::log_replay::{Measured, Row, Setup, System};
+
+/// Milliseconds that a miss is counted with, besides what it waits for the cache: an origin that is
+/// not far away.
+pub const MISS_MS: f64 = 100.0;
+
+/// How often a disk must have been stored full before the log says much about its size.
+pub const TURNOVERS: f64 = 2.0;
+
+/// What another layout or policy must save of the mean time of a request to be worth it.
+const WORTH: f64 = 0.02;
+
+/// Of what is written with every object admitted, the most that second hits may write to be
+/// advised.
+const FEWER_WRITES: f64 = 0.7;
+
+/// Hits that this may cost, as a share of requests.
+const FEWER_HITS: f64 = 0.005;
+
+/// Objects below which a sample is rough.
+const FEW_OBJECTS: f64 = 5_000.0;
+
+/// Objects that a cache must hold for its layouts to be compared, where it stands for a larger one:
+/// in a smaller one the fixed sizes of clusters and buffers decide.
+const HELD: f64 = 2_000.0;
+
+/// Why a setting is advised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The setting, as the configuration has it.
+    pub setting: &'static str,
+    /// One sentence with its numbers.
+    pub why: String,
+}
+
+/// What is advised.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The cache.
+    pub setup: Setup,
+    /// A reason for each choice.
+    pub reasons: Vec<Reason>,
+    /// What the log cannot tell, one sentence each.
+    pub doubts: Vec<String>,
+}
+
+/// Every layout at the chosen sizes, with the best policy as well where it is better than LRU;
+/// the default with second hits alone admitted; and with half and twice the disk.
+pub fn candidates(
+    sizes: &Sizes,
+    policies: &[PolicyOutcome],
+    goal: Goal,
+    most_disk: u64,
+) -> Vec<Setup> {
+    let new = |system| Setup {
+        mean_object: sizes.mean_object,
+        ..Setup::new(system, sizes.memory, sizes.disk)
+    };
+    let mut setups: Vec<Setup> = LayoutName::ALL.map(|layout| new(System::Layout(layout))).to_vec();
+    let (best, gain) = best_policy(policies, goal);
+    if gain >= KNEE / 2.0 {
+        let slots = LayoutName::ALL.map(System::Layout).into_iter();
+        let with = |system| Setup { policy: Some(best), ..new(system) };
+        setups.extend(slots.filter(|system| system.takes_policy()).map(with));
+    }
+    let default = new(System::Layout(LayoutName::Cluster));
+    setups.push(Setup { admission: Some(AdmissionName::SecondHit), ..default });
+    for disk in [sizes.disk / 2, sizes.disk.saturating_mul(2)] {
+        if (store::CACHE_SIZE_MIN..=most_disk).contains(&disk) {
+            setups.push(Setup { disk, ..default });
+        }
+    }
+    setups
+}
+
+/// The best policy and what it hits more than LRU.
+fn best_policy(policies: &[PolicyOutcome], goal: Goal) -> (PolicyName, f64) {
+    let hits = |outcome: &PolicyOutcome| goal.of(outcome.hits);
+    let lru = policies.iter().find(|outcome| outcome.policy == PolicyName::Lru).map_or(0.0, hits);
+    let best = policies.iter().max_by(|one, other| hits(one).total_cmp(&hits(other)));
+    best.map_or((PolicyName::Lru, 0.0), |best| (best.policy, hits(best) - lru))
+}
+
+/// All that was measured.
+pub struct Evidence<'a> {
+    /// The log.
+    pub log: &'a AccessLog,
+    /// Its curves.
+    pub curves: &'a Curves,
+    /// Sizes chosen from them.
+    pub sizes: &'a Sizes,
+    /// Policies at the chosen disk size.
+    pub policies: &'a [PolicyOutcome],
+    /// What came of the candidates.
+    pub rows: &'a [Row],
+    /// What is to be as large as possible.
+    pub goal: Goal,
+    /// Milliseconds that a miss is counted with.
+    pub miss_ms: f64,
+}
+
+/// Draws the conclusions.
+///
+/// # Errors
+/// The engine ran at none of the candidates.
+pub fn decide(evidence: &Evidence<'_>) -> Result<Verdict, NoAdvice> {
+    let sizes = evidence.sizes;
+    let tried: Vec<(&Setup, &Measured)> = evidence
+        .rows
+        .iter()
+        .filter(|row| row.setup.disk == sizes.disk)
+        .filter_map(|row| Some((&row.setup, row.result.as_ref().ok()?)))
+        .collect();
+    let all = || tried.iter().filter(|(setup, _)| setup.admission.is_none());
+    let cost = |measured: &Measured| evidence.cost(measured);
+    let best = all().min_by(|one, other| cost(one.1).total_cmp(&cost(other.1)));
+    let Some(best) = best else {
+        let why = evidence.rows.iter().find_map(|row| row.result.as_ref().err());
+        return Err(NoAdvice(format!(
+            "the engine runs with none of the chosen sizes: {}",
+            why.map_or("", String::as_str)
+        )));
+    };
+    let default = all().find(|(setup, _)| is_default(setup)).unwrap_or(best);
+    let better = 1.0 - cost(best.1) / cost(default.1).max(f64::MIN_POSITIVE);
+    let few = evidence.few_held();
+    let chosen = if better >= WORTH && few.is_none() { best } else { default };
+    let mut setup = *chosen.0;
+    let mut reasons = vec![evidence.disk(), evidence.memory()];
+    reasons.push(match few {
+        Some(held) => Reason {
+            setting: "layout",
+            why: format!(
+                "the default: the cache that was replayed for the sample holds some {} objects, \
+                 too few to compare layouts; a larger --sample would",
+                count(held)
+            ),
+        },
+        None => evidence.layout(chosen, default, best, all().count()),
+    });
+    reasons.push(evidence.policy(&setup));
+    let second = tried.iter().find(|(setup, _)| setup.admission.is_some());
+    if let Some((_, second)) = second.filter(|_| is_default(&setup) && few.is_none()) {
+        let (is_worth, reason) = evidence.admission(chosen.1, second);
+        reasons.push(reason);
+        setup.admission = is_worth.then_some(AdmissionName::SecondHit);
+    }
+    reasons.extend(evidence.mean_object());
+    Ok(Verdict { setup, reasons, doubts: evidence.doubts(chosen.1) })
+}
+
+fn is_default(setup: &Setup) -> bool {
+    setup.system == System::Layout(LayoutName::Cluster)
+}
+
+impl Evidence<'_> {
+    /// The mean time of a request, in milliseconds.
+    fn cost(&self, measured: &Measured) -> f64 {
+        measured.waited_ms + self.miss_ms * (1.0 - self.hits(measured))
+    }
+
+    fn hits(&self, measured: &Measured) -> f64 {
+        match self.goal {
+            Goal::Requests => measured.hit_ratio,
+            Goal::Bytes => measured.byte_hit_ratio,
+        }
+    }
+
+    /// Objects that the sample's cache holds, where they are too few to compare layouts.
+    fn few_held(&self) -> Option<f64> {
+        let rate = self.log.sampling().rate();
+        let held = self.sizes.disk as f64 * rate / self.sizes.mean.max(1) as f64;
+        // No more than there are.
+        let held = held.min(self.log.summary().objects as f64 * rate);
+        (rate < 1.0 && held < HELD).then_some(held)
+    }
+
+    fn on_disk(&self, disk: u64) -> f64 {
+        self.goal.of(self.curves.at(disk, Part::Second))
+    }
+
+    fn in_memory(&self, memory: u64) -> f64 {
+        self.goal.of(self.sizes.memory_hits(self.curves, memory, Part::Second))
+    }
+
+    fn disk(&self) -> Reason {
+        let (disk, goal) = (self.sizes.disk, self.goal);
+        let [half, this, double] = [disk / 2, disk, disk * 2].map(|disk| self.on_disk(disk));
+        let why = format!(
+            "{} hold what answers {} of the {goal} in the second half of the log (LRU), half of \
+             it {}, twice as much {}: {}",
+            size(disk),
+            percent(this),
+            percent(half),
+            percent(double),
+            end(self.sizes.disk_bound, KNEE, "--max-disk, the drive or the memory for the index")
+        );
+        Reason { setting: "cache-size", why }
+    }
+
+    fn memory(&self) -> Reason {
+        let (memory, goal) = (self.sizes.memory, self.goal);
+        let [half, this, double] =
+            [memory / 2, memory, memory * 2].map(|memory| self.in_memory(memory));
+        let why = format!(
+            "of {}, {} are for objects and answer {} of the {goal} without the disk, half of it \
+             {}, twice as much {}: {}",
+            size(memory),
+            size(self.sizes.objects_in(memory)),
+            percent(this),
+            percent(half),
+            percent(double),
+            end(self.sizes.memory_bound, MEMORY_KNEE, "--max-memory")
+        );
+        let all = this + KNEE / 2.0 >= self.on_disk(self.sizes.disk);
+        let why = match all {
+            true => format!("{why}; the disk has little to add but after a restart"),
+            false => why,
+        };
+        Reason { setting: "memory", why }
+    }
+
+    fn layout(
+        &self,
+        chosen: &(&Setup, &Measured),
+        default: &(&Setup, &Measured),
+        best: &(&Setup, &Measured),
+        tried: usize,
+    ) -> Reason {
+        let told = |(setup, measured): &(&Setup, &Measured)| {
+            let policy = if is_default(setup) { "" } else { setup.policy_name() };
+            format!(
+                "{:.2} ms with {} ({} hits, {:.1} s of disk time)",
+                self.cost(measured),
+                format!("{} {policy}", setup.system).trim_end(),
+                percent(self.hits(measured)),
+                measured.disk_seconds
+            )
+        };
+        let counted = format!("a mean request, misses counted with {} ms, takes", self.miss_ms);
+        let why = if chosen.0 != default.0 {
+            format!(
+                "the best of {tried} that the engine replayed: {counted} {}, and {}, the default",
+                told(chosen),
+                told(default)
+            )
+        } else if best.0 == default.0 {
+            format!("the best of {tried} that the engine replayed: {counted} {}", told(default))
+        } else {
+            format!(
+                "the default: {counted} {}, and the best of {tried}, {}, saves less than {}",
+                told(default),
+                told(best),
+                percent(WORTH)
+            )
+        };
+        Reason { setting: "layout", why }
+    }
+
+    fn policy(&self, setup: &Setup) -> Reason {
+        let (best, gain) = best_policy(self.policies, self.goal);
+        let gain = match gain >= KNEE / 2.0 {
+            true => format!("{best} would hit {} more than LRU", points(gain)),
+            false => format!("no policy hits {} more than LRU", points(KNEE / 2.0)),
+        };
+        let why = match setup.system.takes_policy() {
+            false => format!(
+                "as a policy alone, in a cache of the disk's size, {gain}; the layout cluster goes \
+                 by its references and takes none"
+            ),
+            true => format!("as a policy alone, in a cache of the disk's size, {gain}"),
+        };
+        Reason { setting: "store.policy", why }
+    }
+
+    fn admission(&self, all: &Measured, second: &Measured) -> (bool, Reason) {
+        let fewer = second.written_bytes as f64 / all.written_bytes.max(1) as f64;
+        let lost = self.hits(all) - self.hits(second);
+        let is_worth = fewer <= FEWER_WRITES && lost <= FEWER_HITS && all.written_bytes > 0;
+        let what = format!(
+            "storing only what is fetched for the second time writes {} in place of {} and hits {} \
+             in place of {}",
+            size(second.written_bytes),
+            size(all.written_bytes),
+            percent(self.hits(second)),
+            percent(self.hits(all))
+        );
+        let why = match is_worth {
+            true => format!("{what}: the drive is spared, and little is lost"),
+            false => format!(
+                "{what}: it would be worth it with at most {} of the bytes and {} fewer hits",
+                percent(FEWER_WRITES),
+                points(FEWER_HITS)
+            ),
+        };
+        (is_worth, Reason { setting: "store.admission", why })
+    }
+
+    fn mean_object(&self) -> Option<Reason> {
+        let mean = self.sizes.mean_object?;
+        let why = format!(
+            "objects of this log take {} on the mean, far from the default: an index for {} each \
+             has the entries that are needed, and no more memory than that",
+            size(self.sizes.mean),
+            size(u64::from(mean))
+        );
+        Some(Reason { setting: "store.mean-object", why })
+    }
+
+    /// What the log cannot tell.
+    fn doubts(&self, chosen: &Measured) -> Vec<String> {
+        let (log, sizes) = (self.log, self.sizes);
+        let summary = log.summary();
+        let mut doubts = Vec::new();
+        let turnovers = self.curves.turnovers(sizes.disk);
+        if turnovers < TURNOVERS {
+            let hours = summary.seconds / 3_600.0 * TURNOVERS / turnovers.max(0.01);
+            let long = match log.has_times() {
+                true => format!("; one of about {hours:.0} hours would"),
+                false => String::new(),
+            };
+            doubts.push(format!(
+                "The log is too short for {}: it stores that size {turnovers:.1} times, and below \
+                 {TURNOVERS} little is ever replaced. It does not show what a larger disk \
+                 brings{long}.",
+                size(sizes.disk)
+            ));
+        }
+        let requests = (summary.requests / 2).max(1) as f64 * log.sampling().rate();
+        let hit = self.hits(chosen);
+        // As if one more had been a hit and one a miss: none or all of a few says little.
+        let likely = (hit * requests + 1.0) / (requests + 2.0);
+        let coarse = 1.96 * (likely * (1.0 - likely) / requests).sqrt().min(0.5);
+        if coarse > KNEE / 2.0 {
+            doubts.push(format!(
+                "The second half has {} requests: hit ratios are good to {} at best, and \
+                 neighbouring sizes cannot be told apart.",
+                count(requests),
+                points(coarse)
+            ));
+        }
+        if log.sampling().rate() < 1.0 {
+            let objects = summary.objects as f64 * log.sampling().rate();
+            let rough = if objects < FEW_OBJECTS { ", which is rough" } else { "" };
+            doubts.push(format!(
+                "All of it is estimated from {} of the objects, some {}{rough}; times of disk hits \
+                 are those of the smaller cache.",
+                percent(log.sampling().rate()),
+                count(objects)
+            ));
+        }
+        let curve = self.on_disk(sizes.disk);
+        if (curve - hit).abs() > 2.0 * KNEE {
+            doubts.push(format!(
+                "The engine hits {}, where the curve of LRU says {}: sizes were chosen by the \
+                 curve, which knows nothing of layouts and of the largest object.",
+                percent(hit),
+                percent(curve)
+            ));
+        }
+        if self.on_disk(u64::MAX) < KNEE {
+            doubts.push(format!(
+                "A cache of any size would answer less than {} of the {} in the second half: this \
+                 log is no reason to have one.",
+                percent(KNEE),
+                self.goal
+            ));
+        }
+        if chosen.refused > 0 {
+            doubts.push(format!(
+                "{} requests were for objects that are not stored: larger than a quarter of the \
+                 disk (store.max-object).",
+                count(chosen.refused as f64)
+            ));
+        }
+        doubts
+    }
+}
+
+fn end(bound: Bound, knee: f64, limits: &str) -> String {
+    match bound {
+        Bound::Knee => format!("from here on doubling brings less than {}", points(knee)),
+        Bound::Limit => format!("no more is allowed by {limits}"),
+        Bound::Least => "the least that there is is enough".to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! A log replayed on the product's engine: what would have come of these very requests with this
+//! layout, this memory, this disk.
+//!
+//! Each [`Setup`] is a cache of its own on a new drive, as `larder serve` would make it: the memory
+//! is everything that it may use, the disk is the cache file. It begins empty. Requests come when
+//! the log says or one after another ([`Pace`]), one at a time in both; what is not found is stored
+//! as if the origin had answered at once. (`crate::run::replay` is something else: one operation
+//! stream for space managers of any kind.)
+//!
+//! Of a sampled log (SHARDS) memory and disk are as much smaller as the sample, the disk is spread
+//! over what the whole one would take of the drive, and what is counted is counted for the whole;
+//! times of disk hits are those of the sample.
+//!
+//! It promises: equal logs and setups give equal figures, however many run at a time.
+
+mod measured;
+mod setup;
+mod timed;
+
+use crate::advise::access_log::AccessLog;
+use crate::disks::choice::DriveChoice;
+use crate::experiment::{Arm, Context, Failed, Meter, Scale};
+use crate::run::whole_cache;
+use crate::run::whole_cache::{Broken, EngineCache, Machine, Pace, Plan, Region};
+
+pub use measured::Measured;
+pub use setup::{Setup, System, UnknownSystem, combinations};
+use timed::Timed;
+
+const MIB: u64 = 1 << 20;
+/// Bytes of memory below which the engine's buffers alone are more than their share.
+const MEMORY_MIN: u64 = 2 * MIB;
+
+/// How a log is replayed.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// On which drive.
+    pub drive: DriveChoice,
+    /// When requests come.
+    pub pace: Pace,
+    /// Percent of the requests, the first, that fill the cache and are not counted: 0 to 99.
+    pub warm_up: u8,
+    /// Setups at a time, at least 1.
+    pub jobs: usize,
+}
+
+/// What came of one setup.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Which.
+    pub setup: Setup,
+    /// Its figures, or why there are none: the setup is none that could be served with.
+    pub result: Result<Measured, String>,
+}
+
+/// Replays the log on every setup. Rows come in the order of the setups.
+///
+/// # Errors
+/// None of its own; the signature is that of all work in parallel arms.
+pub fn replay(
+    log: &AccessLog,
+    setups: &[Setup],
+    options: &ReplayOptions,
+    meter: &Meter,
+) -> Result<Vec<Row>, Failed> {
+    let mut context = Context::new("replay", Scale::Full, options.jobs, meter);
+    let arms = setups.iter().map(|setup| (setup.to_string(), *setup));
+    context.arms(arms, |arm, setup| {
+        let result = run(log, &setup, options, arm).map_err(|why| why.to_string());
+        Ok(Row { setup, result })
+    })
+}
+
+fn run(
+    log: &AccessLog,
+    setup: &Setup,
+    options: &ReplayOptions,
+    arm: &Arm,
+) -> Result<Measured, Broken> {
+    let sampling = log.sampling();
+    let drive = options.drive.drive().map_err(|why| Broken(why.to_string()))?;
+    let region = region(setup, sampling.shrink(setup.disk), options.drive.bytes())?;
+    let mut engine = setup.engine()?;
+    engine.options.memory = sampling.shrink(setup.memory);
+    if engine.options.memory < MEMORY_MIN {
+        return Err(Broken(format!(
+            "a sample of {} of the objects leaves {} bytes of memory, too few to be like the \
+             whole: a larger --sample, or more --memory",
+            sampling.rate(),
+            engine.options.memory
+        )));
+    }
+    let machine = Machine::new(drive);
+    let cache = EngineCache::create(&machine, region, &engine)?;
+    let requests = log.requests();
+    let warm_up = requests.len() as u64 * u64::from(options.warm_up.min(99)) / 100;
+    let plan = Plan { warm_up, pace: options.pace };
+    let timed = Timed::new(cache, machine.clock(), warm_up);
+    let counted = arm.watch(requests.len() as u64, requests.iter().copied());
+    let figures = whole_cache::run(&machine, &timed, counted, &plan)?;
+    Ok(Measured::of(&figures, timed.times(), setup, log))
+}
+
+/// Where the cache lies on a drive of `most` bytes: `len` bytes, spread over what the setup asks
+/// for.
+fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, Broken> {
+    if setup.disk > most {
+        return Err(Broken(format!(
+            "the cache of {} bytes is larger than the drive, which holds {most}: a smaller \
+             --disk, or another --drive",
+            setup.disk
+        )));
+    }
+    if len < store::CACHE_SIZE_MIN {
+        return Err(Broken(format!(
+            "{len} bytes are too few for a cache, {} is the least: a larger --disk{}",
+            store::CACHE_SIZE_MIN,
+            if len < setup.disk { ", or a larger --sample" } else { "" }
+        )));
+    }
+    let len = len / MIB * MIB;
+    Ok(Region { start: 0, spread: (setup.disk / MIB * MIB).max(len), len })
+}
+
+#[cfg(test)]
+mod tests;

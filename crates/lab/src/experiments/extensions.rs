@@ -1,0 +1,29 @@
+//! Questions that the papers could not ask: policies found since, flash, disks of today, and the
+//! engine's own defaults.
+
+mod default;
+mod drives;
+mod flash;
+pub(crate) mod modern_disks;
+mod policies;
+pub(crate) mod scenario;
+pub(crate) mod scenarios;
+mod space_bound;
+mod spaces;
+mod streams;
+mod traces;
+mod what_if;
+mod write_amplification;
+
+use crate::experiment::Experiment;
+
+/// In the order of the report.
+pub const EXPERIMENTS: &[Experiment] = &[
+    default::EXPERIMENT,
+    flash::EXPERIMENT,
+    modern_disks::EXPERIMENT,
+    write_amplification::EXPERIMENT,
+    streams::EXPERIMENT,
+    what_if::EXPERIMENT,
+    policies::EXPERIMENT,
+];

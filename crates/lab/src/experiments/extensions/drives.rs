@@ -1,0 +1,157 @@
+//! The drives of the papers and of today, by a word each, and what moving bytes costs on them at
+//! the least.
+
+use device::Nanos;
+use fastrand::Rng;
+use sim::drives::flash;
+use sim::drives::mechanical::{Config, FastWrite, MechanicalDrive};
+use sim::drives::striped::Striped;
+use sim::drives::{Drive, Operation, Request, SECTOR};
+
+use crate::experiment::Failed;
+use crate::run::whole_cache::Region;
+
+/// Sectors of a stripe: 64 KB.
+const STRIPE: u64 = 128;
+/// Milliseconds of a sector at 40 MB/s, the bus of TFS.
+const BUS_40: f64 = 0.0128;
+
+/// A drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Model {
+    /// C16: Atlas 10K with three times the sectors per track, writes through.
+    Ucfs,
+    /// T5: Atlas 10K on a bus of 40 MB/s, write cache on.
+    Tfs,
+    /// U8, low end: Seagate ST320414A.
+    LowEnd,
+    /// U8, high end: five Seagate ST39102LW, striped.
+    HighEnd,
+    /// A shipped flash drive.
+    Flash(&'static str),
+}
+
+impl Model {
+    /// As tables name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Model::Ucfs => "Atlas 10K × 3",
+            Model::Tfs => "Atlas 10K",
+            Model::LowEnd => "ST320414A",
+            Model::HighEnd => "5 ST39102LW",
+            Model::Flash(name) => name,
+        }
+    }
+
+    /// A new one, at rest.
+    pub(super) fn drive(self) -> Result<Box<dyn Drive>, Failed> {
+        Ok(match self {
+            Model::Ucfs => Box::new(mechanical("atlas10k_x3", Config::FastBus, true, None)?),
+            Model::Tfs => Box::new(mechanical("atlas10k", Config::Shipped, false, Some(BUS_40))?),
+            Model::LowEnd => Box::new(mechanical("st320414a", Config::Shipped, false, None)?),
+            Model::HighEnd => {
+                let one = || mechanical("st39102lw", Config::Shipped, false, None);
+                let all = (0..5).map(|_| one()).collect::<Result<Vec<_>, _>>()?;
+                Box::new(Striped::new(all, STRIPE).map_err(|why| why.to_string())?)
+            }
+            Model::Flash(name) => {
+                let drive = flash::named(name);
+                Box::new(drive.ok_or_else(|| format!("no flash drive {name} is shipped"))?)
+            }
+        })
+    }
+}
+
+fn mechanical(
+    name: &str,
+    config: Config,
+    through: bool,
+    bus: Option<f64>,
+) -> Result<MechanicalDrive, Failed> {
+    let file =
+        sim::drives::shipped::named(name).ok_or_else(|| format!("no drive {name} is shipped"))?;
+    let mut file = file.map_err(|why| why.to_string())?;
+    if through {
+        file.controller.fast_write = FastWrite::Never;
+    }
+    if let Some(bus) = bus {
+        file.controller.bus = bus;
+    }
+    Ok(MechanicalDrive::new(&file, config).map_err(|why| why.to_string())?)
+}
+
+/// What a drive asks at the least: measured before any cache runs on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prices {
+    /// Nanoseconds of a read of 4 KB at a random place of the region, one at a time.
+    pub(super) position: f64,
+    /// Nanoseconds of a byte of a long sequential read.
+    pub(super) read: f64,
+    /// Nanoseconds of a byte of a long sequential write.
+    pub(super) write: f64,
+    /// Nanoseconds of a write of 4 KB right behind the one before, after any time.
+    pub(super) append: f64,
+}
+
+impl Prices {
+    /// On `model`, for a cache that is spread over `region`.
+    pub(super) fn of(model: Model, region: Region) -> Result<Prices, Failed> {
+        Ok(Prices {
+            position: random(&mut *model.drive()?, region),
+            read: sequential(&mut *model.drive()?, region, Operation::Read),
+            write: sequential(&mut *model.drive()?, region, Operation::Write),
+            append: append(&mut *model.drive()?, region),
+        })
+    }
+
+    /// Milliseconds of so many positionings, bytes read and bytes written.
+    pub(super) fn ms(&self, positions: f64, read: f64, written: f64) -> f64 {
+        (positions * self.position + read * self.read + written * self.write) / 1e6
+    }
+}
+
+/// Sectors of a block of 4 KB.
+const BLOCK: u64 = 4_096 / SECTOR;
+
+/// Nanoseconds of a random read.
+fn random(drive: &mut dyn Drive, region: Region) -> f64 {
+    const READS: u64 = 2_000;
+    let mut random = Rng::with_seed(1);
+    let blocks = region.spread / SECTOR / BLOCK;
+    let mut now: Nanos = 0;
+    for _ in 0..READS {
+        let sector = region.start / SECTOR + random.u64(..blocks) * BLOCK;
+        now = drive.serve(now, Request { operation: Operation::Read, sector, sectors: BLOCK });
+    }
+    now as f64 / READS as f64
+}
+
+/// Nanoseconds of a write that goes on where the last one ended, after up to a second.
+fn append(drive: &mut dyn Drive, region: Region) -> f64 {
+    const WRITES: u64 = 2_000;
+    let mut random = Rng::with_seed(1);
+    let (mut now, mut took): (Nanos, Nanos) = (0, 0);
+    for number in 0..WRITES {
+        now += random.u64(..1_000_000_000);
+        let sector = region.start / SECTOR + number * BLOCK;
+        let end = drive.serve(now, Request { operation: Operation::Write, sector, sectors: BLOCK });
+        took += end - now;
+        now = end;
+    }
+    took as f64 / WRITES as f64
+}
+
+/// Nanoseconds of a byte of 64 MiB, 4 MiB at a time, from the beginning of the region.
+fn sequential(drive: &mut dyn Drive, region: Region, operation: Operation) -> f64 {
+    const REQUESTS: u64 = 16;
+    let sectors = (4 << 20) / SECTOR;
+    let mut now: Nanos = 0;
+    for number in 0..REQUESTS {
+        let sector = region.start / SECTOR + number * sectors;
+        now = drive.serve(now, Request { operation, sector, sectors });
+    }
+    // What a drive has acknowledged from its buffer is to be on the medium.
+    let flush = Request { operation: Operation::Flush, sector: 0, sectors: 0 };
+    now = drive.serve(now, flush);
+    now as f64 / (REQUESTS * (4 << 20)) as f64
+}

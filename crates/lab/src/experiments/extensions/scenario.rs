@@ -1,0 +1,414 @@
+//! A stage: the workload, the drive and the sizes of one of the papers' experiments, divided, and
+//! any preset of the engine on it as a whole cache.
+//!
+//! All that stand on a stage get the same requests, the same part of the same drive, and the same
+//! memory in all: tables, index, buffers and objects together take what they take in the paper's
+//! system, so that a smaller index leaves more for objects. What is divided are amounts; a cluster,
+//! like a seek, stays as long as on the undivided disk. Requests are answered one after another.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use sim::ffs::Parameters;
+use store::policy::AdmissionName;
+use store::{CLUSTER_SIZES, LayoutName, MEAN_OBJECT, WritePolicy};
+
+use super::drives::{Model, Prices};
+use crate::experiment::{Arm, Failed};
+use crate::run::whole_cache;
+use crate::run::whole_cache::{
+    Accelerated, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan,
+    Region, Shape, WebCache,
+};
+use crate::space::file_caches;
+use crate::workload::generator::Workload;
+use crate::workload::request::{Method, Object, Request};
+use crate::workload::two_level::{Operation, TwoLevel};
+
+const MIB: u64 = 1 << 20;
+/// The disk cache of UCFS.
+const UCFS_DISK: u64 = 16_000_000_000;
+/// All requests begin alike.
+const SEED: u64 = 1_999;
+/// What the engine is given beside a body: metadata of 300 bytes and a key of about 46.
+pub(super) const BESIDE: u64 = 346;
+/// A disk hit shares the read of an object of its directory that was among the last so many: a
+/// visit asks for its objects near each other, and some twenty visits go on at a time.
+pub(super) const TOGETHER: usize = 32;
+
+/// A paper whose whole cache is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// UCFS: the cache of a proxy.
+    Proxy,
+    /// TFS: in front of a web server's files, on the other half of the drive.
+    Accelerator,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage {
+    /// As tables name it.
+    pub(super) name: &'static str,
+    /// The generator's workload.
+    pub(super) workload: &'static str,
+    /// So many copies of it, each of objects of its own, are merged.
+    pub(super) copies: u32,
+    /// The preset of the paper's best system.
+    pub(super) paper: &'static str,
+    /// What the cache is.
+    pub(super) role: Role,
+    /// What it is on.
+    pub(super) drive: Model,
+    /// Bytes of memory that hold objects in the paper's system, undivided.
+    pub(super) tier: u64,
+    /// Bytes of the disk cache, undivided.
+    pub(super) disk: u64,
+    /// Bytes of the drive over which it is spread at most, if that is less.
+    pub(super) spread: Option<u64>,
+    /// Bytes of the largest object.
+    pub(super) largest: u64,
+    /// All objects have so many bytes.
+    pub(super) size: Option<u64>,
+    /// When requests come.
+    pub(super) pace: Pace,
+    /// Requests that warm up and requests that count.
+    pub(super) requests: [u64; 2],
+    /// By what everything is divided.
+    pub(super) scale: u32,
+}
+
+/// Who stands on a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    /// The paper's best.
+    Paper,
+    /// The engine as the product comes, with this admission.
+    Larder(AdmissionName),
+    /// The same with a change that explains something.
+    Changed(Change),
+}
+
+/// What is changed of the product's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// What was stored may stay unwritten for a minute.
+    Minute,
+    /// Clusters as small as the divided disk would have them.
+    SmallClusters,
+    /// Clusters of 256 KB, between the two.
+    Clusters256,
+    /// Objects are written when they leave memory.
+    OnEvict,
+    /// An index for objects of 12 KB on the mean, as a cache has that is large beside its memory.
+    LargeObjects,
+}
+
+impl Change {
+    /// In a few words.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Change::Minute => "unwritten for a minute",
+            Change::SmallClusters => "small clusters",
+            Change::Clusters256 => "clusters of 256 KB",
+            Change::OnEvict => "written on eviction",
+            Change::LargeObjects => "mean-object 12 KB",
+        }
+    }
+}
+
+impl System {
+    /// As tables name it.
+    pub(super) fn name(self, stage: &Stage) -> String {
+        match self {
+            System::Paper => stage.paper.to_owned(),
+            System::Larder(AdmissionName::All) => "Larder".to_owned(),
+            System::Larder(admission) => format!("Larder, {admission}"),
+            System::Changed(change) => format!("Larder, {}", change.text()),
+        }
+    }
+}
+
+/// What came of a system.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// Of the requests that count.
+    pub(super) figures: Figures,
+    /// Its memory.
+    pub(super) shape: Shape,
+    /// Bytes of objects that were stored: bodies, metadata and keys.
+    pub(super) stored: u64,
+    /// How many.
+    pub(super) objects: u64,
+}
+
+impl Run {
+    /// Bytes written to the drive by bytes stored; NaN when nothing was stored.
+    pub(super) fn amplification(&self) -> f64 {
+        self.figures.usage.writes.bytes as f64 / self.stored as f64
+    }
+}
+
+/// What a stage permits at the best.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    /// Milliseconds of the drive for each request.
+    pub(super) ms: f64,
+    /// The same when what is stored is on the drive within a second, as the product promises:
+    /// where requests come at a pace of their own.
+    pub(super) durable_ms: Option<f64>,
+    /// Hits by requests in two LRU caches of the same bytes, in percent.
+    pub(super) hits: f64,
+}
+
+impl Stage {
+    fn divided(&self, bytes: u64) -> u64 {
+        (bytes / u64::from(self.scale)).next_multiple_of(MIB)
+    }
+
+    /// The part of the drive that the cache has: as far apart as the undivided one.
+    pub(super) fn region(&self) -> Region {
+        let most = self.spread.unwrap_or(self.disk).min(self.disk);
+        let (len, spread) = (self.divided(self.disk), most / MIB * MIB);
+        let start = if self.role == Role::Accelerator { spread } else { 0 };
+        Region { start, spread: spread.max(len), len }
+    }
+
+    /// Requests in all.
+    pub(super) fn len(&self) -> u64 {
+        self.requests.iter().sum()
+    }
+
+    /// What it takes on the drive at the least, by position and byte.
+    pub(super) fn prices(&self) -> Result<Prices, Failed> {
+        Prices::of(self.drive, self.region())
+    }
+
+    /// What is asked for.
+    pub(super) fn requests(&self) -> Result<impl Iterator<Item = Request> + use<>, Failed> {
+        let workload = Workload::named(self.workload);
+        let workload =
+            workload.ok_or_else(|| format!("no workload {:?} is known", self.workload))?;
+        let workload = workload.scaled(self.scale);
+        let (copies, size) = (self.copies, self.size);
+        let mut streams: Vec<_> =
+            (0..copies).map(|copy| workload.iter(SEED + u64::from(copy))).collect();
+        let all = (0..self.len()).filter_map(move |number| {
+            let copy = (number % u64::from(copies)) as u32;
+            let request = streams[copy as usize].next()?;
+            let apart = |number: u32| number * copies + copy;
+            let Request { site, group, object, .. } = request;
+            let (site, group, object) = (apart(site), apart(group), apart(object));
+            let size = size.unwrap_or(request.size);
+            Some(Request { site, group, object, size, ..request })
+        });
+        Ok(all.filter(|request| request.method == Method::Get && !request.uncacheable))
+    }
+
+    /// Any preset, as the stage has to have it.
+    pub(super) fn options(&self, name: &str) -> Result<EngineOptions, Failed> {
+        let preset = store::preset(name).ok_or_else(|| format!("there is no preset {name:?}"))?;
+        let mut engine = EngineOptions::from(preset);
+        engine.options.object_max = Some(self.largest);
+        let format = &mut engine.format;
+        if format.layout == LayoutName::Cluster && format.cluster_size.is_none() {
+            // What the product chooses for the undivided disk: an 8,192nd of it.
+            let size = (self.disk / 8_192).clamp(64 << 10, u64::from(*CLUSTER_SIZES.end()));
+            format.cluster_size = Some(1 << size.ilog2());
+        }
+        Ok(engine)
+    }
+
+    /// The paper's system: what it is given to hold objects is the paper's, the rest comes on top.
+    fn paper(&self) -> Result<EngineOptions, Failed> {
+        let mut engine = self.options(self.paper)?;
+        let tier = self.tier / u64::from(self.scale);
+        engine.tier = Some(tier);
+        engine.options.memory = 2 * tier;
+        if self.paper == "ucfs" {
+            // 4 million entries (section 2.3.2), for larger disks in proportion.
+            let times = (self.disk / UCFS_DISK).max(1);
+            let entries = Some((4 << 20) * times / u64::from(self.scale));
+            engine.format.index.entries = entries;
+            engine.options.index.entries = entries;
+            let age = engine.options.one_timer_age;
+            engine.options.one_timer_age = age.map(|age| age / self.scale);
+        }
+        Ok(engine)
+    }
+
+    /// Any preset with the memory that the paper's system takes in all.
+    pub(super) fn with_memory_of_paper(&self, name: &str) -> Result<EngineOptions, Failed> {
+        let mut engine = self.options(name)?;
+        engine.options.memory = self.memory()?;
+        Ok(engine)
+    }
+
+    /// Bytes of memory that the paper's system takes in all.
+    pub(super) fn memory(&self) -> Result<u64, Failed> {
+        let machine = Machine::new(self.drive.drive()?);
+        let cache = EngineCache::create(&machine, self.region(), &self.paper()?);
+        Ok(cache.map_err(|why| Failed(why.to_string()))?.shape().memory)
+    }
+
+    fn system(&self, system: System) -> Result<EngineOptions, Failed> {
+        let (admission, change) = match system {
+            System::Paper => return self.paper(),
+            System::Larder(admission) => (admission, None),
+            System::Changed(change) => (AdmissionName::All, Some(change)),
+        };
+        let mut engine = self.with_memory_of_paper("larder")?;
+        engine.options.admission = admission;
+        let keys = engine.options.admission_keys / u64::from(self.scale);
+        engine.options.admission_keys = keys.max(1_000);
+        match change {
+            None => {}
+            Some(Change::Minute) => {
+                let minute = Duration::from_secs(60);
+                engine.options.durability_bound = minute;
+                engine.options.flush_interval = minute;
+            }
+            Some(Change::SmallClusters) => engine.format.cluster_size = None,
+            Some(Change::Clusters256) => engine.format.cluster_size = Some(256 << 10),
+            Some(Change::LargeObjects) => engine.format.mean_object = Some(MEAN_OBJECT),
+            Some(Change::OnEvict) => {
+                engine.options.write_policy = WritePolicy::OnEvict;
+            }
+        }
+        Ok(engine)
+    }
+
+    /// Lets a system stand on the stage.
+    pub(super) fn run(&self, arm: &Arm, system: System) -> Result<Run, Failed> {
+        self.run_with(arm, &self.system(system)?)
+    }
+
+    /// Lets the engine stand on the stage as these options have it.
+    pub(super) fn run_with(&self, arm: &Arm, options: &EngineOptions) -> Result<Run, Failed> {
+        let machine = Machine::new(self.drive.drive()?);
+        let requests = arm.watch(self.len(), self.requests()?);
+        match self.role {
+            Role::Proxy => {
+                let cache =
+                    EngineCache::create(&machine, self.region(), options).map_err(broken)?;
+                self.serve(&machine, &cache, &cache, requests)
+            }
+            Role::Accelerator => {
+                let (front, files) = (self.region(), Region { start: 0, ..self.region() });
+                let disk = machine.disk(files, 512).map_err(broken)?;
+                let tier = self.tier / u64::from(self.scale);
+                let parameters = Parameters::ucfs_ffs(tier).asynchronous();
+                let clock = machine.clock();
+                let server = file_caches::web_server(&clock, disk, parameters, self.documents()?);
+                let server = server.map_err(|why| Failed(why.to_string()))?.cache;
+                let server = FilesCache::new(&machine, server);
+                let front = EngineCache::create(&machine, front, options).map_err(broken)?;
+                let both = Accelerated::new(front, server);
+                self.serve(&machine, &both, both.front(), requests)
+            }
+        }
+    }
+
+    /// Every document, as it is when it is first asked for.
+    fn documents(&self) -> Result<impl Iterator<Item = Object> + use<>, Failed> {
+        let mut documents: BTreeMap<u32, Object> = BTreeMap::new();
+        for request in self.requests()? {
+            documents.entry(request.object).or_insert_with(|| request.object());
+        }
+        Ok(documents.into_values())
+    }
+
+    /// Lets a cache on the stage's machine, whose engine this is, answer the requests; those that
+    /// warm up first.
+    ///
+    /// # Errors
+    /// The cache is broken.
+    pub(super) fn serve<S: WebCache>(
+        &self,
+        machine: &Machine,
+        cache: &S,
+        engine: &EngineCache,
+        mut requests: impl Iterator<Item = Request>,
+    ) -> Result<Run, Failed> {
+        let plan = Plan { warm_up: 0, pace: self.pace };
+        let warm_up = requests.by_ref().take(self.requests[0] as usize);
+        whole_cache::run(machine, cache, warm_up, &plan).map_err(broken)?;
+        let before = engine.stats().counters;
+        let figures = whole_cache::run(machine, cache, requests, &plan).map_err(broken)?;
+        let after = engine.stats().counters;
+        let stored = after.inserted_bytes - before.inserted_bytes;
+        let objects = after.insertions - before.insertions;
+        Ok(Run { figures, shape: engine.shape(), stored, objects })
+    }
+
+    /// The least that the drive has to do: two LRU caches with all of the memory and all of the
+    /// disk for objects, nothing beside them; what is stored is written once, at the rate of a long
+    /// sequential write; what memory has not is read at that of a long read, with one positioning
+    /// for all objects of a directory that are wanted at about the same time. What has to be on the
+    /// drive within a second takes a write for each second in which something is stored.
+    pub(super) fn bound(&self) -> Result<Bound, Failed> {
+        let prices = self.prices()?;
+        let mut caches = TwoLevel::new(self.memory()?, self.region().len);
+        let mut operations = Vec::new();
+        let mut last: VecDeque<(u32, u32)> = VecDeque::new();
+        let (mut positions, mut read, mut written) = (0_u64, 0_u64, 0_u64);
+        let mut seconds = 0_u64;
+        let mut written_by = 0;
+        let mut before = (caches.counts(), 0, 0, 0, 0);
+        let mut requests = 0;
+        for (number, request) in (0..).zip(self.requests()?) {
+            if number == self.requests[0] {
+                before = (caches.counts(), positions, read, written, seconds);
+                requests = 0;
+            }
+            requests += 1;
+            if request.size > self.largest {
+                continue;
+            }
+            operations.clear();
+            caches.request(&request, &mut operations);
+            for operation in &operations {
+                match operation {
+                    Operation::Delete(_) => {}
+                    Operation::Store(object) => {
+                        written += object.size + BESIDE;
+                        if request.time_ms >= written_by {
+                            seconds += 1;
+                            written_by = request.time_ms + 1_000;
+                        }
+                        if self.role == Role::Accelerator {
+                            // It comes from the file system.
+                            positions += 1;
+                            read += object.size;
+                        }
+                    }
+                    Operation::Read(object) => {
+                        read += object.size + BESIDE;
+                        let page = (object.site, object.group);
+                        positions += u64::from(!last.contains(&page));
+                        last.push_back(page);
+                        if last.len() > TOGETHER {
+                            last.pop_front();
+                        }
+                    }
+                }
+            }
+        }
+        let counts = caches.counts() - before.0;
+        let [positions, read, written] =
+            [positions - before.1, read - before.2, written - before.3].map(|count| count as f64);
+        let requests = requests as f64;
+        let hits = counts.memory_hits + counts.disk_hits;
+        let ms = prices.ms(positions, read, written) / requests;
+        let appends = (seconds - before.4) as f64 * prices.append / 1e6 / requests;
+        Ok(Bound {
+            ms,
+            durable_ms: (self.pace == Pace::Stated).then_some(ms + appends),
+            hits: 100.0 * hits as f64 / requests,
+        })
+    }
+}
+
+pub(super) fn broken(why: Broken) -> Failed {
+    Failed(why.to_string())
+}

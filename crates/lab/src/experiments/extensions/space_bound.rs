@@ -1,0 +1,161 @@
+//! What the machine of Secondary Storage Management permits at the best, whatever the space
+//! manager: bytes by bandwidth, and the reads that nobody can avoid.
+//!
+//! Both are measured on the same file system and drive, in a file as long as the managers'. What is
+//! stored is written once, in one long sequential write that goes round the file. What is read
+//! takes one positioning for all objects of a directory that are among [`TOGETHER`] reads in a row,
+//! ten of them on their way at a time and sorted by place, as LAZY-READS has it; all else that is
+//! read comes at the rate of a long sequential read. Nobody writes without moving the arm, and
+//! nobody who has to find objects again keeps no tables, so that it cannot be had.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use device::{Clock, Device, IoBuf, Nanos};
+use fastrand::Rng;
+use sim::ffs::FileDevice;
+use sim::{Executor, Handle};
+
+use super::scenario::{BESIDE, TOGETHER};
+use crate::experiment::Failed;
+use crate::experiments::markatos::machine::{Machine, Trace};
+use crate::space::manager::SpaceError;
+use crate::workload::two_level::Operation;
+
+/// Bytes of a call of a long write or read.
+const STEP: u64 = 1 << 20;
+/// Bytes of a read of one object: a page of the file system.
+const PAGE: u64 = 8_192;
+/// Reads on their way at a time.
+const BATCH: usize = 10;
+/// Batches that are measured.
+const BATCHES: usize = 200;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    /// Seconds of writing what is stored.
+    pub(super) writing: f64,
+    /// Seconds of reading.
+    pub(super) reading: f64,
+    /// Bytes that are stored.
+    stored: f64,
+    /// Requests, memory hits included.
+    gets: f64,
+}
+
+impl Bound {
+    /// As the managers' speed is told.
+    pub(super) fn gets_per_second(&self) -> f64 {
+        self.gets / (self.writing + self.reading)
+    }
+
+    /// Megabytes a second of a long sequential write.
+    pub(super) fn write_rate(&self) -> f64 {
+        self.stored / self.writing / 1e6
+    }
+}
+
+/// The least that has to move.
+#[derive(Default)]
+struct Work {
+    stored: u64,
+    read: u64,
+    positions: u64,
+}
+
+impl Work {
+    fn of(trace: &Trace) -> Work {
+        let mut work = Work::default();
+        let mut last: VecDeque<(u32, u32)> = VecDeque::new();
+        for operation in trace.operations() {
+            match operation {
+                Operation::Delete(_) => {}
+                Operation::Store(object) => work.stored += object.size + BESIDE,
+                Operation::Read(object) => {
+                    let page = (object.site, object.group);
+                    work.read += object.size + BESIDE;
+                    work.positions += u64::from(!last.contains(&page));
+                    last.push_back(page);
+                    if last.len() > TOGETHER {
+                        last.pop_front();
+                    }
+                }
+            }
+        }
+        work
+    }
+}
+
+/// Measures it for `trace` and a file of which `utilization` is taken.
+pub(super) fn of(machine: Machine, trace: &Trace, utilization: f64) -> Result<Bound, Failed> {
+    let executor = Executor::new(None, 1_700_000_000);
+    let clock = executor.handle();
+    let bound = executor.run(measured(&clock, machine, trace, utilization));
+    bound.map_err(|why| Failed(why.to_string()))
+}
+
+async fn measured(
+    clock: &Handle,
+    machine: Machine,
+    trace: &Trace,
+    utilization: f64,
+) -> Result<Bound, SpaceError> {
+    let error = |error| SpaceError::file("use", "cache", error);
+    let work = Work::of(trace);
+    let ffs = machine.file_system(clock)?;
+    let len = trace.file_len(utilization) / STEP * STEP;
+    let file = Rc::new(FileDevice::reserve(&ffs, "cache", len).map_err(error)?);
+    let begun = clock.now();
+    write(&file, len, work.stored).await.map_err(error)?;
+    let writing = clock.now() - begun;
+    let there = work.stored.min(len);
+    let position = positioning(clock, &file, there).await.map_err(error)?;
+    let byte = sequential(clock, &file, there).await.map_err(error)?;
+    let further = work.read.saturating_sub(work.positions * PAGE);
+    let reading = work.positions as f64 * position + further as f64 * byte;
+    let gets = trace.counts.gets as f64;
+    let (writing, reading) = (writing as f64 / 1e9, reading / 1e9);
+    Ok(Bound { writing, reading, stored: work.stored as f64, gets })
+}
+
+/// Writes so many bytes, round and round.
+async fn write(file: &FileDevice, len: u64, bytes: u64) -> std::io::Result<()> {
+    let zeros = IoBuf::zeroed(STEP as usize).freeze();
+    for step in 0..bytes.div_ceil(STEP) {
+        file.write(step * STEP % len, zeros.clone()).await?;
+    }
+    file.flush().await
+}
+
+/// Nanoseconds of a read of a page at a random place, ten at a time.
+async fn positioning(clock: &Handle, file: &Rc<FileDevice>, len: u64) -> std::io::Result<f64> {
+    let mut random = Rng::with_seed(1);
+    let begun = clock.now();
+    for _ in 0..BATCHES {
+        let reads: Vec<_> = (0..BATCH)
+            .map(|_| {
+                let (file, at) = (Rc::clone(file), random.u64(..len / PAGE) * PAGE);
+                clock.spawn(async move { file.read(at, IoBuf::zeroed(PAGE as usize)).await.1 })
+            })
+            .collect();
+        for read in reads {
+            read.await?;
+        }
+    }
+    Ok(per(clock.now() - begun, (BATCHES * BATCH) as u64))
+}
+
+/// Nanoseconds of a byte of a long sequential read.
+async fn sequential(clock: &Handle, file: &FileDevice, len: u64) -> std::io::Result<f64> {
+    let begun = clock.now();
+    let steps = (len / STEP).min(64);
+    for step in 0..steps {
+        file.read(step * STEP, IoBuf::zeroed(STEP as usize)).await.1?;
+    }
+    Ok(per(clock.now() - begun, steps * STEP))
+}
+
+fn per(time: Nanos, count: u64) -> f64 {
+    time as f64 / count.max(1) as f64
+}

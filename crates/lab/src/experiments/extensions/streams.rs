@@ -1,0 +1,440 @@
+//! What the product keeps of two streams, one whose popularity drifts and one where it stands
+//! still, what that asks of the drive, and what each of its mechanisms has to do with it.
+//!
+//! Each mechanism is taken away in turn. Beside them stand three rules of replacement that know
+//! every object and nothing of clusters, with the same bytes of disk: what they keep, the product
+//! could keep if it chose object by object. Hits are counted for each fifth of the run as well: a
+//! rule that trusts what it counted long ago loses hits as a drifting stream goes on.
+
+use std::cell::RefCell;
+
+use store::policy::{AnyPolicy, Cost, Parameters, PolicyCache, PolicyName, Unit};
+use store::{Prefer, ReadUnit, TierAdmission};
+
+use super::drives::Model;
+use super::scenario::{BESIDE, Role, Run, Stage, broken};
+use crate::experiment::{
+    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+};
+use crate::run::whole_cache::{
+    Broken, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
+};
+use crate::workload::generator::streams::STREAMS;
+use crate::workload::request::Request;
+
+/// See the module.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "beyond-streams",
+    paper: Paper::Beyond,
+    place: "what is kept",
+    title: "What is kept of popularity that drifts and that stands still, and what it costs",
+    parameters: &[
+        Parameter {
+            name: "streams",
+            value: "pages-drift and zipf-600k, 1.5 million requests of each, of which the first \
+                    600,000 warm up: they store more than twice the cache (quick: 1/64 of \
+                    everything, and as many count as warm up)",
+            from: "ours: they stand for web browsing, and for popularity that stands still",
+        },
+        Parameter {
+            name: "cache",
+            value: "pages-drift: 1 GB of disk, zipf-600k: 650 MiB; 64 MiB of memory for all",
+            from: "what the streams were made for",
+        },
+        Parameter {
+            name: "drive",
+            value: "nvme_tlc, and for the product as it comes the Atlas 10K with three times the \
+                    sectors; requests at the stream's rate, one after another",
+            from: "ours",
+        },
+        Parameter {
+            name: "rules by objects",
+            value: "fifo, lru, and gdsf with the square root of the size as cost, each with the \
+                    bytes of the disk; an object takes 346 bytes beside its body",
+            from: "ours",
+        },
+    ],
+    seconds: [2, 80],
+    run,
+};
+
+/// Parts of the counted requests.
+const PARTS: usize = 5;
+/// Percent of the requests that are to hit.
+const GOAL: f64 = 62.0;
+
+/// A mechanism that is taken away, and how.
+type Without = (&'static str, fn(&mut EngineOptions));
+
+/// The product as it comes, and what is changed of it.
+const ENGINES: [Without; 7] = [
+    (LARDER, |_| {}),
+    ("no batches", |engine| engine.options.batch = 0),
+    ("no fading", |engine| {
+        engine.options.reference_half_life = 0;
+        engine.options.aging_mean = 10;
+    }),
+    ("clusters of 128 KiB", |engine| engine.format.cluster_size = Some(128 << 10)),
+    ("read-unit object", |engine| engine.options.read_unit = ReadUnit::Object),
+    ("tier-admission all", |engine| engine.options.tier_admission = TierAdmission::All),
+    (BYTES, |engine| engine.options.prefer = Prefer::Bytes),
+];
+const LARDER: &str = "Larder";
+const BYTES: &str = "prefer bytes";
+
+/// The rules that choose object by object.
+const RULES: [(&str, PolicyName); 3] =
+    [("FIFO", PolicyName::Fifo), (LRU, PolicyName::Lru), ("GDSF", PolicyName::Gdsf)];
+const LRU: &str = "LRU";
+
+/// Requests and bytes, and those that hit.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    requests: u64,
+    hits: u64,
+    bytes: u64,
+    hit_bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, more: &Count) {
+        self.requests += more.requests;
+        self.hits += more.hits;
+        self.bytes += more.bytes;
+        self.hit_bytes += more.hit_bytes;
+    }
+
+    fn hit_percent(&self) -> f64 {
+        100.0 * self.hits as f64 / self.requests.max(1) as f64
+    }
+
+    fn byte_percent(&self) -> f64 {
+        100.0 * self.hit_bytes as f64 / self.bytes.max(1) as f64
+    }
+}
+
+/// What was kept in each part of the counted requests.
+#[derive(Clone)]
+struct Kept {
+    warm_up: u64,
+    counted: u64,
+    seen: u64,
+    parts: [Count; PARTS],
+}
+
+impl Kept {
+    fn new([warm_up, counted]: [u64; 2]) -> Kept {
+        Kept { warm_up, counted, seen: 0, parts: [Count::default(); PARTS] }
+    }
+
+    fn request(&mut self, size: u64, is_hit: bool) {
+        let number = self.seen;
+        self.seen += 1;
+        let Some(number) = number.checked_sub(self.warm_up) else { return };
+        let part = number * PARTS as u64 / self.counted.max(1);
+        let one = Count {
+            requests: 1,
+            hits: u64::from(is_hit),
+            bytes: size,
+            hit_bytes: if is_hit { size } else { 0 },
+        };
+        self.parts[(part as usize).min(PARTS - 1)].add(&one);
+    }
+
+    fn all(&self) -> Count {
+        let mut all = Count::default();
+        self.parts.iter().for_each(|part| all.add(part));
+        all
+    }
+
+    /// By how many points the worst part is below the first.
+    fn fall(&self) -> f64 {
+        let parts = self.parts.map(|part| part.hit_percent());
+        let points = parts[0] - parts.into_iter().fold(f64::INFINITY, f64::min);
+        // Without what the last digits make of it.
+        (points * 1e6).round() / 1e6
+    }
+}
+
+/// A cache whose answers are counted.
+struct Counted<'a> {
+    cache: &'a EngineCache,
+    kept: RefCell<Kept>,
+}
+
+impl WebCache for Counted<'_> {
+    async fn answer(&self, request: &Request) -> Result<Answer, Broken> {
+        let answer = self.cache.answer(request).await?;
+        let is_hit = matches!(answer, Answer::MemoryHit | Answer::DiskHit);
+        self.kept.borrow_mut().request(request.size, is_hit);
+        Ok(answer)
+    }
+
+    fn prefetched(&self) -> (u64, u64) {
+        self.cache.prefetched()
+    }
+}
+
+/// Who takes a stream.
+#[derive(Clone, Copy)]
+enum System {
+    Engine(Without),
+    Rule(&'static str, PolicyName),
+}
+
+impl System {
+    fn name(self) -> &'static str {
+        match self {
+            System::Engine((name, _)) | System::Rule(name, _) => name,
+        }
+    }
+
+    fn run(self, arm: &Arm, stage: &Stage) -> Result<(Kept, Option<Run>), Failed> {
+        match self {
+            System::Engine((_, change)) => {
+                let (kept, run) = engine(arm, stage, change)?;
+                Ok((kept, Some(run)))
+            }
+            System::Rule(_, name) => Ok((rule(arm, stage, name)?, None)),
+        }
+    }
+}
+
+/// What came of a system on a stream.
+struct Came {
+    stream: &'static str,
+    drive: Model,
+    system: System,
+    kept: Kept,
+    /// What the drive did, where there is one.
+    run: Option<Run>,
+}
+
+impl Came {
+    fn is(&self, stream: &str, name: &str) -> bool {
+        self.stream == stream && self.system.name() == name && self.drive == MAIN
+    }
+
+    /// As tables name it.
+    fn what(&self) -> String {
+        let name = self.system.name();
+        match self.drive == MAIN {
+            true => format!("{}, {name}", self.stream),
+            false => format!("{}, {name}, on {}", self.stream, self.drive.name()),
+        }
+    }
+}
+
+/// What all stand on.
+const MAIN: Model = Model::Flash("nvme_tlc");
+/// What the product as it comes stands on besides.
+const DISK: Model = Model::Ucfs;
+
+fn stages(context: &Context<'_>, drive: Model) -> [Stage; STREAMS.len()] {
+    let (scale, counted): (u32, u64) = context.size((80, 2), (64, 2), (1, 3));
+    STREAMS.map(|stream| {
+        let fifth = stream.requests / u64::from(scale) / 5;
+        Stage {
+            name: stream.name,
+            workload: stream.name,
+            copies: 1,
+            paper: "larder",
+            role: Role::Proxy,
+            drive,
+            tier: stream.caches.memory,
+            disk: stream.caches.disk,
+            spread: None,
+            largest: stream.caches.largest,
+            size: None,
+            pace: Pace::Stated,
+            requests: [2 * fifth, counted * fifth],
+            scale,
+        }
+    })
+}
+
+/// The product, changed so.
+fn engine(arm: &Arm, stage: &Stage, change: fn(&mut EngineOptions)) -> Result<(Kept, Run), Failed> {
+    let preset = store::preset("larder").ok_or("there is no preset of the product")?;
+    let mut options = EngineOptions::from(preset);
+    options.options.memory = stage.tier / u64::from(stage.scale);
+    change(&mut options);
+    let machine = Machine::new(stage.drive.drive()?);
+    let cache = EngineCache::create(&machine, stage.region(), &options).map_err(broken)?;
+    let counted = Counted { cache: &cache, kept: RefCell::new(Kept::new(stage.requests)) };
+    let requests = arm.watch(stage.len(), stage.requests()?);
+    let run = stage.serve(&machine, &counted, &cache, requests)?;
+    Ok((counted.kept.into_inner(), run))
+}
+
+/// A rule by objects with the bytes of the disk.
+fn rule(arm: &Arm, stage: &Stage, name: PolicyName) -> Result<Kept, Failed> {
+    let capacity = stage.region().len;
+    let parameters = Parameters { cost: Cost::Root, ..Parameters::new(capacity) };
+    let policy = AnyPolicy::new(name, &parameters);
+    let mut cache = PolicyCache::new(policy, Unit::Bytes, capacity);
+    let mut kept = Kept::new(stage.requests);
+    for request in arm.watch(stage.len(), stage.requests()?) {
+        let is_hit = cache.request(request.object, 0, request.size + BESIDE);
+        kept.request(request.size, is_hit);
+    }
+    Ok(kept)
+}
+
+fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
+    let mut cases: Vec<(System, Stage)> = Vec::new();
+    for stage in stages(context, MAIN) {
+        cases.extend(ENGINES.map(|without| (System::Engine(without), stage)));
+        cases.extend(RULES.map(|(name, policy)| (System::Rule(name, policy), stage)));
+    }
+    cases.extend(stages(context, DISK).map(|stage| (System::Engine(ENGINES[0]), stage)));
+    let label = |system: System, stage: &Stage| {
+        format!("{}, {} on {}", stage.name, system.name(), stage.drive.name())
+    };
+    let arms = cases.iter().map(|(system, stage)| (label(*system, stage), (*system, *stage)));
+    let came = context.arms(arms, |arm, (system, stage)| system.run(arm, &stage))?;
+    let came = cases.into_iter().zip(came).map(|((system, stage), (kept, run))| Came {
+        stream: stage.name,
+        drive: stage.drive,
+        system,
+        kept,
+        run,
+    });
+    Ok(show(&came.collect::<Vec<Came>>()))
+}
+
+/// A figure of a system; `None` where it has none.
+type Figure = fn(&Came) -> Option<f64>;
+
+/// The tables of all systems: name, heading, unit, figure.
+const TABLES: [(&str, &str, &str, Figure); 6] = [
+    ("hits", "Requests that hit", "%", |came| Some(came.kept.all().hit_percent())),
+    ("byte-hits", "Bytes that hit", "%", |came| Some(came.kept.all().byte_percent())),
+    ("reads", "Reads of the drive for a request", "", |came| {
+        let figures = &came.run.as_ref()?.figures;
+        Some(figures.usage.reads.operations as f64 / figures.requests() as f64)
+    }),
+    ("writes", "Writes of the drive for an object stored", "", |came| {
+        let run = came.run.as_ref()?;
+        Some(run.figures.usage.writes.operations as f64 / run.objects as f64)
+    }),
+    ("written", "Bytes written to the drive for a byte stored", "B", |came| {
+        Some(came.run.as_ref()?.amplification())
+    }),
+    ("disk-time", "Time of the drive for a request", "ms", |came| {
+        Some(came.run.as_ref()?.figures.disk_ms())
+    }),
+];
+
+fn show(all: &[Came]) -> Outcome {
+    let mut outcome = Outcome::new(why(all)).table(goal(all)).table(popularity(all));
+    for (id, title, unit, figure) in TABLES {
+        let mut table = Table::new(id, title);
+        for came in all {
+            if let Some(figure) = figure(came) {
+                table.row(came.what(), unit, Stated::Nothing, figure);
+            }
+        }
+        outcome = outcome.table(table);
+    }
+    let outcome = outcome.table(parts(all)).plot(bars(all));
+    lines(all).into_iter().fold(outcome, Outcome::plot)
+}
+
+/// A system on the main drive.
+fn find<'a>(all: &'a [Came], stream: &str, name: &str) -> Option<&'a Came> {
+    all.iter().find(|came| came.is(stream, name))
+}
+
+fn goal(all: &[Came]) -> Table {
+    let mut table = Table::new("goal", "Requests that hit, and how many should");
+    for came in all.iter().filter(|came| came.system.name() == LARDER) {
+        table.row(came.what(), "%", Stated::AtLeast(GOAL), came.kept.all().hit_percent());
+    }
+    table
+}
+
+/// No part should be below the first by more than with LRU.
+fn popularity(all: &[Came]) -> Table {
+    let title = "Points of hits by which the worst fifth is below the first";
+    let mut table = Table::new("popularity", title);
+    for came in all {
+        let lru = find(all, came.stream, LRU).map_or(f64::NAN, |came| came.kept.fall());
+        let most = match came.system.name() {
+            LARDER => Stated::AtMost(lru),
+            _ => Stated::Nothing,
+        };
+        table.row(came.what(), "points", most, came.kept.fall());
+    }
+    table
+}
+
+fn parts(all: &[Came]) -> Table {
+    let mut table = Table::new("fifths", "Requests that hit, by fifths of those counted");
+    for came in all {
+        for (number, part) in (1..).zip(&came.kept.parts) {
+            let what = format!("{}, fifth {number}", came.what());
+            table.row(what, "%", Stated::Nothing, part.hit_percent());
+        }
+    }
+    table
+}
+
+fn bars(all: &[Came]) -> Plot {
+    let systems: Vec<&str> =
+        ENGINES.iter().map(|(name, _)| *name).chain(RULES.iter().map(|(name, _)| *name)).collect();
+    let y = Axis::linear("requests that hit (%)");
+    let plot = Plot::bars("hits", "Requests that hit", systems.iter().copied(), y);
+    STREAMS.iter().fold(plot, |plot, stream| {
+        let percent = |name: &&str| {
+            find(all, stream.name, name).map_or(f64::NAN, |came| came.kept.all().hit_percent())
+        };
+        plot.ours_bars(stream.name, systems.iter().map(percent).collect::<Vec<f64>>())
+    })
+}
+
+fn lines(all: &[Came]) -> Vec<Plot> {
+    let one = |stream: &str| {
+        let (id, title) = (format!("fifths-{stream}"), format!("Requests that hit: {stream}"));
+        let (x, y) = (Axis::linear("fifth"), Axis::linear("requests that hit (%)"));
+        let plot = Plot::lines(&id, &title, x, y);
+        all.iter().filter(|came| came.is(stream, came.system.name())).fold(plot, |plot, came| {
+            let points = (1..).zip(&came.kept.parts);
+            let points = points.map(|(number, part)| (f64::from(number), part.hit_percent()));
+            plot.ours(came.system.name(), points.collect::<Vec<_>>())
+        })
+    };
+    STREAMS.iter().map(|stream| one(stream.name)).collect()
+}
+
+fn why(all: &[Came]) -> String {
+    let each = STREAMS.map(|stream| {
+        let figures = |name: &str| {
+            let kept = find(all, stream.name, name).map(|came| came.kept.all());
+            kept.map_or([f64::NAN; 2], |all| [all.hit_percent(), all.byte_percent()])
+        };
+        let [hits, bytes] = figures(LARDER);
+        let rules = RULES.map(|(name, _)| {
+            let [hits, bytes] = figures(name);
+            format!("{name} {hits:.1} ({bytes:.1})")
+        });
+        let changes = ENGINES.iter().skip(1).map(|(name, _)| {
+            let [with, with_bytes] = figures(name);
+            format!("{name} {:+.1} ({:+.1})", with - hits, with_bytes - bytes)
+        });
+        format!(
+            "{}: Larder {hits:.1}% of the requests ({bytes:.1}% of the bytes); {}; points with \
+             changes: {}",
+            stream.name,
+            rules.join(", "),
+            changes.collect::<Vec<String>>().join(", "),
+        )
+    });
+    format!(
+        "No paper to compare with; the goal is {GOAL}% of the requests on both streams, and no \
+         fifth further below the first than with LRU. {}. The rules have the bytes of the disk for \
+         objects alone; the product has its journal, checkpoints, what is free for the next \
+         clusters, and what is superseded among them.",
+        each.join(". "),
+    )
+}

@@ -1,0 +1,348 @@
+//! What another memory and another disk would do: hits and disk time by both sizes from one pass
+//! over the trace, beside exact replays.
+//!
+//! LRU is a stack algorithm, so that one pass tells the hits of caches of all sizes. A memory of M
+//! bytes in front of a disk of D bytes, both LRU, answers what the curve has at M, the disk what it
+//! has at D beyond that. The drive's time follows by a price for each positioning and each byte,
+//! measured before any cache is run. What is replayed are LRU caches of one size each, where the
+//! curve must be right, and the product, which is no LRU cache: there it is an estimate.
+
+use store::policy::{PolicyName, Unit};
+
+use super::drives::Prices;
+use super::scenario::{BESIDE, Role, Run, Stage};
+use super::{scenarios, traces};
+use crate::advise::curve::{Curve, LruCurve, Sample};
+use crate::advise::missratio;
+use crate::advise::missratio::{Sampling, Sweep, Tally};
+use crate::experiment::{
+    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+};
+
+/// See the module.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "beyond-what-if",
+    paper: Paper::Beyond,
+    place: "what-if plots",
+    title: "Hits and disk time by the size of memory and disk, from one pass",
+    parameters: &[
+        Parameter {
+            name: "workloads",
+            value: "UC of UCFS and PolyMix-4 of UNIFIED on their drives, from an empty cache on",
+            from: "as in beyond-default",
+        },
+        Parameter {
+            name: "sizes",
+            value: "1/4 to 4 times the paper's memory with its disk, 1/4 to 4 times its disk with \
+                    its memory",
+            from: "ours",
+        },
+        Parameter {
+            name: "samples",
+            value: "SHARDS with a tenth of the objects, and with at most 4,096 of them",
+            from: "Waldspurger and others, FAST 2015",
+        },
+        scenarios::PARAMETERS[4],
+        Parameter { name: "requests", value: "120,000 of each (quick: 6,000)", from: "ours: time" },
+    ],
+    seconds: [1, 15],
+    run,
+};
+
+/// Sizes, as multiples of a quarter of the paper's.
+const QUARTERS: [u64; 5] = [1, 2, 4, 8, 16];
+/// The paper's own.
+const OWN: u64 = 4;
+/// Bytes of the least size of a curve that is drawn.
+const LEAST: u64 = 1 << 20;
+
+/// The curves of one pass.
+struct Curves {
+    exact: Curve,
+    tenth: Curve,
+    bounded: Curve,
+    /// Mean bytes of a request.
+    mean: f64,
+}
+
+/// A replay of the product.
+#[derive(Clone, Copy)]
+struct Point {
+    stage: Stage,
+    /// Quarters of the paper's memory and disk.
+    memory: u64,
+    disk: u64,
+}
+
+impl Point {
+    /// Bytes of objects in memory, and of the disk.
+    fn sizes(&self) -> [u64; 2] {
+        let part = 4 * u64::from(self.stage.scale);
+        let whole = |bytes: u64| bytes.next_multiple_of(LEAST);
+        [self.stage.tier / part * self.memory, whole(self.stage.disk / part * self.disk)]
+    }
+
+    fn name(&self) -> String {
+        let [memory, disk] = self.sizes().map(|bytes| bytes >> 20);
+        format!("{}, {memory} MB of memory, {disk} MB of disk", self.stage.name)
+    }
+
+    fn run(&self, arm: &Arm) -> Result<Run, Failed> {
+        let [tier, _] = self.sizes();
+        // The disk in quarters of the paper's; what is divided is the same for all.
+        let stage = Stage { disk: self.stage.disk / 4 * self.disk, ..self.stage };
+        let mut options = stage.options("larder")?;
+        options.tier = Some(tier);
+        // A first guess: the tables follow from the disk.
+        options.options.memory = 2 * tier + stage.region().len / 64;
+        stage.run_with(arm, &options)
+    }
+
+    /// Memory hits, all hits (in percent), and milliseconds of the drive for a request, as the
+    /// curve has them.
+    fn estimate(&self, curves: &Curves, prices: &Prices) -> [f64; 3] {
+        let [memory, disk] = self.sizes().map(|size| curves.exact.at(size));
+        let requests = disk.requests as f64;
+        let hit = |tally: &Tally| 100.0 * (1.0 - tally.miss_ratio());
+        let reads = (memory.misses - disk.misses.min(memory.misses)) as f64;
+        let read = (memory.missed_bytes - disk.missed_bytes.min(memory.missed_bytes)) as f64;
+        let beside = BESIDE as f64;
+        let written = disk.missed_bytes as f64 + disk.misses as f64 * beside;
+        let ms = prices.ms(reads, read + reads * beside, written) / requests;
+        [hit(&memory), hit(&disk), ms]
+    }
+}
+
+/// The sizes that are replayed: both by one another's own.
+fn points(stage: Stage, quarters: &[u64]) -> Vec<Point> {
+    let by_memory = quarters.iter().map(|memory| Point { stage, memory: *memory, disk: OWN });
+    let by_disk = quarters.iter().filter(|quarters| **quarters != OWN);
+    by_memory.chain(by_disk.map(|disk| Point { stage, memory: OWN, disk: *disk })).collect()
+}
+
+fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
+    let quarters = context.pick(&QUARTERS[1..4], &QUARTERS);
+    let requests = context.size(1_000, 6_000, 120_000);
+    let some: Vec<Stage> = scenarios::some(context)
+        .into_iter()
+        .filter(|stage| stage.role == Role::Proxy && stage.name != "SJ")
+        .map(|stage| Stage { requests: [0, requests], ..stage })
+        .collect();
+    let making = some.iter().map(|stage| (format!("{}, curves", stage.name), *stage));
+    let curves = context.arms(making, |arm, stage| pass(arm, &stage))?;
+    let replays = some.iter().map(|stage| (format!("{}, LRU", stage.name), *stage));
+    let replays = context.arms(replays, |arm, stage| replay(arm, &stage, quarters))?;
+    let all: Vec<Point> = some.iter().flat_map(|stage| points(*stage, quarters)).collect();
+    let arms = all.iter().map(|point| (point.name(), *point));
+    let runs = context.arms(arms, |arm, point| point.run(arm))?;
+
+    let mut lru = Table::new("lru", "Requests that hit in an LRU cache: curve, and replay");
+    let mut differences = [0.0_f64; 3];
+    for ((stage, curves), replays) in some.iter().zip(&curves).zip(&replays) {
+        let worst = exactly(&mut lru, stage, curves, replays);
+        for (all, one) in differences.iter_mut().zip(worst) {
+            *all = all.max(one);
+        }
+    }
+    let mut outcome = Outcome::default();
+    let mut product = Table::new("product", "The product: the curve's estimate, and replay");
+    let mut off = [0.0_f64; 2];
+    let mut rest = all.iter().zip(&runs);
+    for (stage, curves) in some.iter().zip(&curves) {
+        let prices = stage.prices()?;
+        let count = points(*stage, quarters).len();
+        let pairs: Vec<(&Point, &Run)> = rest.by_ref().take(count).collect();
+        let worst = estimated(&mut product, curves, &prices, &pairs);
+        off = [off[0].max(worst[0]), off[1].max(worst[1])];
+        for plot in plots(stage, curves, &prices, &pairs) {
+            outcome = outcome.plot(plot);
+        }
+    }
+    Ok(Outcome { why: why(differences, off), ..outcome }.table(lru).table(product))
+}
+
+/// One pass over the requests of a stage.
+fn pass(arm: &Arm, stage: &Stage) -> Result<Curves, Failed> {
+    let tenth = Sampling::new(0.1).map_err(|why| Failed(why.to_string()))?;
+    let curve = |sample| LruCurve::new(Unit::Bytes, sample).with_largest(stage.largest);
+    let mut all = [
+        curve(Sample::Share(Sampling::ALL)),
+        curve(Sample::Share(tenth)),
+        curve(Sample::Objects(4_096)),
+    ];
+    let (mut requests, mut bytes) = (0_u64, 0_u64);
+    for request in arm.watch(stage.len(), stage.requests()?) {
+        requests += 1;
+        bytes += request.size;
+        for curve in &mut all {
+            if !curve.take(traces::access(&request)) {
+                return Err(Failed::from("too many objects"));
+            }
+        }
+    }
+    let [exact, tenth, bounded] = all.map(LruCurve::finish);
+    Ok(Curves { exact, tenth, bounded, mean: bytes as f64 / requests.max(1) as f64 })
+}
+
+/// The sizes at which LRU caches are replayed.
+fn sizes(stage: &Stage, quarters: &[u64]) -> Vec<u64> {
+    let sizes = points(*stage, quarters).into_iter().flat_map(|point| point.sizes());
+    let mut sizes: Vec<u64> = sizes.map(|size| size.max(stage.largest.min(LEAST))).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// LRU caches of these sizes, one by one.
+fn replay(arm: &Arm, stage: &Stage, quarters: &[u64]) -> Result<Vec<(u64, Tally)>, Failed> {
+    let sizes = sizes(stage, quarters);
+    let arms = sizes.iter().map(|size| missratio::Arm {
+        policy: PolicyName::Lru,
+        unit: Unit::Bytes,
+        size: *size,
+    });
+    let arms: Vec<missratio::Arm> = arms.collect();
+    let mut sweep = Sweep::with_threads(&arms, Sampling::ALL, 1);
+    let (mut requests, mut bytes) = (0, 0);
+    for request in arm.watch(stage.len(), stage.requests()?) {
+        requests += 1;
+        bytes += request.size;
+        // What is too large for the stage is no business of its caches: it misses.
+        if request.size <= stage.largest && !sweep.take(traces::access(&request)) {
+            return Err(Failed::from("too many objects"));
+        }
+    }
+    let all = |tally: Tally| Tally {
+        requests,
+        misses: requests - (tally.requests - tally.misses),
+        bytes,
+        missed_bytes: bytes - (tally.bytes - tally.missed_bytes),
+    };
+    Ok(sizes.into_iter().zip(sweep.finish().tallies.into_iter().map(all)).collect())
+}
+
+/// Adds the rows of a stage; by how many points exact curve and samples are off at the most.
+fn exactly(
+    table: &mut Table,
+    stage: &Stage,
+    curves: &Curves,
+    replays: &[(u64, Tally)],
+) -> [f64; 3] {
+    let mut worst = [0.0_f64; 3];
+    for (size, replayed) in replays {
+        let name = format!("{}, {:.1} MB", stage.name, *size as f64 / LEAST as f64);
+        let replayed = 100.0 * (1.0 - replayed.miss_ratio());
+        let made = [("curve", &curves.exact), ("tenth", &curves.tenth), ("4,096", &curves.bounded)];
+        table.row(format!("{name}, replay"), "%", Stated::Nothing, replayed);
+        for ((what, curve), worst) in made.iter().zip(&mut worst) {
+            let estimate = 100.0 * (1.0 - curve.at(*size).miss_ratio());
+            table.row(format!("{name}, {what}"), "%", Stated::Nothing, estimate);
+            let off = difference(estimate, replayed);
+            table.row(format!("{name}, {what} − replay"), "points", Stated::Nothing, off);
+            *worst = worst.max(off.abs());
+        }
+    }
+    worst
+}
+
+/// Adds the rows of a stage; by how much the estimates are off at the most: points of hits, and
+/// percent of the time.
+fn estimated(
+    table: &mut Table,
+    curves: &Curves,
+    prices: &Prices,
+    pairs: &[(&Point, &Run)],
+) -> [f64; 2] {
+    let mut worst = [0.0_f64; 2];
+    for (point, run) in pairs {
+        let name = point.name();
+        let [memory, all, ms] = point.estimate(curves, prices);
+        let figures = &run.figures;
+        let in_memory = figures.memory_hit_rate() * figures.document_hit_rate() / 100.0;
+        let ours = [in_memory, figures.document_hit_rate(), figures.disk_ms()];
+        let what = [("memory hits", "%"), ("hits", "%"), ("disk time", "ms")];
+        for (((what, unit), estimate), replayed) in what.iter().zip([memory, all, ms]).zip(ours) {
+            table.row(format!("{name}: {what}, curve"), unit, Stated::Nothing, estimate);
+            table.row(format!("{name}: {what}, replay"), unit, Stated::Nothing, replayed);
+            let off = difference(estimate, replayed);
+            table.row(format!("{name}: {what}, difference"), unit, Stated::Nothing, off);
+            match *unit {
+                "ms" => worst[1] = worst[1].max(100.0 * (off / replayed).abs()),
+                _ => worst[0] = worst[0].max(off.abs()),
+            }
+        }
+    }
+    worst
+}
+
+fn plots(stage: &Stage, curves: &Curves, prices: &Prices, pairs: &[(&Point, &Run)]) -> Vec<Plot> {
+    let name = stage.name;
+    let id = |what: &str| format!("{what}-{}", stage.workload);
+    let most = stage.disk / u64::from(stage.scale) * 4;
+    let doubled = std::iter::successors(Some(LEAST / 2), |size| Some(size * 2));
+    let sizes: Vec<u64> = doubled.take_while(|size| *size <= most).collect();
+    let mb = |size: u64| size as f64 / LEAST as f64;
+    let line = |curve: &Curve| {
+        let hit = |size: &u64| (mb(*size), 100.0 * (1.0 - curve.at(*size).miss_ratio()));
+        sizes.iter().map(hit).collect::<Vec<_>>()
+    };
+    let title = format!("Requests that hit, by the size of the cache: {name}");
+    let x = || Axis::log("cache (MB)");
+    let in_all = pairs.iter().filter(|(point, _)| point.memory == OWN);
+    let in_all = in_all.map(|(point, run)| (mb(point.sizes()[1]), run.figures.document_hit_rate()));
+    let in_memory = pairs.iter().filter(|(point, _)| point.disk == OWN).map(|(point, run)| {
+        let rate = run.figures.memory_hit_rate() * run.figures.document_hit_rate() / 100.0;
+        (mb(point.sizes()[0]), rate)
+    });
+    let hits = Plot::lines(&id("hits"), &title, x(), Axis::linear("hits (%)").range(0.0, 100.0))
+        .ours("LRU, one pass", line(&curves.exact))
+        .ours("a tenth of the objects", line(&curves.tenth))
+        .ours("4,096 objects", line(&curves.bounded))
+        .ours("the product, all hits", sorted(in_all.collect()))
+        .ours("the product, memory", sorted(in_memory.collect()))
+        .note(format!("Objects of {:.1} KB on the mean.", curves.mean / 1e3));
+    let title = format!("Time of the drive for a request, by memory and by disk: {name}");
+    let y = Axis::linear("ms for a request");
+    let both = |by_disk: bool| {
+        let of = pairs.iter().filter(
+            move |(point, _)| {
+                if by_disk { point.memory == OWN } else { point.disk == OWN }
+            },
+        );
+        let at = move |point: &Point| mb(point.sizes()[usize::from(by_disk)]);
+        let replayed = of.clone().map(|(point, run)| (at(point), run.figures.disk_ms()));
+        let curve = of.map(|(point, _)| (at(point), point.estimate(curves, prices)[2]));
+        [sorted(curve.collect()), sorted(replayed.collect())]
+    };
+    let ([memory, memory_replayed], [disk, disk_replayed]) = (both(false), both(true));
+    let times = Plot::lines(&id("disk-time"), &title, Axis::log("memory or disk (MB)"), y)
+        .ours("by memory, one pass", memory)
+        .ours("by memory, the product", memory_replayed)
+        .ours("by disk, one pass", disk)
+        .ours("by disk, the product", disk_replayed);
+    vec![hits, times]
+}
+
+/// Without what the last digits of both make of it.
+fn difference(estimate: f64, replayed: f64) -> f64 {
+    ((estimate - replayed) * 1e6).round() / 1e6
+}
+
+fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points
+}
+
+fn why(lru: [f64; 3], product: [f64; 2]) -> String {
+    format!(
+        "One pass over the requests gives the hits of LRU caches of all sizes. Beside LRU caches \
+         of one size each the exact curve is off by {:.4} points at the most; with a tenth of the \
+         objects by {:.1}, with 4,096 of them by {:.1}. The product is no LRU cache: it gives up \
+         whole clusters, keeps what is hot in memory, and needs room for what is beside the \
+         objects; its hits are up to {:.1} points from the curve's, and the time of the drive up \
+         to {:.0}% from the estimate, which has one positioning for each hit on the disk and knows \
+         neither objects that come along with a read nor arms that move between writes. Whoever \
+         chooses sizes by the curve should replay the one that was chosen.",
+        lru[0], lru[1], lru[2], product[0], product[1],
+    )
+}

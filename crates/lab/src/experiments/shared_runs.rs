@@ -1,0 +1,40 @@
+//! Runs that several experiments of a paper look at: each is made once and remembered for as long
+//! as the process lives.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::experiment::{Arm, Context, Failed};
+use crate::run::whole_cache::Figures;
+
+type Run = Arc<OnceLock<Result<Figures, Failed>>>;
+
+/// What came of each case that was run so far.
+pub(super) struct Runs<C>(Mutex<Option<HashMap<C, Run>>>);
+
+impl<C: Copy + Eq + Hash + Send> Runs<C> {
+    /// Nothing yet.
+    pub(super) const fn new() -> Runs<C> {
+        Runs(Mutex::new(None))
+    }
+
+    /// What came of each case, in their order: from memory, or from `run`. Two that ask for the
+    /// same case at a time wait for one run.
+    pub(super) fn figures(
+        &self,
+        context: &mut Context<'_>,
+        cases: &[C],
+        label: impl Fn(&C) -> String,
+        run: impl Fn(&C, &Arm) -> Result<Figures, Failed> + Sync,
+    ) -> Result<Vec<Figures>, Failed> {
+        let arms = cases.iter().map(|case| (label(case), *case));
+        context.arms(arms, |arm, case| {
+            let known = {
+                let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(runs.get_or_insert_default().entry(case).or_default())
+            };
+            known.get_or_init(|| run(&case, arm)).clone()
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! What charts are drawn on.
+
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
+use plotters::prelude::SVGBackend;
+
+/// Where it is drawn.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Whether it could be.
+pub type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// A place on the drawing.
+pub type Place = (i32, i32);

@@ -1,0 +1,68 @@
+//! Text on a drawing, whose width is guessed: there is no font.
+
+use plotters::element::Text;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
+
+use super::canvas::{Area, Drawn, Place};
+
+/// The size of headings.
+pub const TITLE: f64 = 40.0;
+/// The size of everything else.
+pub const LETTER: f64 = 32.0;
+/// From one line to the next.
+pub const LINE: i32 = 38;
+
+/// How wide a letter is by its size: rather too much than too little.
+const WIDE: f64 = 0.47;
+
+/// Letters of a size and colour, hanging from their place.
+pub fn style(size: f64, colour: &RGBColor) -> TextStyle<'static> {
+    TextStyle { color: colour.to_backend_color(), ..("sans-serif", size).into_font().into() }
+}
+
+/// Writes to the right of `at`, below it.
+pub fn text(root: &Area<'_>, text: &str, at: Place, size: f64, colour: &RGBColor) -> Drawn {
+    root.draw(&Text::new(text.to_owned(), at, style(size, colour)))
+}
+
+/// Writes below `at`, as far to its left as to its right.
+pub fn centred(root: &Area<'_>, text: &str, at: Place, size: f64, colour: &RGBColor) -> Drawn {
+    let style = style(size, colour).pos(Pos::new(HPos::Center, VPos::Top));
+    root.draw(&Text::new(text.to_owned(), at, style))
+}
+
+/// How wide a text will be.
+pub fn width(text: &str, size: f64) -> i32 {
+    (text.chars().count() as f64 * size * WIDE).ceil() as i32
+}
+
+/// A text in lines that are not wider than `room`: broken at spaces and behind hyphens, and never
+/// within a word.
+pub fn wrapped(text: &str, room: i32, size: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for piece in text.split_inclusive([' ', '-']) {
+        let last = lines.len() - 1;
+        let longer = format!("{}{piece}", lines[last]);
+        if lines[last].is_empty() || width(longer.trim_end(), size) <= room {
+            lines[last] = longer;
+        } else {
+            lines.push(piece.to_owned());
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_where_they_may_be() {
+        let room = width("LAZY-READS-", 10.0);
+        assert_eq!(wrapped("LAZY-READS-LOC", room, 10.0), ["LAZY-READS-", "LOC"]);
+        assert_eq!(wrapped("a b", 1, 10.0), ["a", "b"]);
+        assert_eq!(wrapped("one two", 1_000, 10.0), ["one two"]);
+        assert_eq!(wrapped("", 10, 10.0), [""]);
+    }
+}

@@ -1,0 +1,287 @@
+//! Drives a space manager with what a workload and the two-level cache make of it, and times it.
+//!
+//! Time is that of the manager alone: the clock stands still while requests are generated, bodies
+//! made and contents checked. A memory hit costs nothing. In virtual time the same rule holds by
+//! itself.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use device::{Clock, Nanos};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
+use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
+use crate::workload::contents;
+use crate::workload::request::{Object, Request};
+use crate::workload::two_level::{CacheCounts, Operation, TwoLevel};
+
+/// How often progress is told, in requests.
+const PROGRESS_EVERY: u64 = 256;
+
+/// How to drive.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayOptions {
+    /// Operations that may be under way at a time, at least 1. The papers: 1.
+    pub outstanding: usize,
+    /// Operations after which the run ends, with the request that they belong to.
+    pub operations: Option<u64>,
+}
+
+impl Default for ReplayOptions {
+    fn default() -> ReplayOptions {
+        ReplayOptions { outstanding: 1, operations: None }
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// What there must be before the first request is made.
+    Preparing,
+    /// So many requests are done.
+    Requests(u64),
+    /// Everything is brought to the disk.
+    Finishing,
+    /// What the run left is removed.
+    Removing,
+}
+
+/// What a run gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What the two caches did.
+    pub cache: CacheCounts,
+    /// Objects stored and kept.
+    pub stores: u64,
+    /// Bytes of them.
+    pub stored_bytes: u64,
+    /// Objects that the manager refused.
+    pub refused: u64,
+    /// Objects read.
+    pub reads: u64,
+    /// Bytes of them whose contents were checked.
+    pub checked_bytes: u64,
+    /// Objects deleted.
+    pub deletes: u64,
+    /// Reads of objects that the manager had given up (the refused ones included).
+    pub gone: u64,
+    /// What the manager asked of the file system or device, its preparations left out.
+    pub calls: Calls,
+    /// Time of all operations.
+    pub operations_time: Duration,
+    /// Time of bringing everything to the disk at the end.
+    pub finish_time: Duration,
+}
+
+impl Report {
+    /// The completion time: until everything is on the disk.
+    pub fn time(&self) -> Duration {
+        self.operations_time + self.finish_time
+    }
+
+    /// The papers' measure: requests, memory hits included, by the completion time of the disk
+    /// operations.
+    pub fn gets_per_second(&self) -> f64 {
+        self.cache.gets as f64 / self.time().as_secs_f64()
+    }
+
+    /// Operations of the manager.
+    pub fn operations(&self) -> u64 {
+        self.stores + self.refused + self.reads + self.gone + self.deletes
+    }
+}
+
+/// Replays `requests` through `cache` into `manager`, and finishes it. `progress` is told how far
+/// it is, every now and then.
+///
+/// # Errors
+/// The manager cannot go on, or returned wrong contents.
+pub async fn replay<M: SpaceManager, C: Clock>(
+    manager: &M,
+    clock: &C,
+    requests: impl Iterator<Item = Request>,
+    cache: &mut TwoLevel,
+    options: &ReplayOptions,
+    mut progress: impl FnMut(Stage),
+) -> Result<Report, SpaceError> {
+    let before = manager.calls();
+    let watch = Stopwatch::new(clock);
+    let tally = Cell::new(Report::default());
+    let mut lanes = Lanes::new(options.outstanding);
+    let mut operations = Vec::new();
+    for (number, request) in requests.enumerate() {
+        if (number as u64).is_multiple_of(PROGRESS_EVERY) {
+            progress(Stage::Requests(number as u64));
+        }
+        cache.request(&request, &mut operations);
+        for operation in operations.drain(..) {
+            // Bodies are made before the clock runs.
+            let body = match &operation {
+                Operation::Store(object) => contents::body(object),
+                _ => Bytes::new(),
+            };
+            let work = carry_out(manager, operation, body, &tally, &watch);
+            watch.go_on();
+            lanes.begin(operation.object().id, work).await?;
+            watch.pause();
+        }
+        if options.operations.is_some_and(|most| tally.get().operations() >= most) {
+            break;
+        }
+    }
+    watch.go_on();
+    lanes.drain().await?;
+    watch.pause();
+    let operations_time = watch.shown();
+    progress(Stage::Finishing);
+    watch.go_on();
+    manager.finish().await?;
+    watch.pause();
+    let finish_time = watch.shown() - operations_time;
+    let calls = manager.calls() - before;
+    Ok(Report { cache: cache.counts(), calls, operations_time, finish_time, ..tally.get() })
+}
+
+async fn carry_out<M: SpaceManager, C: Clock>(
+    manager: &M,
+    operation: Operation,
+    body: Bytes,
+    tally: &Cell<Report>,
+    watch: &Stopwatch<'_, C>,
+) -> Result<u32, SpaceError> {
+    let count = |add: &dyn Fn(&mut Report)| {
+        let mut report = tally.get();
+        add(&mut report);
+        tally.set(report);
+    };
+    match operation {
+        Operation::Store(object) => match manager.store(&object, body).await? {
+            Stored::Kept => count(&|report| {
+                report.stores += 1;
+                report.stored_bytes += object.size;
+            }),
+            Stored::Refused(_) => count(&|report| report.refused += 1),
+        },
+        Operation::Read(object) => match manager.read(&object).await? {
+            Read::Body(parts) => {
+                watch.pause();
+                let checked = check(&object, &parts);
+                watch.go_on();
+                checked?;
+                count(&|report| {
+                    report.reads += 1;
+                    report.checked_bytes += object.size;
+                });
+            }
+            Read::Unseen => count(&|report| report.reads += 1),
+            Read::Gone => count(&|report| report.gone += 1),
+        },
+        Operation::Delete(object) => {
+            manager.delete(&object).await?;
+            count(&|report| report.deletes += 1);
+        }
+    }
+    Ok(operation.object().id)
+}
+
+/// Compares what was read with what was stored.
+///
+/// # Errors
+/// [`SpaceError::Wrong`] with the first position that differs.
+pub fn check(object: &Object, parts: &[Bytes]) -> Result<(), SpaceError> {
+    let mut at = 0;
+    for part in parts {
+        if let Some(position) = contents::first_wrong(object, at, part) {
+            return Err(SpaceError::Wrong { object: *object, position });
+        }
+        at += part.len() as u64;
+    }
+    if at != object.size {
+        return Err(SpaceError::Wrong { object: *object, position: at.min(object.size) });
+    }
+    Ok(())
+}
+
+/// Operations under way: at most so many, one per object, those of one object in order.
+struct Lanes<F> {
+    most: usize,
+    running: FuturesUnordered<F>,
+    objects: HashSet<u32>,
+}
+
+impl<F: Future<Output = Result<u32, SpaceError>>> Lanes<F> {
+    fn new(most: usize) -> Self {
+        Lanes { most: most.max(1), running: FuturesUnordered::new(), objects: HashSet::new() }
+    }
+
+    /// Begins the operation on object `id`; returns when another one may come.
+    async fn begin(&mut self, id: u32, work: F) -> Result<(), SpaceError> {
+        while self.objects.contains(&id) {
+            self.end_one().await?;
+        }
+        self.objects.insert(id);
+        self.running.push(work);
+        while self.running.len() >= self.most {
+            self.end_one().await?;
+        }
+        // What is not polled has not begun.
+        let ended = poll_fn(|context| Poll::Ready(self.running.poll_next_unpin(context))).await;
+        match ended {
+            Poll::Ready(Some(ended)) => self.ended(ended),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for all.
+    async fn drain(&mut self) -> Result<(), SpaceError> {
+        while !self.running.is_empty() {
+            self.end_one().await?;
+        }
+        Ok(())
+    }
+
+    async fn end_one(&mut self) -> Result<(), SpaceError> {
+        match self.running.next().await {
+            Some(ended) => self.ended(ended),
+            None => Ok(()),
+        }
+    }
+
+    fn ended(&mut self, ended: Result<u32, SpaceError>) -> Result<(), SpaceError> {
+        self.objects.remove(&ended?);
+        Ok(())
+    }
+}
+
+/// Measures time in parts.
+struct Stopwatch<'a, C: Clock> {
+    clock: &'a C,
+    /// Since when it runs.
+    since: Cell<Option<Nanos>>,
+    before: Cell<Nanos>,
+}
+
+impl<'a, C: Clock> Stopwatch<'a, C> {
+    /// Stands at zero.
+    fn new(clock: &'a C) -> Self {
+        Stopwatch { clock, since: Cell::new(None), before: Cell::new(0) }
+    }
+
+    fn go_on(&self) {
+        self.since.set(Some(self.clock.now()));
+    }
+
+    fn pause(&self) {
+        if let Some(since) = self.since.take() {
+            self.before.set(self.before.get() + self.clock.now() - since);
+        }
+    }
+
+    fn shown(&self) -> Duration {
+        Duration::from_nanos(self.before.get())
+    }
+}

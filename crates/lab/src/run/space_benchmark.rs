@@ -1,0 +1,272 @@
+//! One workload through one or several space managers in a directory of this machine: what
+//! `larder lab space` runs.
+//!
+//! Each manager works in a new directory below the given one, which is removed afterwards, and when
+//! a signal ends the run ([`crate::cleanup`]); nothing that was there before is touched. All get
+//! the same requests, and so the same operations.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use store::{FormatOptions, Options, PRESETS};
+use tokio::task::LocalSet;
+
+use crate::cleanup::Leftover;
+use crate::run::replay::{ReplayOptions, Report, Stage, replay};
+use crate::space::baselines::{
+    BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy, THRESHOLD_BLOCKS,
+};
+use crate::space::manager::{SpaceError, SpaceManager};
+use crate::space::real_directory::RealDirectory;
+use crate::space::real_engine;
+use crate::space::real_engine::RealClock;
+use crate::workload::quick::{Parameters, Workload};
+use crate::workload::two_level::TwoLevel;
+
+/// A space manager by its name.
+#[derive(Clone, Copy)]
+pub enum Manager {
+    /// M1.
+    Simple,
+    /// M2.
+    Squid,
+    /// M3.
+    MultipleDirs,
+    /// M4 on many files.
+    BuddyFiles,
+    /// The product's engine with the preset of this name.
+    Engine(&'static str),
+}
+
+impl Manager {
+    /// All of them: the baselines in the order of the paper, then the engine's presets.
+    pub fn all() -> Vec<Manager> {
+        let baselines =
+            [Manager::Simple, Manager::Squid, Manager::MultipleDirs, Manager::BuddyFiles];
+        let presets = PRESETS.iter().map(|name| Manager::Engine(name));
+        baselines.into_iter().chain(presets).collect()
+    }
+
+    /// As the command line has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Manager::Simple => "simple",
+            Manager::Squid => "squid",
+            Manager::MultipleDirs => "multiple-dirs",
+            Manager::BuddyFiles => "buddy-files",
+            Manager::Engine(preset) => preset,
+        }
+    }
+
+    /// One line for the help.
+    pub fn about(&self) -> &'static str {
+        match self {
+            Manager::Simple => "a file per object, all in one directory",
+            Manager::Squid => "a file per object, round robin over 16 x 256 directories",
+            Manager::MultipleDirs => "a file per object, a directory per origin server",
+            Manager::BuddyFiles => "a file per size class of 512-byte blocks",
+            Manager::Engine(name) => store::preset(name).map_or("", |preset| preset.text),
+        }
+    }
+
+    /// The manager of this name.
+    pub fn named(name: &str) -> Option<Manager> {
+        Manager::all().into_iter().find(|manager| manager.name() == name)
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct SpacePlan {
+    /// Where the managers keep their objects, each in a directory of its own.
+    pub directory: PathBuf,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of the memory cache.
+    pub memory: u64,
+    /// Bytes of objects that the disk cache keeps.
+    pub disk: u64,
+    /// Of the engine's file, percent that the disk cache's objects may take, 10 to 100.
+    pub utilization_percent: u32,
+    /// The largest object of BUDDY that shares a file, in blocks of 512 bytes.
+    pub threshold_blocks: u32,
+    /// Bytes of memory of the engine: index, tables, buffers, objects on their way.
+    pub engine_memory: u64,
+    /// The workload follows from it.
+    pub seed: u64,
+    /// When the baselines ask for durability.
+    pub sync: SyncPolicy,
+    /// How operations are issued.
+    pub replay: ReplayOptions,
+}
+
+impl SpacePlan {
+    /// The paper's run scaled down to 1/32, in `directory`.
+    pub fn new(directory: PathBuf) -> SpacePlan {
+        SpacePlan {
+            directory,
+            requests: 33_000,
+            memory: 16 << 20,
+            disk: 64 << 20,
+            utilization_percent: 70,
+            threshold_blocks: THRESHOLD_BLOCKS,
+            engine_memory: 64 << 20,
+            seed: 1,
+            sync: SyncPolicy::AtEnd,
+            replay: ReplayOptions::default(),
+        }
+    }
+
+    /// Bytes of the engine's file.
+    pub fn engine_file(&self) -> u64 {
+        let percent = u128::from(self.utilization_percent.clamp(1, 100));
+        let len = u128::from(self.disk) * 100 / percent;
+        u64::try_from(len).unwrap_or(u64::MAX).max(store::CACHE_SIZE_MIN)
+    }
+
+    fn workload(&self) -> impl Iterator<Item = crate::workload::request::Request> + use<> {
+        let requests = usize::try_from(self.requests).unwrap_or(usize::MAX);
+        Workload::new(Parameters::new(self.seed, self.requests)).take(requests)
+    }
+}
+
+/// Why a run could not be done.
+#[derive(Debug)]
+pub enum SpaceRunError {
+    /// The directory cannot be used.
+    Directory {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The file system has too little room for the run.
+    Room {
+        /// Where.
+        path: PathBuf,
+        /// Bytes that may be needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// The manager could not go on.
+    Space {
+        /// Its name.
+        manager: &'static str,
+        /// Why.
+        error: SpaceError,
+    },
+}
+
+impl fmt::Display for SpaceRunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpaceRunError::Directory { path, error } => {
+                write!(f, "{}: cannot be used as a directory for the run: {error}", path.display())
+            }
+            SpaceRunError::Room { path, needed, free } => write!(
+                f,
+                "{}: the run may take {needed} bytes, {free} are free; choose a smaller disk cache \
+                 or another directory",
+                path.display()
+            ),
+            SpaceRunError::Space { manager, error } => {
+                write!(f, "{manager}: {error}")?;
+                match error.is_full() {
+                    true => f.write_str("; choose a smaller disk cache or another directory"),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for SpaceRunError {}
+
+/// Runs the plan with one manager. `progress` is told how far it is, every now and then.
+///
+/// # Errors
+/// The directory cannot be used, or the manager could not go on.
+pub fn run(
+    plan: &SpacePlan,
+    manager: Manager,
+    mut progress: impl FnMut(Stage),
+) -> Result<Report, SpaceRunError> {
+    check_room(plan)?;
+    progress(Stage::Preparing);
+    let unusable = |error| SpaceRunError::Directory { path: plan.directory.clone(), error };
+    // Removed with everything in it when the run is over, however it ends.
+    let directory =
+        tempfile::Builder::new().prefix("larder-lab-space-").tempdir_in(&plan.directory);
+    let directory = directory.map_err(unusable)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(unusable)?;
+    let _leftover = Leftover::new(directory.path());
+    let files = RealDirectory::new(directory.path()).map_err(unusable)?;
+    let local = LocalSet::new();
+    let report =
+        local.block_on(&runtime, drive(plan, manager, files, directory.path(), &mut progress));
+    progress(Stage::Removing);
+    drop(directory);
+    report.map_err(|error| SpaceRunError::Space { manager: manager.name(), error })
+}
+
+async fn drive(
+    plan: &SpacePlan,
+    manager: Manager,
+    files: RealDirectory,
+    directory: &Path,
+    progress: impl FnMut(Stage),
+) -> Result<Report, SpaceError> {
+    let sync = plan.sync;
+    match manager {
+        Manager::Simple => {
+            replay_on(plan, &FilePerObject::new(files, Simple, sync).await?, progress).await
+        }
+        Manager::Squid => {
+            let squid = FilePerObject::new(files, Squid::default(), sync).await?;
+            replay_on(plan, &squid, progress).await
+        }
+        Manager::MultipleDirs => {
+            replay_on(plan, &FilePerObject::new(files, MultipleDirs, sync).await?, progress).await
+        }
+        Manager::BuddyFiles => {
+            let buddy = BuddyFiles::new(files, plan.threshold_blocks, sync).await?;
+            replay_on(plan, &buddy, progress).await
+        }
+        Manager::Engine(name) => {
+            let preset = store::preset(name).expect("a preset has a listed name");
+            let options = Options { memory: plan.engine_memory, ..preset.options };
+            let mean_object = Some(Parameters::new(plan.seed, plan.requests).mean_size as u32);
+            let format = FormatOptions { mean_object, labels: false, ..preset.format };
+            let path = directory.join("cache.larder");
+            let engine = real_engine::create(&path, plan.engine_file(), &format, options).await?;
+            replay_on(plan, &engine, progress).await
+        }
+    }
+}
+
+async fn replay_on(
+    plan: &SpacePlan,
+    manager: &impl SpaceManager,
+    progress: impl FnMut(Stage),
+) -> Result<Report, SpaceError> {
+    let mut cache = TwoLevel::new(plan.memory, plan.disk);
+    let (clock, requests) = (RealClock::start(), plan.workload());
+    replay(manager, &clock, requests, &mut cache, &plan.replay, progress).await
+}
+
+/// Refuses a run that may fill the file system.
+fn check_room(plan: &SpacePlan) -> Result<(), SpaceRunError> {
+    let path = &plan.directory;
+    let found = rustix::fs::statvfs(path);
+    let found = found
+        .map_err(|error| SpaceRunError::Directory { path: path.clone(), error: error.into() })?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let needed = plan.engine_file();
+    match needed > free {
+        true => Err(SpaceRunError::Room { path: path.clone(), needed, free }),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,49 @@
+//! TFS in front of a web server's file system (T1, T5): what was read once is read from there until
+//! it changes.
+
+use store::Source;
+
+use super::{Broken, EngineCache, FilesCache, Outcome, WebCache};
+use crate::space::file_caches::Documents;
+use crate::workload::request::Request;
+
+/// See the module.
+pub struct Accelerated<'a> {
+    front: EngineCache,
+    files: FilesCache<'a, Documents>,
+}
+
+impl<'a> Accelerated<'a> {
+    /// `front` before `files`.
+    pub fn new(front: EngineCache, files: FilesCache<'a, Documents>) -> Accelerated<'a> {
+        Accelerated { front, files }
+    }
+
+    /// What is in front.
+    pub fn front(&self) -> &EngineCache {
+        &self.front
+    }
+}
+
+impl WebCache for Accelerated<'_> {
+    async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
+        let found = self.front.find(request).await;
+        match found {
+            Some((true, Source::Ram)) => return Ok(Outcome::MemoryHit),
+            Some((true, Source::Disk)) => return Ok(Outcome::DiskHit),
+            // A document that changed is written by the file system; its bytes are at hand then.
+            Some((false, _)) | None => _ = self.files.answer(request).await?,
+        }
+        let kept = self.front.keep(request).await?;
+        Ok(match found {
+            Some((_, Source::Ram)) => Outcome::MemoryStale,
+            Some((_, Source::Disk)) => Outcome::DiskStale,
+            None if kept => Outcome::Miss,
+            None => Outcome::Refused,
+        })
+    }
+
+    fn prefetched(&self) -> (u64, u64) {
+        self.front.prefetched()
+    }
+}

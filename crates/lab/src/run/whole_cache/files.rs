@@ -1,0 +1,41 @@
+//! Other people's caches on a modelled file system, as whole caches.
+
+use super::{Broken, Machine, Outcome, WebCache};
+use crate::space::file_caches::{FileCache, Served};
+use crate::workload::request::Request;
+
+/// See the module. What a file system has in its buffers counts as memory: a hit that reads
+/// nothing from the drive.
+pub struct FilesCache<'a, C> {
+    machine: &'a Machine,
+    cache: C,
+}
+
+impl<'a, C: FileCache> FilesCache<'a, C> {
+    /// `cache`, whose files lie on the drive of `machine`.
+    pub fn new(machine: &'a Machine, cache: C) -> FilesCache<'a, C> {
+        FilesCache { machine, cache }
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &C {
+        &self.cache
+    }
+}
+
+impl<C: FileCache> WebCache for FilesCache<'_, C> {
+    async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
+        let reads = self.machine.usage().reads.operations;
+        let outdated = self.cache.counts().outdated;
+        let served = self.cache.serve(request).await;
+        let read = self.machine.usage().reads.operations > reads;
+        Ok(match served.map_err(|error| Broken(error.to_string()))? {
+            Served::Memory => Outcome::MemoryHit,
+            Served::Disk if read => Outcome::DiskHit,
+            Served::Disk => Outcome::MemoryHit,
+            Served::Stored if self.cache.counts().outdated > outdated => Outcome::DiskStale,
+            Served::Stored => Outcome::Miss,
+            Served::Passed => Outcome::Refused,
+        })
+    }
+}

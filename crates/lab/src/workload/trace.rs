@@ -1,0 +1,325 @@
+//! Traces of requests for objects, read as a stream: logs of proxies and servers, traces of
+//! simulators, tables of text.
+//!
+//! [`Requests`] reads any of them as the lab's requests; [`Trace`] is a single one as it says it.
+//! Files may be compressed with gzip, zstd or xz, which is told from their first bytes. A damaged
+//! line or record is no reason to stop: it is skipped, counted and named.
+
+mod clf;
+pub mod co_location;
+mod csv;
+mod detect;
+mod error;
+mod event;
+mod format;
+#[cfg(test)]
+mod fuzz;
+mod input;
+mod lines;
+mod oracle;
+mod requests;
+mod squid;
+pub mod stack_distance;
+pub mod statistics;
+mod url;
+pub mod write;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+pub use csv::Columns;
+pub use error::{Damage, TraceError};
+pub use event::{Access, Event, Unfit};
+pub use format::{Format, UnknownFormat};
+pub use requests::{ReadOptions, Requests};
+
+/// Which requests count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Those whose answers a cache may store (C17).
+    #[default]
+    Cacheable,
+    /// All.
+    All,
+}
+
+/// The name of what a command reads from standard input.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Damaged places that are remembered; all are counted.
+const DAMAGES_KEPT: usize = 8;
+
+/// What of a trace was passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Damaged lines or records.
+    pub damaged: u64,
+    /// The first of them.
+    pub damages: Vec<Damage>,
+    unfit: [u64; Unfit::ALL.len()],
+}
+
+impl Skipped {
+    /// Requests that were passed over for this reason.
+    pub fn unfit(&self, why: Unfit) -> u64 {
+        self.unfit[why as usize]
+    }
+}
+
+/// A trace that is being read.
+pub struct Trace {
+    source: Source,
+    filter: Filter,
+    skipped: Skipped,
+    /// Sizes of objects, for lines that tell none; filled by [`Trace::next_access`] alone.
+    sizes: HashMap<u64, u64>,
+}
+
+enum Source {
+    /// There is nothing in the file: a log that has just been begun.
+    Empty,
+    Oracle(oracle::Reader),
+    Csv(csv::Reader),
+    Log(lines::Lines, fn(&[u8]) -> Result<Event, String>),
+}
+
+impl Source {
+    /// Whether there may be requests that tell no size.
+    fn has_sizeless(&self) -> bool {
+        match self {
+            Source::Empty | Source::Oracle(_) => false,
+            Source::Csv(reader) => reader.has_sizeless(),
+            Source::Log(..) => true,
+        }
+    }
+}
+
+impl Trace {
+    /// Opens the file `path`, or standard input for `-`. `columns` names those of a CSV file
+    /// without a header. A file without a byte, whose format nothing tells, has no requests.
+    ///
+    /// # Errors
+    /// It cannot be read, or nothing tells how.
+    pub fn open(
+        path: &Path,
+        format: Format,
+        columns: Option<Columns>,
+    ) -> Result<Trace, TraceError> {
+        let format = match (format, columns) {
+            (Format::Auto, Some(_)) => Format::Csv,
+            (Format::Auto, None) => detect::by_name(path).unwrap_or_default(),
+            (format, _) => format,
+        };
+        match path == Path::new(STANDARD_INPUT) {
+            true => Trace::read(io::stdin(), format, columns),
+            false => Trace::read(File::open(path)?, format, columns),
+        }
+    }
+
+    /// Reads a trace, packed or not, from anywhere. [`Format::Auto`] goes by the first lines.
+    ///
+    /// # Errors
+    /// It cannot be read, or nothing tells how.
+    pub fn read(
+        input: impl Read + 'static,
+        format: Format,
+        columns: Option<Columns>,
+    ) -> Result<Trace, TraceError> {
+        const START: usize = 1 << 15;
+        let mut input = input::unpack(input)?;
+        let mut format = format;
+        if format == Format::Auto {
+            let start = input::peek(&mut input, START)?;
+            if start.is_empty() {
+                return Ok(Trace::from(Source::Empty));
+            }
+            format = detect::by_start(&start).ok_or(TraceError::FormatUnknown)?;
+            input = Box::new(io::Cursor::new(start).chain(input));
+        }
+        let source = match format {
+            Format::Auto => return Err(TraceError::FormatUnknown),
+            Format::Oracle => Source::Oracle(oracle::Reader::new(input)),
+            Format::Csv => Source::Csv(csv::Reader::new(input, columns)?),
+            Format::Squid => Source::Log(lines::Lines::new(input), squid::parse),
+            Format::Clf => Source::Log(lines::Lines::new(input), clf::parse),
+        };
+        Ok(Trace::from(source))
+    }
+
+    fn from(source: Source) -> Trace {
+        let (filter, skipped) = (Filter::Cacheable, Skipped::default());
+        Trace { source, filter, skipped, sizes: HashMap::new() }
+    }
+
+    /// The same trace with other requests passed over: [`Filter::Cacheable`] at first.
+    #[must_use]
+    pub fn with_filter(self, filter: Filter) -> Trace {
+        Trace { filter, ..self }
+    }
+
+    /// The next request as its line or record says it; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read any further.
+    pub fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
+        loop {
+            let next = match &mut self.source {
+                Source::Empty => return Ok(None),
+                Source::Oracle(reader) => reader.next_event()?,
+                Source::Csv(reader) => reader.next()?,
+                Source::Log(lines, parse) => next_of_log(lines, *parse)?,
+            };
+            match next {
+                None => return Ok(None),
+                Some(Err(damage)) => self.damaged(damage),
+                Some(Ok(event)) => match event.unfit {
+                    Some(why) if self.filter == Filter::Cacheable => self.pass_over(why),
+                    _ => return Ok(Some(event)),
+                },
+            }
+        }
+    }
+
+    /// The next request, of which object and size alone matter; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read any further.
+    pub fn next_access(&mut self) -> Result<Option<Access>, TraceError> {
+        while let Source::Oracle(reader) = &mut self.source {
+            match reader.next()? {
+                None => return Ok(None),
+                Some(Ok(access)) => return Ok(Some(access)),
+                Some(Err(damage)) => self.damaged(damage),
+            }
+        }
+        while let Some(event) = self.next_event()? {
+            let object = event.object;
+            match event.size {
+                Some(size) => {
+                    if self.source.has_sizeless() {
+                        self.sizes.insert(object, size);
+                    }
+                    return Ok(Some(Access { object, size }));
+                }
+                None => match self.sizes.get(&object) {
+                    Some(size) => return Ok(Some(Access { object, size: *size })),
+                    None => self.pass_over(Unfit::NoSize),
+                },
+            }
+        }
+        Ok(None)
+    }
+
+    fn damaged(&mut self, damage: Damage) {
+        self.skipped.damaged += 1;
+        if self.skipped.damages.len() < DAMAGES_KEPT {
+            self.skipped.damages.push(damage);
+        }
+    }
+
+    /// Counts a request that is passed over.
+    fn pass_over(&mut self, why: Unfit) {
+        self.skipped.unfit[why as usize] += 1;
+    }
+
+    /// Lines or records skipped so far because they are damaged, and the first of them.
+    pub fn damage(&self) -> Option<(u64, &Damage)> {
+        self.skipped.damages.first().map(|first| (self.skipped.damaged, first))
+    }
+
+    /// What was passed over so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+}
+
+/// The next line of a log that has one; empty lines are no damage.
+fn next_of_log(
+    lines: &mut lines::Lines,
+    parse: fn(&[u8]) -> Result<Event, String>,
+) -> io::Result<Option<Result<Event, Damage>>> {
+    loop {
+        let event = match lines.next()? {
+            None => return Ok(None),
+            Some(Ok(line)) if line.trim_ascii().is_empty() => continue,
+            Some(Ok(line)) => parse(line),
+            Some(Err(_)) => Err(format!("longer than {} bytes", lines::LINE_MAX)),
+        };
+        return Ok(Some(event.map_err(|what| Damage { number: lines.number(), what })));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SQUID: &str = "\
+1.000 5 a TCP_MISS/200 10 GET http://h/x - DIRECT/- text/html
+2.000 5 a TCP_MISS/200 20 GET http://h/y?q - DIRECT/- text/html
+
+no line
+3.000 5 b TCP_IMS_HIT/304 2 GET http://h/z - DIRECT/- -
+4.000 5 b TCP_IMS_HIT/304 2 GET http://h/x - DIRECT/- -
+";
+
+    fn read(bytes: impl Into<Vec<u8>>, format: Format) -> Trace {
+        Trace::read(io::Cursor::new(bytes.into()), format, None).unwrap()
+    }
+
+    fn sizes(mut trace: Trace) -> (Vec<u64>, Skipped) {
+        let mut sizes = Vec::new();
+        while let Some(access) = trace.next_access().unwrap() {
+            sizes.push(access.size);
+        }
+        (sizes, trace.skipped)
+    }
+
+    #[test]
+    fn what_is_passed_over_is_counted() {
+        for bytes in input::tests::packed(SQUID.as_bytes()) {
+            let (sizes, skipped) = sizes(read(bytes, Format::Auto));
+            assert_eq!(sizes, [10, 10]);
+            assert_eq!(skipped.damaged, 1);
+            assert_eq!((skipped.damages[0].number, skipped.damages[0].what.len() > 5), (4, true));
+            let unfit = Unfit::ALL.map(|why| skipped.unfit(why));
+            assert_eq!(unfit, [0, 1, 0, 0, 1]);
+        }
+        let (sizes, _) = sizes(read(SQUID, Format::Squid).with_filter(Filter::All));
+        assert_eq!(sizes, [10, 20, 10]);
+    }
+
+    #[test]
+    fn formats_have_names() {
+        assert_eq!("combined".parse(), Ok(Format::Clf));
+        let told = "oracel".parse::<Format>().unwrap_err().to_string();
+        assert!(told.contains("\"oracel\"") && told.contains("squid, clf"), "{told}");
+        let unknown = Trace::read(io::Cursor::new(b"x\n"), Format::Auto, None).map(|_| ());
+        assert!(matches!(unknown, Err(TraceError::FormatUnknown)));
+    }
+
+    #[test]
+    fn a_log_that_has_just_been_begun_has_no_requests() {
+        for bytes in input::tests::packed(b"").into_iter().chain([Vec::new()]) {
+            let (sizes, skipped) = sizes(read(bytes, Format::Auto));
+            assert_eq!((sizes.len(), skipped.damaged), (0, 0));
+        }
+    }
+
+    #[test]
+    fn cut_compressed_data_is_an_error() {
+        for mut packed in input::tests::packed(&[1; 24_000]) {
+            packed.truncate(packed.len() - 4);
+            let mut trace = read(packed, Format::Oracle);
+            let end = loop {
+                match trace.next_access() {
+                    Ok(Some(_)) => {}
+                    end => break end,
+                }
+            };
+            let Err(TraceError::Io(error)) = end else { panic!("it ends well") };
+            assert!(error.to_string().contains("cut short"), "{error}");
+        }
+    }
+}

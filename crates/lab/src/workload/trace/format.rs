@@ -1,0 +1,60 @@
+//! How traces are written, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// By the name of the file (`.oracleGeneral`, `.csv` or `.tsv`, each compressed or not), else
+    /// by its first lines.
+    #[default]
+    Auto,
+    /// libCacheSim's oracleGeneral: records of 24 bytes, little-endian: time in seconds (u32),
+    /// object (u64), size (u32), index of the object's next request (i64).
+    Oracle,
+    /// Text, a request per line, columns separated by commas, tabs or semicolons, named by the
+    /// first line.
+    Csv,
+    /// Squid's native access log.
+    Squid,
+    /// The common log format of servers, or the combined one.
+    Clf,
+}
+
+impl Format {
+    /// All, by the names that the command line knows.
+    pub const ALL: [(&str, Format); 6] = [
+        ("auto", Format::Auto),
+        ("squid", Format::Squid),
+        ("clf", Format::Clf),
+        ("combined", Format::Clf),
+        ("oracle", Format::Oracle),
+        ("csv", Format::Csv),
+    ];
+
+    pub(super) fn names() -> String {
+        Format::ALL.map(|(name, _)| name).join(", ")
+    }
+}
+
+/// A format that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFormat(String);
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no trace format is called {:?}: choose one of {}", self.0, Format::names())
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        let found = Format::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, format)| *format).ok_or_else(|| UnknownFormat(text.to_owned()))
+    }
+}

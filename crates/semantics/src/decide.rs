@@ -1,0 +1,5 @@
+//! What may be done with what is stored: use it, refresh it, put parts together.
+
+pub mod merge;
+pub mod partial;
+pub mod reuse;

@@ -1,0 +1,343 @@
+//! What a 304 or the answer to a HEAD changes in a stored response (RFC 9111, 3.2, 4.3.4, 4.3.5).
+//!
+//! The body stays as it is, and so does every field that says how those bytes are to be read.
+
+use http::StatusCode;
+use http::header::{
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName,
+    LAST_MODIFIED,
+};
+
+use crate::fields::cache_control::ResponseDirectives;
+use crate::fields::date;
+use crate::fields::etag::EntityTag;
+use crate::fields::hop_by_hop;
+use crate::fields::vary::Vary;
+use crate::settings::Settings;
+use crate::stored::packed::{Flag, Packed};
+use crate::stored::stored_head::StoredHead;
+use crate::time::Exchange;
+
+/// Fields of the stored response that no update touches: they belong to the stored bytes
+/// (RFC 9111, 3.2). `ETag` has rules of its own.
+const KEPT: [HeaderName; 4] = [
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    // Of a 304 it would be the digest of nothing (RFC 9530, 2).
+    HeaderName::from_static("content-digest"),
+];
+
+/// Whether a 304 speaks of this stored response (RFC 9111, 4.3.4). When not, the stored response
+/// must not be used or refreshed: fetch it anew without conditions.
+///
+/// A 304 without any validator is taken to mean the one response whose validators were sent.
+pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchange) -> bool {
+    let selected = stored.selected();
+    let new_tag = not_modified.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+    match (selected.etag(), new_tag) {
+        (Some(old), Some(new)) if !new.weak && !old.weak => return old.strong_eq(&new),
+        (Some(old), Some(new)) => return old.weak_eq(&new),
+        // What no request selects by its fields is confirmed by its own tag alone.
+        _ if stored.vary() == Vary::Star => return false,
+        _ => {}
+    }
+    let new_modified = date::of_field(not_modified, &LAST_MODIFIED, exchange.received);
+    // A strong validator that nothing stored has speaks of something that is not stored.
+    if selected.etag().is_none() && new_tag.is_some_and(|tag| !tag.weak) {
+        return new_modified.is_some() && new_modified == selected.strong_last_modified();
+    }
+    match (selected.last_modified(), new_modified) {
+        (Some(old), Some(new)) => old == new,
+        _ => true,
+    }
+}
+
+/// The stored response as a 304 that [`confirms`] it leaves it: each field of the 304 replaces the
+/// stored one, but for those that belong to the body; age and lifetime start anew.
+///
+/// Judge the result with [`crate::response::storability::judge`] before keeping it: the 304 may say
+/// `no-store`.
+pub fn freshen(
+    stored: &StoredHead,
+    not_modified: &HeaderMap,
+    exchange: Exchange,
+    settings: &Settings,
+) -> StoredHead {
+    let mut update = not_modified.clone();
+    hop_by_hop::strip(&mut update);
+    for name in KEPT {
+        update.remove(name);
+    }
+    // The update itself is what has an age; a Date of the stored response would make it look older.
+    date::ensure(&mut update, exchange.received);
+    let mut headers = stored.headers().clone();
+    headers.remove(AGE);
+    for name in update.keys() {
+        if *name == ETAG && !may_replace_etag(stored, &update) {
+            continue;
+        }
+        headers.remove(name);
+        for value in update.get_all(name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    let fresh = StoredHead::new(stored.status(), &headers, exchange, settings);
+    let fresh = fresh.with_trailers_of(stored);
+    // The new Date is later than that of the body. It proves nothing about a body which was
+    // received within the second of its last change: what was a weak validator stays one.
+    if stored.packed().is(Flag::StrongLastModified) {
+        fresh
+    } else {
+        fresh.with_weak_last_modified()
+    }
+}
+
+/// The fields of a 304 that are for whoever asked, and must not be in the stored response that
+/// [`freshen`] made of it: those that its `no-cache` or `private` names (RFC 9111, 5.2.2.4 and
+/// 5.2.2.7).
+pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settings) -> HeaderMap {
+    let directives = ResponseDirectives::parse(fresh.headers(), settings);
+    let mut fields = HeaderMap::new();
+    for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+        if !hop_by_hop::is_for_one_hop(name) && !fields.contains_key(name) {
+            fields.extend(not_modified.get_all(name).iter().map(|v| (name.clone(), v.clone())));
+        }
+    }
+    fields
+}
+
+/// A strong tag vouches for every byte. A stored response that carried none, or a weak one, cannot
+/// acquire it from a comparison that was itself weak.
+fn may_replace_etag(stored: &StoredHead, update: &HeaderMap) -> bool {
+    let new = update.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+    let packed: &Packed = stored.packed();
+    match new {
+        None => false,
+        Some(tag) if tag.weak => true,
+        Some(_) => {
+            packed.is(Flag::StrongEtag)
+                || (!packed.is(Flag::WeakEtag) && packed.is(Flag::StrongLastModified))
+        }
+    }
+}
+
+/// What the answer to a HEAD means for the stored GET of the same URL and variant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeadEffect {
+    /// It is the same: store this head in place of the old one.
+    Refresh(StoredHead),
+    /// The resource has changed: the stored response is no longer to be used without validation.
+    Outdated,
+    /// It says nothing about the stored response.
+    Nothing,
+}
+
+/// Weighs the answer to a HEAD (RFC 9111, 4.3.5). `body_length` is the length of the stored body in
+/// bytes.
+///
+/// As after [`freshen`], judge a refreshed head before keeping it, with the facts of a GET: those
+/// of the HEAD itself permit no storing.
+pub fn head_effect(
+    stored: &StoredHead,
+    body_length: u64,
+    status: StatusCode,
+    headers: &HeaderMap,
+    exchange: Exchange,
+    settings: &Settings,
+) -> HeadEffect {
+    if stored.status() != StatusCode::OK {
+        return HeadEffect::Nothing;
+    }
+    if status == StatusCode::NOT_MODIFIED {
+        // To a condition of the client's: about this one only when it has its strong tag.
+        let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+        let selected = stored.selected();
+        return match (selected.etag(), tag) {
+            (Some(ours), Some(theirs)) if ours.strong_eq(&theirs) => {
+                HeadEffect::Refresh(freshen(stored, headers, exchange, settings))
+            }
+            _ => HeadEffect::Nothing,
+        };
+    }
+    if status != StatusCode::OK {
+        return HeadEffect::Nothing;
+    }
+    // Another coding is another representation, chosen by something `Vary` did not name.
+    if headers.get(CONTENT_ENCODING) != stored.headers().get(CONTENT_ENCODING) {
+        return HeadEffect::Nothing;
+    }
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let same_length = lengths.all(|length| {
+        length.to_str().ok().and_then(|text| text.parse::<u64>().ok()) == Some(body_length)
+    });
+    let same_validators =
+        has_equal_or_no(stored, headers, ETAG) && has_equal_or_no(stored, headers, LAST_MODIFIED);
+    if !(same_length && same_validators) {
+        return HeadEffect::Outdated;
+    }
+    HeadEffect::Refresh(freshen(stored, headers, exchange, settings))
+}
+
+fn has_equal_or_no(stored: &StoredHead, headers: &HeaderMap, name: HeaderName) -> bool {
+    headers.get(&name).is_none_or(|value| stored.headers().get(&name) == Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{AT_NOW, EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers, later, stored};
+    use crate::time::Seconds;
+
+    fn line(name: &str, value: &str) -> String {
+        format!("{name}: {value}")
+    }
+
+    #[test]
+    fn a_304_confirms_what_carries_its_validator() {
+        let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", NOW_DATE));
+        let dated = line("Date", NOW_DATE);
+        let cases: [(&[&str], &[&str], bool); 17] = [
+            (&["ETag: \"a\""], &["ETag: \"a\""], true),
+            (&["ETag: \"a\""], &["ETag: \"b\""], false),
+            (&["ETag: \"a\""], &["ETag: W/\"a\""], true),
+            (&["ETag: W/\"a\""], &["ETag: W/\"a\""], true),
+            (&["ETag: W/\"a\""], &["ETag: W/\"b\""], false),
+            (&["ETag: \"a\"", &old], &["ETag: \"a\"", &new], true),
+            (&["ETag: \"a\"", &old], &[&old], true),
+            (&["ETag: \"a\"", &old], &[&new], false),
+            (&[&old], &[&old], true),
+            (&[&old], &[&new], false),
+            (&["ETag: \"a\""], &[], true),
+            (&[&old], &["ETag: \"a\""], false),
+            (&[&old, &dated], &["ETag: \"a\"", &old], true),
+            (&[&old], &["ETag: \"a\"", &old], false),
+            (&[&old], &["ETag: W/\"a\""], true),
+            (&["Vary: *", "ETag: \"a\""], &["ETag: \"a\""], true),
+            (&["Vary: *", "ETag: \"a\""], &[], false),
+        ];
+        for (ours, theirs, expected) in cases {
+            let verdict = confirms(&stored(ours), &headers(theirs), AT_NOW);
+            assert_eq!(verdict, expected, "{ours:?} {theirs:?}");
+        }
+    }
+
+    #[test]
+    fn a_304_renews_the_head_and_leaves_what_belongs_to_the_body() {
+        let before = stored(&[
+            "Cache-Control: max-age=60",
+            "ETag: \"a\"",
+            "Content-Length: 5",
+            "Content-Encoding: gzip",
+            "Content-Type: text/a",
+            "X-Kept: 1",
+            "X-Many: 1",
+            "X-Many: 2",
+            &line("Date", EARLIER_DATE),
+        ]);
+        let update = headers(&[
+            "Cache-Control: max-age=90",
+            "ETag: \"a\"",
+            "Content-Length: 0",
+            "Content-Encoding: br",
+            "Content-Range: bytes 0-1/2",
+            "Content-Type: text/b",
+            "X-Many: 3",
+            "X-New: 1",
+            "Age: 10",
+            "Connection: close, x-hop",
+            "X-Hop: 1",
+            "Transfer-Encoding: chunked",
+        ]);
+        let exchange = Exchange { requested: later(100), received: later(100) };
+        let after = freshen(&before, &update, exchange, &Settings::default());
+        let expected = headers(&[
+            "Cache-Control: max-age=90",
+            "ETag: \"a\"",
+            "Content-Length: 5",
+            "Content-Encoding: gzip",
+            "Content-Type: text/b",
+            "X-Kept: 1",
+            "X-Many: 3",
+            "X-New: 1",
+            "Date: Fri, 15 Jan 2027 08:01:40 GMT",
+        ]);
+        assert_eq!(*after.headers(), expected);
+        assert_eq!(after.packed().age(later(100)), Seconds::new(10));
+        assert_eq!(after.packed().lifetime(), Seconds::new(90));
+        assert_eq!(after.status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn a_weak_comparison_never_yields_a_strong_tag() {
+        let (modified, dated) = (line("Last-Modified", EARLIER_DATE), line("Date", NOW_DATE));
+        let cases: [(&[&str], &str, Option<&str>); 6] = [
+            (&["ETag: \"a\""], "\"a\"", Some("\"a\"")),
+            (&["ETag: \"a\""], "W/\"a\"", Some("W/\"a\"")),
+            (&["ETag: W/\"a\""], "\"a\"", Some("W/\"a\"")),
+            (&[&modified], "\"a\"", None),
+            (&[&modified, &dated], "\"a\"", Some("\"a\"")),
+            (&["ETag: \"a\""], "a", Some("\"a\"")),
+        ];
+        for (ours, theirs, expected) in cases {
+            let update = headers(&[&line("ETag", theirs)]);
+            let after = freshen(&stored(ours), &update, AT_NOW, &Settings::default());
+            let tag = after.headers().get(ETAG).map(|value| value.to_str().unwrap());
+            assert_eq!(tag, expected, "{ours:?} {theirs}");
+        }
+    }
+
+    #[test]
+    fn a_weak_last_modified_stays_weak_however_late_the_304() {
+        let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", NOW_DATE));
+        let (date, later_date) = (line("Date", NOW_DATE), line("Date", LATER_DATE));
+        let exchange = Exchange { requested: later(1000), received: later(1000) };
+        let once = |modified: &str| {
+            let update = headers(&[&later_date]);
+            freshen(&stored(&[modified, &date]), &update, exchange, &Settings::default())
+        };
+        assert!(once(&old).packed().is(Flag::StrongLastModified));
+        assert!(!once(&new).packed().is(Flag::StrongLastModified));
+        let tagged = headers(&["ETag: \"a\"", &later_date]);
+        let twice = freshen(&once(&new), &tagged, exchange, &Settings::default());
+        assert_eq!(twice.headers().get(ETAG), None);
+    }
+
+    #[test]
+    fn a_head_refreshes_what_it_matches_and_outdates_what_it_contradicts() {
+        let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", LATER_DATE));
+        let tagged: &[&str] = &["ETag: \"a\"", &old, "Cache-Control: max-age=60"];
+        let bare: &[&str] = &["Cache-Control: max-age=60"];
+        let cases: [(&[&str], u16, &[&str], &str); 16] = [
+            (tagged, 200, &["ETag: \"a\"", "X-New: 1"], "refresh"),
+            (tagged, 200, &["ETag: \"a\"", "Content-Length: 5"], "refresh"),
+            (tagged, 200, &[&old, "Content-Length: 5"], "refresh"),
+            (tagged, 200, &["ETag: \"b\""], "outdated"),
+            (tagged, 200, &[&new], "outdated"),
+            (tagged, 200, &["ETag: \"a\"", "Content-Length: 6"], "outdated"),
+            (tagged, 200, &["ETag: \"a\"", "Content-Length: x"], "outdated"),
+            (tagged, 200, &["Content-Length: 5"], "refresh"),
+            (tagged, 200, &["X-New: 1"], "refresh"),
+            (tagged, 200, &["ETag: \"b\"", "Content-Encoding: gzip"], "nothing"),
+            (tagged, 404, &["ETag: \"b\""], "nothing"),
+            (tagged, 304, &["ETag: \"a\""], "refresh"),
+            (tagged, 304, &["ETag: W/\"a\""], "nothing"),
+            (tagged, 304, &[], "nothing"),
+            (bare, 200, &["Content-Length: 5"], "refresh"),
+            (bare, 200, &["Content-Length: 6"], "outdated"),
+        ];
+        for (ours, status, theirs, expected) in cases {
+            let status = StatusCode::from_u16(status).unwrap();
+            let settings = Settings::default();
+            let effect = head_effect(&stored(ours), 5, status, &headers(theirs), AT_NOW, &settings);
+            let word = match effect {
+                HeadEffect::Refresh(_) => "refresh",
+                HeadEffect::Outdated => "outdated",
+                HeadEffect::Nothing => "nothing",
+            };
+            assert_eq!(word, expected, "{ours:?} {status} {theirs:?}");
+        }
+        let outdated = stored(tagged).expired();
+        assert!(!outdated.packed().is_fresh(NOW));
+    }
+}

@@ -1,0 +1,580 @@
+//! What may be done with a stored response for a request (RFC 9111, 4; RFC 5861).
+//!
+//! The caller has found the stored response under the request's key and variant. [`decide`] then
+//! weighs what the origin said when it was stored against what the client asks now. Serving stale
+//! is the exception: only where origin, client or operator permit it and nothing forbids it
+//! (4.2.4).
+
+use http::StatusCode;
+
+use crate::fields::cache_control::{Delta, MaxStale};
+use crate::request::facts::{MethodClass, RequestFacts};
+use crate::settings::Settings;
+use crate::stored::packed::{Flag, Packed};
+use crate::time::{Millis, Seconds, Time};
+
+/// What to do with a stored response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// Serve it with this `Age`.
+    Fresh {
+        /// The `Age` to send.
+        age: Seconds,
+    },
+    /// Serve it with this `Age` although it is stale.
+    Stale {
+        /// The `Age` to send.
+        age: Seconds,
+        /// Who permits it.
+        permit: StalePermit,
+    },
+    /// Ask the origin first: with a condition when `conditional`, else for a new one.
+    Validate {
+        /// Its age.
+        age: Seconds,
+        /// Why it cannot be served as it is.
+        cause: Cause,
+        /// It has a validator to ask with.
+        conditional: bool,
+        /// What may still be done with it when the origin fails.
+        fallback: Fallback,
+    },
+    /// The client wants a stored answer or none, and this one will not do: answer 504
+    /// (RFC 9111, 5.2.1.7).
+    GatewayTimeout {
+        /// Why it cannot be served.
+        cause: Cause,
+    },
+    /// It must not be used for this request in any way: fetch as if nothing were stored.
+    Unusable,
+    /// It is staler than the operator keeps answers: as if nothing were stored, for anybody.
+    Outlived,
+}
+
+/// Why a stored response needs validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// `no-cache` in the stored response.
+    NoCache,
+    /// `no-cache` (or `Pragma: no-cache`) in the request.
+    RequestNoCache,
+    /// It is stale.
+    Expired,
+    /// Older than the request's `max-age`.
+    RequestMaxAge,
+    /// Not fresh for as long as the request's `min-fresh`.
+    RequestMinFresh,
+}
+
+/// Who permits a stale answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StalePermit {
+    /// The client's `max-stale`.
+    MaxStale,
+    /// `stale-while-revalidate`: serve at once, validate in the background.
+    WhileRevalidate,
+}
+
+/// What may be done with a stale response when the origin fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fallback {
+    /// It may be served instead of an answer for which [`is_error`] holds.
+    pub on_error: bool,
+    /// It may be served when the origin cannot be reached or does not answer.
+    pub on_unreachable: bool,
+}
+
+impl Fallback {
+    /// Whether the stored response may be served instead of an answer with `status`. A validation
+    /// that ends with the word of a gateway, or of a server that is down, counts as one that got no
+    /// answer (RFC 9111, 4.3.3); a 500 is the application's own and needs `stale-if-error`.
+    pub fn covers(self, status: StatusCode) -> bool {
+        (self.on_error && is_error(status))
+            || (self.on_unreachable && matches!(status.as_u16(), 502..=504))
+    }
+}
+
+/// The statuses that `stale-if-error` covers (RFC 5861, 4).
+pub fn is_error(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 500 | 502 | 503 | 504)
+}
+
+/// Decides for a stored response that matches the request's key and variant.
+pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Settings) -> Reuse {
+    if !is_usable(stored, request, settings) {
+        return Reuse::Unusable;
+    }
+    let case = Case { stored, request, age: stored.age(now), settings };
+    let age = case.age;
+    let Some(cause) = case.cause() else { return Reuse::Fresh { age } };
+    if settings.keep.is_some_and(|keep| case.staleness() > keep) {
+        return Reuse::Outlived;
+    }
+    if let Some(permit) = case.stale_permit(cause) {
+        return Reuse::Stale { age, permit };
+    }
+    if request.directives.only_if_cached {
+        return Reuse::GatewayTimeout { cause };
+    }
+    let conditional = stored.has_validator();
+    Reuse::Validate { age, cause, conditional, fallback: case.fallback(cause) }
+}
+
+/// Whether what is fresh expires so soon that it may be validated ahead of that, for those who ask
+/// next not to wait: within the last part of its lifetime that the settings name.
+pub fn is_nearly_stale(stored: &Packed, age: Seconds, settings: &Settings) -> bool {
+    let lifetime = u64::from(stored.lifetime().get());
+    let left = lifetime.saturating_sub(u64::from(age.get()));
+    left * 100 < lifetime * u64::from(settings.refresh_ahead_percent)
+}
+
+/// Whether what is stored is worth a validation that nobody waits for: it is stale, there is
+/// something to ask about, and if it is still good it answers without a question for a while. It
+/// may be `outdated` since some time before its lifetime is over.
+pub fn is_worth_validating(
+    stored: &Packed,
+    outdated: Option<Time>,
+    now: Time,
+    settings: &Settings,
+) -> bool {
+    let present = outdated.map_or(*stored, |at| stored.outdated(at));
+    let (age, lifetime) = (present.age(now), present.lifetime());
+    stored.status() == StatusCode::OK
+        && stored.has_validator()
+        && !stored.is(Flag::NoCache)
+        && !stored.is(Flag::HeadOnly)
+        && stored.lifetime() > Seconds::ZERO
+        && lifetime <= age
+        && settings.keep.is_none_or(|keep| age.minus(lifetime) <= keep)
+}
+
+/// Whether who waited for a response may have it without asking the origin (collapsed requests),
+/// their own directives apart; `when_asked` is [`age::when_asked`](crate::age::when_asked). What
+/// became stale on its way here only is as good for all who wait as for whoever asked for it.
+pub fn is_for_waiters(stored: &Packed, when_asked: Millis) -> bool {
+    !stored.is(Flag::NoCache) && stored.lifetime().millis() > when_asked
+}
+
+/// Whether a request that came before the response, and waited for it, may have it. The response is
+/// one that [`is_for_waiters`], and is the one that the request selects. What the client says of
+/// age and freshness goes for the time when it asked: its own fetch would have taken as long.
+pub fn may_follow(
+    stored: &Packed,
+    request: &RequestFacts,
+    came: Time,
+    settings: &Settings,
+) -> bool {
+    let case = Case { stored, request, age: stored.age_as_of(came), settings };
+    is_usable(stored, request, settings)
+        && !request.directives.no_cache
+        && !case.is_too_old_for_client()
+        && !case.is_too_short_for_client()
+}
+
+/// Whether a stored response may be used for a request at all.
+fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bool {
+    request.class == MethodClass::Cacheable
+        && (!request.authorized || settings.reuse_for_authorized || stored.is(Flag::Shareable))
+}
+
+struct Case<'a> {
+    stored: &'a Packed,
+    request: &'a RequestFacts,
+    age: Seconds,
+    settings: &'a Settings,
+}
+
+impl Case<'_> {
+    /// Why it cannot be served as it is; `None` when it can.
+    fn cause(&self) -> Option<Cause> {
+        if self.stored.is(Flag::NoCache) {
+            Some(Cause::NoCache)
+        } else if self.request.directives.no_cache {
+            Some(Cause::RequestNoCache)
+        } else if self.stored.lifetime() <= self.age {
+            Some(Cause::Expired)
+        } else if self.is_too_old_for_client() {
+            Some(Cause::RequestMaxAge)
+        } else if self.is_too_short_for_client() {
+            Some(Cause::RequestMinFresh)
+        } else {
+            None
+        }
+    }
+
+    /// `max-age=0` is a reload. Ages are rounded down, so whatever is stored is older than that;
+    /// only what is `immutable` needs no asking while it is fresh (RFC 8246, 2).
+    fn is_too_old_for_client(&self) -> bool {
+        match self.request.directives.max_age.or_zero_when_invalid() {
+            None => false,
+            Some(Seconds::ZERO) => {
+                !(self.stored.is(Flag::Immutable) && self.stored.lifetime() > self.age)
+            }
+            Some(limit) => self.age > limit,
+        }
+    }
+
+    fn is_too_short_for_client(&self) -> bool {
+        match self.request.directives.min_fresh {
+            Delta::Absent => false,
+            Delta::Invalid => true,
+            Delta::Value(wanted) => self.stored.lifetime().minus(self.age) < wanted,
+        }
+    }
+
+    /// How long past its lifetime.
+    fn staleness(&self) -> Seconds {
+        self.age.minus(self.stored.lifetime())
+    }
+
+    /// An explicit directive forbids stale use, also when the origin is down (RFC 9111, 4.2.4).
+    fn forbids_stale(&self) -> bool {
+        [Flag::NoCache, Flag::MustRevalidate, Flag::ProxyRevalidate, Flag::SMaxAge]
+            .into_iter()
+            .any(|flag| self.stored.is(flag))
+    }
+
+    /// As [`Case::forbids_stale`], for the windows that the origin itself granted (RFC 5861).
+    fn forbids_stale_extensions(&self) -> bool {
+        let by_s_maxage = self.stored.is(Flag::SMaxAge) && !self.settings.stale_despite_s_maxage;
+        by_s_maxage
+            || [Flag::NoCache, Flag::MustRevalidate, Flag::ProxyRevalidate]
+                .into_iter()
+                .any(|flag| self.stored.is(flag))
+    }
+
+    fn stale_permit(&self, cause: Cause) -> Option<StalePermit> {
+        if cause != Cause::Expired || self.is_too_old_for_client() || self.is_too_short_for_client()
+        {
+            return None;
+        }
+        let by_client = match self.request.directives.max_stale {
+            MaxStale::None => false,
+            MaxStale::UpTo(limit) => self.staleness() <= limit,
+            MaxStale::Any => true,
+        };
+        if by_client && !self.forbids_stale() {
+            return Some(StalePermit::MaxStale);
+        }
+        let window =
+            self.stored.stale_while_revalidate().unwrap_or(self.settings.stale_while_revalidate);
+        let by_origin = window > Seconds::ZERO && self.staleness() <= window;
+        (by_origin && !self.forbids_stale_extensions()).then_some(StalePermit::WhileRevalidate)
+    }
+
+    /// A client that asked for `no-cache` gets the origin's answer or the error.
+    fn fallback(&self, cause: Cause) -> Fallback {
+        if matches!(cause, Cause::NoCache | Cause::RequestNoCache) {
+            return Fallback::default();
+        }
+        let origin = self.stored.stale_if_error().unwrap_or(self.settings.stale_if_error);
+        let client = self.request.directives.stale_if_error.or_zero_when_invalid();
+        let by_origin = self.is_within(origin) && !self.forbids_stale_extensions();
+        let by_client = self.is_within(client.unwrap_or_default()) && !self.forbids_stale();
+        let on_error = by_origin || by_client;
+        let disconnected = cause == Cause::Expired
+            && !self.forbids_stale()
+            && !self.is_too_old_for_client()
+            && !self.is_too_short_for_client()
+            && self.is_within(self.settings.stale_when_unreachable);
+        Fallback { on_error, on_unreachable: on_error || disconnected }
+    }
+
+    fn is_within(&self, window: Seconds) -> bool {
+        window > Seconds::ZERO && self.staleness() <= window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
+    use crate::response::age;
+    use crate::time::Exchange;
+
+    fn at(response: &str, request: &str, seconds: u64, settings: &Settings) -> Reuse {
+        let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
+        let request = headers(&[&format!("Cache-Control: {request}")]);
+        let facts = RequestFacts::of(&http::Method::GET, &request);
+        decide(&stored, &facts, later(seconds), settings)
+    }
+
+    /// The decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired` followed
+    /// by `+error` and `+unreachable` for the fallbacks that are allowed.
+    fn words(response: &str, request: &str, seconds: u64) -> String {
+        match at(response, request, seconds, &Settings::default()) {
+            Reuse::Fresh { age } => {
+                assert_eq!(u64::from(age.get()), seconds);
+                "fresh".into()
+            }
+            Reuse::Stale { permit, .. } => format!("stale {permit:?}"),
+            Reuse::GatewayTimeout { cause } => format!("504 {cause:?}"),
+            Reuse::Unusable => "unusable".into(),
+            Reuse::Outlived => "outlived".into(),
+            Reuse::Validate { cause, fallback, conditional, .. } => {
+                assert!(conditional);
+                let error = if fallback.on_error { " +error" } else { "" };
+                let unreachable = if fallback.on_unreachable { " +unreachable" } else { "" };
+                format!("validate {cause:?}{error}{unreachable}")
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_a_304_makes_fresh_again_is_worth_a_validation_that_nobody_waits_for() {
+        let worth = |lines: &[&str], seconds, keep| {
+            let settings = Settings { keep, ..Settings::default() };
+            is_worth_validating(&packed(lines), None, later(seconds), &settings)
+        };
+        let (minute, tag) = ("Cache-Control: max-age=60", "ETag: \"a\"");
+        assert!(!worth(&[minute, tag], 59, None));
+        assert!(worth(&[minute, tag], 60, None));
+        assert!(worth(&[minute, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"], 60, None));
+        assert!(!worth(&[minute], 60, None));
+        assert!(!worth(&["Cache-Control: max-age=0", tag], 60, None));
+        assert!(!worth(&["Cache-Control: max-age=60, no-cache", tag], 60, None));
+        let keep = Some(Seconds::new(10));
+        assert!(worth(&[minute, tag], 70, keep) && !worth(&[minute, tag], 71, keep));
+        let settings = Settings::default();
+        let purged = |at| is_worth_validating(&packed(&[minute, tag]), at, later(0), &settings);
+        assert!(purged(Some(later(0))) && !purged(None));
+        assert!(purged(Some(later(1))), "a purge is past, whatever the clock says");
+    }
+
+    #[test]
+    fn behind_a_clock_that_was_set_back_nothing_is_fresh() {
+        let control = "Cache-Control: max-age=60, stale-while-revalidate=600, stale-if-error=600";
+        let stored = packed(&[control, "ETag: \"a\""]);
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let before = |seconds| Time::from_unix(later(0).unix() - seconds);
+        let at = |stored: &Packed, now| decide(stored, &facts, now, &Settings::default());
+        for seconds in [0, 1, 2] {
+            assert!(matches!(at(&stored, before(seconds)), Reuse::Fresh { .. }), "{seconds}");
+        }
+        for seconds in [3, 3_600, later(0).unix()] {
+            let Reuse::Validate { cause, conditional, fallback, .. } = at(&stored, before(seconds))
+            else {
+                panic!("{seconds} s before it came")
+            };
+            assert_eq!((cause, conditional, fallback), (Cause::Expired, true, Fallback::default()));
+            assert!(!stored.is_fresh(before(seconds)) && stored.ttl(before(seconds)) < 0);
+        }
+        // What has no end of its lifetime, too.
+        let ever = packed(&["Cache-Control: max-age=99999999999"]);
+        assert!(matches!(at(&ever, before(3_600)), Reuse::Validate { .. }));
+        // A soft purge is past: the clock may be set back behind it, not behind the answer.
+        let purged = stored.outdated(later(30));
+        for seconds in [0, 10, 29, 30, 40] {
+            let decided = at(&purged, later(seconds));
+            assert!(matches!(decided, Reuse::Stale { .. }), "{decided:?} after {seconds} s");
+        }
+        assert!(matches!(at(&stored.outdated(before(30)), later(1)), Reuse::Stale { .. }));
+    }
+
+    #[test]
+    fn what_is_too_stale_to_keep_is_as_if_it_were_not_there() {
+        let settings = Settings { keep: Some(Seconds::new(100)), ..Settings::default() };
+        let at = |seconds| at("max-age=60", "x", seconds, &settings);
+        assert!(matches!(at(59), Reuse::Fresh { .. }));
+        assert!(matches!(at(160), Reuse::Validate { .. }));
+        assert_eq!(at(161), Reuse::Outlived);
+    }
+
+    #[test]
+    fn the_end_of_a_lifetime_is_known() {
+        let stored = packed(&["Cache-Control: max-age=100"]);
+        let settings = Settings { refresh_ahead_percent: 10, ..Settings::default() };
+        let nearly = |age, settings| is_nearly_stale(&stored, Seconds::new(age), settings);
+        assert!(!nearly(90, &settings));
+        assert!(nearly(91, &settings));
+        assert!(!nearly(99, &Settings::default()));
+    }
+
+    #[test]
+    fn age_and_directives_decide() {
+        let cases = [
+            // response, request, seconds later, decision
+            ("max-age=60", "x", 0, "fresh"),
+            ("max-age=60", "x", 59, "fresh"),
+            ("max-age=60", "x", 60, "validate Expired +unreachable"),
+            ("max-age=60", "x", 60 + 86_400, "validate Expired +unreachable"),
+            ("max-age=60", "x", 61 + 86_400, "validate Expired"),
+            ("max-age=60, no-cache", "x", 0, "validate NoCache"),
+            ("max-age=60, no-cache=\"x-a\"", "x", 0, "fresh"),
+            // What the client asks.
+            ("max-age=60", "no-cache", 0, "validate RequestNoCache"),
+            ("max-age=60", "no-store", 0, "fresh"),
+            ("max-age=60", "max-age=30", 30, "fresh"),
+            ("max-age=60", "max-age=30", 31, "validate RequestMaxAge"),
+            ("max-age=60", "max-age=0", 0, "validate RequestMaxAge"),
+            ("max-age=60, immutable", "max-age=0", 30, "fresh"),
+            ("max-age=60, immutable", "max-age=20", 30, "validate RequestMaxAge"),
+            ("max-age=60, immutable", "no-cache", 30, "validate RequestNoCache"),
+            ("max-age=60, immutable", "max-age=0", 60, "validate Expired"),
+            ("max-age=60", "max-age=x", 1, "validate RequestMaxAge"),
+            ("max-age=60", "min-fresh=10", 50, "fresh"),
+            ("max-age=60", "min-fresh=10", 51, "validate RequestMinFresh"),
+            ("max-age=60", "min-fresh=x", 1, "validate RequestMinFresh"),
+            ("max-age=60", "max-stale", 1000, "stale MaxStale"),
+            ("max-age=60", "max-stale=10", 70, "stale MaxStale"),
+            ("max-age=60", "max-stale=10", 71, "validate Expired +unreachable"),
+            ("max-age=60", "max-stale=10, max-age=60", 65, "validate Expired"),
+            ("max-age=60", "max-stale=10, max-age=65", 65, "stale MaxStale"),
+            ("max-age=60", "max-stale=10, min-fresh=1", 65, "validate Expired"),
+            ("max-age=60", "max-stale, no-cache", 65, "validate RequestNoCache"),
+            ("max-age=60, no-cache", "max-stale", 65, "validate NoCache"),
+            ("max-age=60", "only-if-cached", 59, "fresh"),
+            ("max-age=60", "only-if-cached", 60, "504 Expired"),
+            ("max-age=60", "only-if-cached, max-stale", 60, "stale MaxStale"),
+            ("max-age=60", "only-if-cached, no-cache", 0, "504 RequestNoCache"),
+            // What forbids stale use, whoever asks for it and whatever happens to the origin.
+            ("max-age=60, must-revalidate", "max-stale", 60, "validate Expired"),
+            ("max-age=60, proxy-revalidate", "max-stale", 60, "validate Expired"),
+            ("s-maxage=60", "max-stale", 60, "validate Expired"),
+            ("max-age=60, must-revalidate", "stale-if-error=99", 60, "validate Expired"),
+            ("s-maxage=60, stale-if-error=99", "x", 60, "validate Expired"),
+            ("s-maxage=60, stale-while-revalidate=99", "x", 60, "validate Expired"),
+            // RFC 5861.
+            ("max-age=60, stale-while-revalidate=9", "x", 69, "stale WhileRevalidate"),
+            ("max-age=60, stale-while-revalidate=9", "x", 70, "validate Expired +unreachable"),
+            ("max-age=60, stale-while-revalidate=x", "x", 60, "validate Expired +unreachable"),
+            ("max-age=60, stale-while-revalidate=9", "max-age=0", 69, "validate Expired"),
+            ("max-age=60, stale-if-error=9", "x", 69, "validate Expired +error +unreachable"),
+            ("max-age=60, stale-if-error=9", "x", 70, "validate Expired +unreachable"),
+            ("max-age=60", "stale-if-error=9", 69, "validate Expired +error +unreachable"),
+            (
+                "max-age=60, stale-if-error=9",
+                "max-age=0",
+                69,
+                "validate Expired +error +unreachable",
+            ),
+            ("max-age=60, stale-if-error=9", "no-cache", 69, "validate RequestNoCache"),
+        ];
+        for (response, request, seconds, expected) in cases {
+            let case = format!("{response} | {request} | {seconds}");
+            assert_eq!(words(response, request, seconds), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn settings_fill_in_what_the_origin_left_open() {
+        let settings = Settings {
+            stale_while_revalidate: Seconds::new(10),
+            stale_if_error: Seconds::new(20),
+            stale_when_unreachable: Seconds::ZERO,
+            ..Settings::default()
+        };
+        let is_stale = |response: &str, seconds: u64| {
+            matches!(at(response, "x", seconds, &settings), Reuse::Stale { .. })
+        };
+        assert!(is_stale("max-age=60", 70));
+        assert!(!is_stale("max-age=60", 71));
+        assert!(!is_stale("max-age=60, stale-while-revalidate=0", 61));
+        assert!(!is_stale("max-age=60, must-revalidate", 61));
+        let fallback = |response: &str, seconds: u64| match at(response, "x", seconds, &settings) {
+            Reuse::Validate { fallback, .. } => (fallback.on_error, fallback.on_unreachable),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(fallback("max-age=60", 80), (true, true));
+        assert_eq!(fallback("max-age=60", 81), (false, false));
+    }
+
+    #[test]
+    fn a_gateways_error_counts_as_no_answer_and_a_500_only_by_permission() {
+        let codes = |on_error: bool, on_unreachable: bool| -> Vec<u16> {
+            let fallback = Fallback { on_error, on_unreachable };
+            let all = (200..600).filter_map(|code| StatusCode::from_u16(code).ok());
+            all.filter(|status| fallback.covers(*status)).map(|status| status.as_u16()).collect()
+        };
+        assert_eq!(codes(true, true), [500, 502, 503, 504]);
+        assert_eq!(codes(false, true), [502, 503, 504]);
+        assert_eq!(codes(false, false), [0; 0]);
+    }
+
+    #[test]
+    fn s_maxage_yields_to_the_origins_own_windows_only_when_set_so() {
+        let lenient = Settings { stale_despite_s_maxage: true, ..Settings::default() };
+        let response = "s-maxage=60, stale-while-revalidate=9";
+        let decision = at(response, "x", 61, &lenient);
+        assert!(matches!(decision, Reuse::Stale { permit: StalePermit::WhileRevalidate, .. }));
+        assert!(matches!(at("s-maxage=60", "max-stale", 61, &lenient), Reuse::Validate { .. }));
+    }
+
+    #[test]
+    fn other_methods_never_use_what_is_stored() {
+        let stored = packed(&["Cache-Control: max-age=60"]);
+        let decide = |method: http::Method| {
+            let facts = RequestFacts::of(&method, &headers(&[]));
+            super::decide(&stored, &facts, later(1), &Settings::default())
+        };
+        assert!(matches!(decide(http::Method::GET), Reuse::Fresh { .. }));
+        assert!(matches!(decide(http::Method::HEAD), Reuse::Fresh { .. }));
+        assert_eq!(decide(http::Method::POST), Reuse::Unusable);
+        assert_eq!(decide(http::Method::OPTIONS), Reuse::Unusable);
+    }
+
+    #[test]
+    fn authorized_requests_share_by_choice() {
+        let strict = Settings { reuse_for_authorized: false, ..Settings::default() };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&["Authorization: x"]));
+        let decide = |response: &str, settings: &Settings| {
+            super::decide(&packed(&[response]), &facts, later(1), settings)
+        };
+        let plain = "Cache-Control: max-age=60";
+        assert!(matches!(decide(plain, &Settings::default()), Reuse::Fresh { .. }));
+        assert_eq!(decide(plain, &strict), Reuse::Unusable);
+        let public = "Cache-Control: public, max-age=60";
+        assert!(matches!(decide(public, &strict), Reuse::Fresh { .. }));
+    }
+
+    #[test]
+    fn without_a_validator_there_is_no_condition() {
+        let stored = packed(&["Cache-Control: max-age=60"]);
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let decision = decide(&stored, &facts, later(60), &Settings::default());
+        assert!(matches!(decision, Reuse::Validate { conditional: false, .. }));
+    }
+
+    #[test]
+    fn who_waited_may_have_what_was_fresh_when_it_was_asked_for() {
+        let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
+        // Asked for at 0, there after 1.5 s; a second request came after 1.2 s.
+        let exchange = Exchange { requested: at(0), received: at(1500) };
+        let shared = |response: &[&str], request: &[&str]| {
+            let (response, request) = (headers(response), headers(request));
+            let settings = Settings { reuse_for_authorized: false, ..Settings::default() };
+            let facts = RequestFacts::of(&http::Method::GET, &request);
+            let stored = Packed::of(StatusCode::OK, &response, exchange, &settings);
+            is_for_waiters(&stored, age::when_asked(&response, exchange))
+                && may_follow(&stored, &facts, at(1200), &settings)
+        };
+        let date = format!("Date: {NOW_DATE}");
+        let second = "Cache-Control: max-age=1";
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], bool);
+        let cases: [Case; 20] = [
+            (&[second], &[], true),
+            (&[second, &date], &[], true),
+            (&[second, "Age: 1"], &[], true),
+            (&[second, "Age: 3"], &[], false),
+            (&[second, "Age: 99999999999999999999"], &[], false),
+            (&[second, &format!("Date: {EARLIER_DATE}")], &[], false),
+            (&["Cache-Control: max-age=1, must-revalidate"], &[], true),
+            (&["Cache-Control: s-maxage=1"], &[], true),
+            (&["Cache-Control: max-age=0", "ETag: \"a\""], &[], false),
+            (&["Cache-Control: max-age=1, no-cache", "ETag: \"a\""], &[], false),
+            (&["Cache-Control: max-age=1", "Vary: *", "ETag: \"a\""], &[], false),
+            (&[second], &["Cache-Control: no-cache"], false),
+            (&[second], &["Pragma: no-cache"], false),
+            (&[second], &["Cache-Control: max-age=0"], false),
+            (&[second], &["Cache-Control: max-age=1"], true),
+            (&["Cache-Control: max-age=9", "Age: 1"], &["Cache-Control: max-age=1"], false),
+            (&["Cache-Control: max-age=9"], &["Cache-Control: min-fresh=8"], true),
+            (&["Cache-Control: max-age=9"], &["Cache-Control: min-fresh=9"], false),
+            (&[second], &["Authorization: x"], false),
+            (&["Cache-Control: public, max-age=1"], &["Authorization: x"], true),
+        ];
+        for (response, request, expected) in cases {
+            assert_eq!(shared(response, request), expected, "{response:?} {request:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Header fields, one a file: what each says, and what it may not.
+
+pub mod cache_control;
+pub mod cache_status;
+pub mod coding;
+pub mod date;
+pub mod device_class;
+pub mod etag;
+pub mod field_names;
+pub mod forwarded;
+pub mod hop_by_hop;
+pub mod language;
+pub(crate) mod list;
+pub mod max_forwards;
+pub mod multipart;
+pub mod proxy_status;
+pub mod range;
+pub mod validators;
+pub mod vary;
+pub mod via;

@@ -1,0 +1,93 @@
+//! The language of a site that suits a client best (RFC 9110, 12.5.4; RFC 4647, 3.4).
+//!
+//! Clients send lists such as `de-CH, de;q=0.9, en;q=0.8`, in thousands of spellings. Where an
+//! operator says which languages his site has, the list becomes one of them, and what varies by
+//! language is stored once for each.
+
+use std::cmp::Reverse;
+
+use http::HeaderMap;
+use http::header::ACCEPT_LANGUAGE;
+
+use crate::fields::list;
+
+/// The one of `offered` that the client likes best; the first where it likes none or does not say.
+/// `None` when nothing is offered.
+pub fn best<'a>(headers: &HeaderMap, offered: &'a [String]) -> Option<&'a str> {
+    let mut ranges: Vec<(u16, String)> = list::members(headers, ACCEPT_LANGUAGE)
+        .filter_map(|member| range(&String::from_utf8_lossy(member)))
+        .filter(|(weight, _)| *weight > 0)
+        .collect();
+    // Equal weights: the order of the client.
+    ranges.sort_by_key(|(weight, _)| Reverse(*weight));
+    let liked = ranges.iter().find_map(|(_, range)| lookup(range, offered));
+    liked.or(offered.first().map(String::as_str))
+}
+
+/// A member of the list: its weight in thousandths, and the range in lower case. One whose weight
+/// cannot be read is left out.
+fn range(member: &str) -> Option<(u16, String)> {
+    let mut parts = member.split(';').map(str::trim);
+    let range = parts.next()?.to_ascii_lowercase();
+    let weight = match parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.strip_prefix('=')) {
+        None => 1000,
+        Some(text) => {
+            let weight: f32 = text.trim().parse().ok()?;
+            if !(0.0..=1.0).contains(&weight) {
+                return None;
+            }
+            (weight * 1000.0).round() as u16
+        }
+    };
+    Some((weight, range))
+}
+
+/// What is offered for a range: the same, else a wider one (RFC 4647, 3.4), else a narrower one.
+fn lookup<'a>(range: &str, offered: &'a [String]) -> Option<&'a str> {
+    if range == "*" {
+        return offered.first().map(String::as_str);
+    }
+    let mut wider = Some(range);
+    while let Some(tag) = wider {
+        if let Some(same) = offered.iter().find(|one| one.eq_ignore_ascii_case(tag)) {
+            return Some(same);
+        }
+        wider = tag.rsplit_once('-').map(|(head, _)| head);
+    }
+    let narrower = |one: &&String| {
+        one.to_ascii_lowercase().strip_prefix(range).is_some_and(|rest| rest.starts_with('-'))
+    };
+    offered.iter().find(narrower).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    #[test]
+    fn the_best_language_is_found() {
+        let offered = ["en", "de", "pt-BR"].map(str::to_owned);
+        for (accepted, expected) in [
+            ("de", "de"),
+            ("DE-ch, fr", "de"),
+            ("fr, de;q=0.5, en;q=0.4", "de"),
+            ("en;q=0.4, de;q=0.5", "de"),
+            ("fr", "en"),
+            ("fr, *;q=0.1", "en"),
+            ("pt", "pt-BR"),
+            ("pt-PT", "en"),
+            ("pt-br", "pt-BR"),
+            ("de;q=0", "en"),
+            ("de;q=x, pt", "pt-BR"),
+            ("de;q=7", "en"),
+            ("", "en"),
+            (";q=1,,", "en"),
+        ] {
+            let line = format!("Accept-Language: {accepted}");
+            assert_eq!(best(&headers(&[&line]), &offered), Some(expected), "{accepted}");
+        }
+        assert_eq!(best(&headers(&[]), &offered), Some("en"));
+        assert_eq!(best(&headers(&["Accept-Language: de"]), &[]), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! `Proxy-Status` (RFC 9209): what went wrong, for whoever reads an answer that a proxy made
+//! itself.
+//!
+//! As `Cache-Status`, our entry goes behind those of proxies nearer to the origin.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::fields::cache_status::push_token_or_string;
+
+/// The name of the field.
+pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+
+/// The error types of RFC 9209 (2.3) that this proxy tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorType {
+    /// The origin's name could not be resolved.
+    DnsError,
+    /// The origin's name was not resolved in time.
+    DnsTimeout,
+    /// No connection to the next hop.
+    DestinationUnavailable,
+    /// The address of the next hop is not open to this client.
+    DestinationIpProhibited,
+    /// The next hop refused the connection.
+    ConnectionRefused,
+    /// No TLS connection to the next hop.
+    TlsProtocolError,
+    /// The next hop's certificate cannot be believed.
+    TlsCertificateError,
+    /// The next hop ended the TLS handshake.
+    TlsAlertReceived,
+    /// The connection ended before a whole answer.
+    ConnectionTerminated,
+    /// No connection in time.
+    ConnectionTimeout,
+    /// Nothing came over the connection for too long.
+    ConnectionReadTimeout,
+    /// Too many connections.
+    ConnectionLimitReached,
+    /// The request is wrong.
+    HttpRequestError,
+    /// The request is not allowed.
+    HttpRequestDenied,
+    /// The answer of the next hop is not HTTP.
+    HttpProtocolError,
+    /// The proxy answered by itself and asked nobody.
+    ProxyInternalResponse,
+    /// A fault of the proxy.
+    ProxyInternalError,
+    /// The request had been here before.
+    ProxyLoopDetected,
+}
+
+impl ErrorType {
+    /// The token of RFC 9209.
+    pub const fn token(self) -> &'static str {
+        match self {
+            ErrorType::DnsError => "dns_error",
+            ErrorType::DnsTimeout => "dns_timeout",
+            ErrorType::ConnectionRefused => "connection_refused",
+            ErrorType::TlsProtocolError => "tls_protocol_error",
+            ErrorType::TlsCertificateError => "tls_certificate_error",
+            ErrorType::TlsAlertReceived => "tls_alert_received",
+            ErrorType::DestinationUnavailable => "destination_unavailable",
+            ErrorType::DestinationIpProhibited => "destination_ip_prohibited",
+            ErrorType::ConnectionTerminated => "connection_terminated",
+            ErrorType::ConnectionTimeout => "connection_timeout",
+            ErrorType::ConnectionReadTimeout => "connection_read_timeout",
+            ErrorType::ConnectionLimitReached => "connection_limit_reached",
+            ErrorType::HttpRequestError => "http_request_error",
+            ErrorType::HttpRequestDenied => "http_request_denied",
+            ErrorType::HttpProtocolError => "http_protocol_error",
+            ErrorType::ProxyInternalResponse => "proxy_internal_response",
+            ErrorType::ProxyInternalError => "proxy_internal_error",
+            ErrorType::ProxyLoopDetected => "proxy_loop_detected",
+        }
+    }
+}
+
+/// Appends an entry under the name `proxy`.
+pub fn append(headers: &mut HeaderMap, proxy: &str, error: ErrorType) {
+    let mut text = String::with_capacity(48);
+    push_token_or_string(&mut text, proxy);
+    text.push_str("; error=");
+    text.push_str(error.token());
+    if let Ok(value) = HeaderValue::try_from(text) {
+        headers.append(PROXY_STATUS, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_structured_lists_behind_those_of_others() {
+        let mut headers = HeaderMap::new();
+        headers.append(PROXY_STATUS, HeaderValue::from_static("origin; error=http_request_error"));
+        append(&mut headers, "larder", ErrorType::DnsError);
+        append(&mut headers, "my proxy", ErrorType::ProxyLoopDetected);
+        let lines: Vec<_> = headers.get_all(PROXY_STATUS).iter().collect();
+        let ours = ["larder; error=dns_error", "\"my proxy\"; error=proxy_loop_detected"];
+        assert_eq!(lines[1..], ours);
+        for line in lines {
+            assert!(sfv::Parser::new(line.as_bytes()).parse::<sfv::List>().is_ok());
+        }
+    }
+}

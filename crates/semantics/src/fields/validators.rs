@@ -1,0 +1,478 @@
+//! Conditions: what a client asks (RFC 9110, 13), and what this cache asks the origin.
+//!
+//! Two parties evaluate conditions. A cache looks only at `If-None-Match` and `If-Modified-Since`
+//! (RFC 9111, 4.3.2); `If-Match` and `If-Unmodified-Since` are meant for the origin, so a request
+//! with one of them is best passed on. An origin (the static server) evaluates all of them in the
+//! order of RFC 9110 (13.2.2).
+
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
+    HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE, TRAILER, TRANSFER_ENCODING,
+};
+use http::{Method, StatusCode};
+
+use crate::fields::date;
+use crate::fields::etag::{EntityTag, TagList};
+use crate::time::Time;
+
+/// The response that a request's conditions are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Selected<'a> {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// When it was received: stands in for a missing `Date`.
+    pub received: Time,
+    /// Its `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). Of a stored response that is
+    /// known from when it arrived: the `Date` beside it may by now be that of a 304.
+    pub strong_last_modified: bool,
+}
+
+impl<'a> Selected<'a> {
+    /// A response as it came from its origin.
+    pub fn of(status: StatusCode, headers: &'a HeaderMap, received: Time) -> Selected<'a> {
+        let modified = date::of_field(headers, &LAST_MODIFIED, received);
+        let date = date::of_field(headers, &DATE, received);
+        // At least one second older than the `Date` beside it. `None` is less than any time.
+        let strong_last_modified = modified.is_some() && modified < date;
+        Selected { status, headers, received, strong_last_modified }
+    }
+
+    /// Its entity tag, when it has a well-formed one.
+    pub fn etag(&self) -> Option<EntityTag<'a>> {
+        EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
+    }
+
+    /// Its entity tag as it stands there. Not a few servers forget the quotes and still know their
+    /// tag when they see it again: it proves nothing to us, but they can be asked with it.
+    fn text_of_etag(&self) -> Option<&'a HeaderValue> {
+        self.headers.get(ETAG).filter(|value| !value.is_empty())
+    }
+
+    /// Its `Last-Modified`, when readable.
+    pub fn last_modified(&self) -> Option<Time> {
+        date::of_field(self.headers, &LAST_MODIFIED, self.received)
+    }
+
+    /// Its `Last-Modified` when that is a strong validator.
+    pub fn strong_last_modified(&self) -> Option<Time> {
+        self.last_modified().filter(|_| self.strong_last_modified)
+    }
+}
+
+/// What a request's conditions come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Answer as if there were no conditions (`Range` is looked at next).
+    Proceed,
+    /// Answer 304 with [`not_modified_headers`].
+    NotModified,
+    /// Answer 412. Only from [`as_origin`].
+    PreconditionFailed,
+    /// A condition that only the origin may judge: pass the request on. Only from [`as_cache`].
+    ForOrigin,
+}
+
+/// Whether the headers hold anything to validate with.
+pub fn has_any(headers: &HeaderMap, received: Time) -> bool {
+    let selected = Selected::of(StatusCode::OK, headers, received);
+    selected.text_of_etag().is_some() || selected.last_modified().is_some()
+}
+
+/// Whether a request carries a condition that only the origin may judge.
+pub fn is_for_origin(request: &HeaderMap) -> bool {
+    request.contains_key(IF_MATCH) || request.contains_key(IF_UNMODIFIED_SINCE)
+}
+
+/// Evaluates the conditions of a GET or HEAD against a stored response (RFC 9111, 4.3.2).
+pub fn as_cache(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+    if !matches!(*method, Method::GET | Method::HEAD) || is_for_origin(request) {
+        return Verdict::ForOrigin;
+    }
+    // Without its conditions the request would not get a 2xx: they do not count (RFC 9110, 13.2.1).
+    if !selected.status.is_success() {
+        return Verdict::Proceed;
+    }
+    let unmodified = if request.contains_key(IF_NONE_MATCH) {
+        none_match_fails(request, selected)
+    } else {
+        is_unmodified_since(request, selected, now)
+    };
+    if unmodified { Verdict::NotModified } else { Verdict::Proceed }
+}
+
+/// Evaluates all conditions of any method against the current representation, as the origin does
+/// (RFC 9110, 13.2.2).
+pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if !selected.status.is_success()
+        || matches!(*method, Method::CONNECT | Method::OPTIONS | Method::TRACE)
+    {
+        return Verdict::Proceed;
+    }
+    if request.contains_key(IF_MATCH) {
+        let tags = tags(request, IF_MATCH);
+        let holds = match (&tags, selected.etag()) {
+            (TagList::Any, _) => true,
+            (_, Some(tag)) => tags.matches_strongly(&tag),
+            (_, None) => false,
+        };
+        if !holds {
+            return Verdict::PreconditionFailed;
+        }
+    } else if let Some(limit) = only_date(request, &IF_UNMODIFIED_SINCE, now)
+        && selected.last_modified().is_some_and(|modified| modified > limit)
+    {
+        return Verdict::PreconditionFailed;
+    }
+    if request.contains_key(IF_NONE_MATCH) {
+        if none_match_fails(request, selected) {
+            return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
+        }
+    } else if reads
+        && let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now)
+        && selected.last_modified().is_some_and(|modified| modified <= since)
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Proceed
+}
+
+/// `If-None-Match` names the selected response: the condition is false.
+fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
+    match (tags(request, IF_NONE_MATCH), selected.etag()) {
+        (TagList::Any, _) => true,
+        (tags, Some(tag)) => tags.matches_weakly(&tag),
+        // The client sends back what it got, letter by letter.
+        (_, None) => {
+            let text = selected.text_of_etag();
+            text.is_some() && text == request.get(IF_NONE_MATCH)
+        }
+    }
+}
+
+/// `If-Modified-Since` is not before the last change. A response without `Last-Modified` changed
+/// when it was made, or received, at the latest (RFC 9111, 4.3.2).
+fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> bool {
+    let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now) else { return false };
+    let changed = selected
+        .last_modified()
+        .or_else(|| date::of_field(selected.headers, &DATE, selected.received))
+        .unwrap_or(selected.received.second());
+    changed <= since
+}
+
+/// The date of a condition; `None` when it is none, or there are several: then it does not count
+/// (RFC 9110, 13.1.3 and 13.1.4).
+fn only_date(request: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
+    let mut lines = request.get_all(name).iter();
+    let (line, None) = (lines.next()?, lines.next()) else { return None };
+    date::parse(line.as_bytes(), now)
+}
+
+fn tags(headers: &HeaderMap, name: HeaderName) -> TagList<'_> {
+    TagList::parse(headers.get_all(name).iter().map(|line| line.as_bytes()))
+}
+
+/// Takes every condition and `Range` out of a request: for a fetch whose answer is to be stored.
+pub fn remove_conditions(request: &mut HeaderMap) {
+    for name in [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
+        request.remove(name);
+    }
+}
+
+/// Leaves of a request's conditions those that a cache may pass on when it has nothing to validate:
+/// what is answered to them is a whole response, or that the client's copy is good. True when there
+/// are such.
+pub fn keep_questions(request: &mut HeaderMap) -> bool {
+    for name in [IF_MATCH, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
+        request.remove(name);
+    }
+    request.contains_key(IF_NONE_MATCH) || request.contains_key(IF_MODIFIED_SINCE)
+}
+
+/// Turns a request into a validation of a stored response: the client's conditions and `Range` make
+/// way for our validators (RFC 9111, 4.3.1). False when there is none to ask with; the request then
+/// asks for the whole.
+pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
+    remove_conditions(request);
+    let mut asks = false;
+    if let Some(value) = stored.text_of_etag() {
+        request.insert(IF_NONE_MATCH, value.clone());
+        asks = true;
+    }
+    if stored.last_modified().is_some()
+        && let Some(value) = stored.headers.get(LAST_MODIFIED)
+    {
+        request.insert(IF_MODIFIED_SINCE, value.clone());
+        asks = true;
+    }
+    asks
+}
+
+/// Asks about further stored responses of the same resource beside what a request's
+/// `If-None-Match` names: a 304 then says by its tag which one the request selects (RFC 9111,
+/// 4.3.1). The date goes, which would speak of one of them only. False, and nothing changed, when
+/// what is there is no list of tags.
+pub fn ask_about(request: &mut HeaderMap, others: &[HeaderValue]) -> bool {
+    let mut text = Vec::new();
+    if request.contains_key(IF_NONE_MATCH) {
+        match tags(request, IF_NONE_MATCH) {
+            TagList::Tags(tags) if !tags.is_empty() => {}
+            _ => return false,
+        }
+    }
+    for line in request.get_all(IF_NONE_MATCH).into_iter().chain(others) {
+        if !text.is_empty() {
+            text.extend_from_slice(b", ");
+        }
+        text.extend_from_slice(line.as_bytes());
+    }
+    let Ok(value) = HeaderValue::from_bytes(&text) else { return false };
+    request.insert(IF_NONE_MATCH, value);
+    request.remove(IF_MODIFIED_SINCE);
+    true
+}
+
+/// Whether `tag` is the one, or among those, that a request's `If-None-Match` names.
+pub fn is_named(request: &HeaderMap, tag: &EntityTag<'_>) -> bool {
+    request.contains_key(IF_NONE_MATCH) && tags(request, IF_NONE_MATCH).matches_weakly(tag)
+}
+
+/// The headers of a 304 made from a stored response's: without those that describe a body
+/// (RFC 9110, 15.4.5). `Last-Modified` stays only where there is no `ETag`.
+pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
+    let mut headers = stored.clone();
+    for name in [
+        CONTENT_ENCODING,
+        CONTENT_LANGUAGE,
+        CONTENT_LENGTH,
+        CONTENT_RANGE,
+        CONTENT_TYPE,
+        TRAILER,
+        TRANSFER_ENCODING,
+    ] {
+        headers.remove(name);
+    }
+    if headers.contains_key(ETAG) {
+        headers.remove(LAST_MODIFIED);
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers};
+
+    fn judged(
+        as_who: fn(&Method, &HeaderMap, &Selected, Time) -> Verdict,
+        method: &str,
+        request: &[&str],
+        status: u16,
+        stored: &[&str],
+    ) -> Verdict {
+        let stored = headers(stored);
+        let status = StatusCode::from_u16(status).unwrap();
+        let selected = Selected::of(status, &stored, NOW);
+        as_who(&method.parse().unwrap(), &headers(request), &selected, NOW)
+    }
+
+    fn date(name: &str, date: &str) -> String {
+        format!("{name}: {date}")
+    }
+
+    #[test]
+    fn a_cache_answers_what_a_client_has() {
+        use Verdict::*;
+        let since = |when: &str| date("If-Modified-Since", when);
+        let (before, same, after) = (since(EARLIER_DATE), since(NOW_DATE), since(LATER_DATE));
+        let modified = &*date("Last-Modified", NOW_DATE);
+        let dated = &*date("Date", NOW_DATE);
+        let cases: [(&[&str], &[&str], Verdict); 24] = [
+            (&[], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: W/\"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: \"a\""], &["ETag: W/\"a\""], NotModified),
+            (&["If-None-Match: \"b\", \"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: \"b\"", "If-None-Match: \"a\""], &["ETag: \"a\""], NotModified),
+            (&["If-None-Match: \"b\""], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: a"], &["ETag: \"a\""], Proceed),
+            (&["If-None-Match: a"], &["ETag: a"], NotModified),
+            (&["If-None-Match: \"a\""], &["ETag: a"], Proceed),
+            (&["If-None-Match: \"a\""], &[], Proceed),
+            (&["If-None-Match: *"], &[], NotModified),
+            (&[&before], &[modified], Proceed),
+            (&[&same], &[modified], NotModified),
+            (&[&after], &[modified], NotModified),
+            (&["If-Modified-Since: nonsense"], &[modified], Proceed),
+            (&[&after, &after], &[modified], Proceed),
+            // Without Last-Modified, Date or the time of receipt stands in.
+            (&[&before], &[dated], Proceed),
+            (&[&same], &[dated], NotModified),
+            (&[&same], &[], NotModified),
+            (&[&before], &[], Proceed),
+            // If-None-Match is looked at alone.
+            (&["If-None-Match: \"b\"", &after], &["ETag: \"a\"", modified], Proceed),
+            // For the origin only.
+            (&["If-Match: \"a\""], &["ETag: \"a\""], ForOrigin),
+            (&["If-Unmodified-Since: x"], &["ETag: \"a\""], ForOrigin),
+        ];
+        for (request, stored, expected) in cases {
+            for method in ["GET", "HEAD"] {
+                let verdict = judged(as_cache, method, request, 200, stored);
+                assert_eq!(verdict, expected, "{method} {request:?} {stored:?}");
+            }
+        }
+        let verdict = judged(as_cache, "GET", &["If-None-Match: *"], 404, &["ETag: \"a\""]);
+        assert_eq!(verdict, Proceed, "conditions count only where the answer would be a success");
+    }
+
+    #[test]
+    fn an_origin_evaluates_in_the_order_of_rfc_9110() {
+        use Verdict::*;
+        let field = |name: &str, when: &str| date(name, when);
+        let since_old = field("If-Modified-Since", EARLIER_DATE);
+        let since_new = field("If-Modified-Since", LATER_DATE);
+        let unmodified_old = field("If-Unmodified-Since", EARLIER_DATE);
+        let unmodified_new = field("If-Unmodified-Since", LATER_DATE);
+        let cases: [(&str, &[&str], Verdict); 17] = [
+            ("PUT", &["If-Match: \"a\""], Proceed),
+            ("PUT", &["If-Match: *"], Proceed),
+            ("PUT", &["If-Match: W/\"a\""], PreconditionFailed),
+            ("PUT", &["If-Match: \"b\""], PreconditionFailed),
+            ("GET", &["If-Match: \"b\"", "If-None-Match: \"a\""], PreconditionFailed),
+            ("PUT", &[&unmodified_old], PreconditionFailed),
+            ("PUT", &[&unmodified_new], Proceed),
+            ("PUT", &["If-Unmodified-Since: x"], Proceed),
+            ("PUT", &["If-Match: \"a\"", &unmodified_old], Proceed),
+            ("GET", &["If-Match: \"a\"", "If-None-Match: \"a\""], NotModified),
+            ("PUT", &["If-None-Match: *"], PreconditionFailed),
+            ("PUT", &["If-None-Match: \"b\""], Proceed),
+            ("GET", &["If-None-Match: \"b\"", &since_new], Proceed),
+            ("GET", &[&since_new], NotModified),
+            ("GET", &[&since_old], Proceed),
+            ("PUT", &[&since_new], Proceed),
+            ("OPTIONS", &["If-Match: \"b\""], Proceed),
+        ];
+        let stored = ["ETag: \"a\"", &*date("Last-Modified", NOW_DATE)];
+        for (method, request, expected) in cases {
+            let verdict = judged(as_origin, method, request, 200, &stored);
+            assert_eq!(verdict, expected, "{method} {request:?}");
+        }
+    }
+
+    #[test]
+    fn several_responses_are_asked_about_by_their_tags() {
+        let others = [HeaderValue::from_static("\"b\""), HeaderValue::from_static("W/\"c\"")];
+        let since = date("If-Modified-Since", NOW_DATE);
+        let cases: [(&[&str], Option<&str>); 5] = [
+            (&[], Some("\"b\", W/\"c\"")),
+            (&["If-None-Match: \"a\"", &since], Some("\"a\", \"b\", W/\"c\"")),
+            (
+                &["If-None-Match: \"a\"", "If-None-Match: \"x\""],
+                Some("\"a\", \"x\", \"b\", W/\"c\""),
+            ),
+            (&["If-None-Match: *"], None),
+            (&["If-None-Match: a", &since], None),
+        ];
+        for (before, expected) in cases {
+            let mut request = headers(before);
+            assert_eq!(ask_about(&mut request, &others), expected.is_some(), "{before:?}");
+            let Some(expected) = expected else {
+                assert_eq!(request, headers(before));
+                continue;
+            };
+            assert_eq!(request, headers(&[&format!("If-None-Match: {expected}")]));
+            assert!(is_named(&request, &EntityTag::parse(b"W/\"b\"").unwrap()));
+            assert!(!is_named(&request, &EntityTag::parse(b"\"z\"").unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_validation_carries_our_validators_and_no_others() {
+        let stored = headers(&["ETag: W/\"a\"", &date("Last-Modified", EARLIER_DATE)]);
+        let selected = Selected::of(StatusCode::OK, &stored, NOW);
+        let client = [
+            "Range: bytes=0-1",
+            "If-Range: \"x\"",
+            "If-None-Match: \"x\"",
+            "If-Match: *",
+            "Accept: a",
+        ];
+        let mut request = headers(&client);
+        assert!(make_conditional(&mut request, &selected));
+        let expected = headers(&[
+            "Accept: a",
+            "If-None-Match: W/\"a\"",
+            &date("If-Modified-Since", EARLIER_DATE),
+        ]);
+        assert_eq!(request, expected);
+
+        let stored = headers(&["ETag: unquoted", "Last-Modified: whenever"]);
+        let selected = Selected::of(StatusCode::OK, &stored, NOW);
+        let mut request = headers(&client);
+        assert!(make_conditional(&mut request, &selected));
+        assert_eq!(request, headers(&["Accept: a", "If-None-Match: unquoted"]));
+
+        let stored = headers(&["ETag:", "Last-Modified: whenever"]);
+        let selected = Selected::of(StatusCode::OK, &stored, NOW);
+        let mut request = headers(&client);
+        assert!(!make_conditional(&mut request, &selected));
+        assert_eq!(request, headers(&["Accept: a"]));
+    }
+
+    #[test]
+    fn a_clients_own_questions_are_kept_without_what_asks_for_a_part() {
+        let mut request = headers(&["If-None-Match: \"x\"", "If-Match: *", "Range: bytes=0-1"]);
+        assert!(keep_questions(&mut request));
+        assert_eq!(request, headers(&["If-None-Match: \"x\""]));
+        let mut request = headers(&["If-Range: \"x\"", "Range: bytes=0-1", "Accept: a"]);
+        assert!(!keep_questions(&mut request));
+        assert_eq!(request, headers(&["Accept: a"]));
+    }
+
+    #[test]
+    fn a_304_describes_no_body() {
+        let reply = not_modified_headers(&headers(&[
+            "ETag: \"a\"",
+            "Last-Modified: x",
+            "Content-Type: a/b",
+            "Content-Length: 5",
+            "Content-Encoding: gzip",
+            "Content-Location: /a",
+            "Cache-Control: max-age=5",
+            "Vary: Accept",
+            "Expires: 0",
+            "Date: x",
+            "Age: 1",
+        ]));
+        let expected = headers(&[
+            "ETag: \"a\"",
+            "Content-Location: /a",
+            "Cache-Control: max-age=5",
+            "Vary: Accept",
+            "Expires: 0",
+            "Date: x",
+            "Age: 1",
+        ]);
+        assert_eq!(reply, expected);
+        assert!(not_modified_headers(&headers(&["Last-Modified: x"])).contains_key(LAST_MODIFIED));
+    }
+
+    #[test]
+    fn last_modified_is_strong_a_second_before_date() {
+        let strong = |lines: &[&str]| {
+            let headers = headers(lines);
+            let selected = Selected::of(StatusCode::OK, &headers, NOW);
+            selected.strong_last_modified().is_some()
+        };
+        let (old, new) = (date("Last-Modified", EARLIER_DATE), date("Last-Modified", NOW_DATE));
+        let dated = date("Date", NOW_DATE);
+        assert!(strong(&[&old, &dated]));
+        assert!(!strong(&[&new, &dated]));
+        assert!(!strong(&[&old]), "without the origin's Date nothing is known");
+    }
+}

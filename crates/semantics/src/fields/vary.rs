@@ -1,0 +1,196 @@
+//! `Vary` (RFC 9110, 12.5.5; RFC 9111, 4.1): which request fields choose among variants.
+//!
+//! Two requests select the same variant when the named fields are equal after [`normalised`],
+//! which does what RFC 9111 (4.1) permits: lines are joined; white space around the commas of a
+//! list goes; in the fields of content negotiation (RFC 9110, 12.5), where weights rank the members
+//! and case and order mean nothing, members are lower case and sorted. Fields whose commas do not
+//! make a list are compared byte by byte. Too little normalisation costs a second copy, too much
+//! would serve the wrong one.
+
+use http::header::{
+    self, ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY,
+};
+
+use crate::fields::list;
+
+/// What a response says about the request fields it depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// On none.
+    None,
+    /// On these; sorted, each once, lower case.
+    Names(Vec<HeaderName>),
+    /// `*`, or something that is no field name: on more than the request's fields.
+    Star,
+}
+
+impl Vary {
+    /// Reads the `Vary` of a response.
+    pub fn of(headers: &HeaderMap) -> Vary {
+        let mut names = Vec::new();
+        for member in list::members(headers, VARY) {
+            match HeaderName::from_bytes(member) {
+                Ok(name) if member != b"*" => names.push(name),
+                _ => return Vary::Star,
+            }
+        }
+        sort_names(&mut names);
+        if names.is_empty() { Vary::None } else { Vary::Names(names) }
+    }
+
+    /// The names; none for [`Vary::None`] and [`Vary::Star`].
+    pub fn names(&self) -> &[HeaderName] {
+        match self {
+            Vary::Names(names) => names,
+            Vary::None | Vary::Star => &[],
+        }
+    }
+}
+
+/// Sorts names and drops doubles: the order in which variant keys list them.
+pub(crate) fn sort_names(names: &mut Vec<HeaderName>) {
+    names.sort_unstable_by(|left, right| left.as_str().cmp(right.as_str()));
+    names.dedup();
+}
+
+/// Fields in which a comma does not separate members (RFC 9110, 5.5): compared as they are.
+const SINGLETONS: [HeaderName; 12] = [
+    header::AUTHORIZATION,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    header::DATE,
+    header::FROM,
+    header::HOST,
+    header::IF_MODIFIED_SINCE,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::ORIGIN,
+    header::REFERER,
+    header::USER_AGENT,
+];
+
+/// The normalised value of one field of a request; `None` when the request does not carry it, which
+/// is not the same as an empty value.
+pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+    let mut lines = request.get_all(name).iter().peekable();
+    lines.peek()?;
+    let lines = lines.map(|line| list::trim(line.as_bytes()));
+    let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
+    if SINGLETONS.contains(name) {
+        return Some(joined);
+    }
+    let mut members: Vec<Vec<u8>> = list::split(&joined).map(<[u8]>::to_vec).collect();
+    if [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ACCEPT_CHARSET].contains(name) {
+        let is_caseless = *name != ACCEPT;
+        members.iter_mut().for_each(|member| *member = negotiated(member, is_caseless));
+        members.sort_unstable();
+        members.dedup();
+    }
+    Some(members.join(&b","[..]))
+}
+
+/// A member of a negotiation field: `GZip ; q=1` as `gzip`. A media type has no case either, its
+/// parameters may. A quoted parameter value may hold a semicolon: such a member is left as it is.
+fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
+    if member.contains(&b'"') {
+        return member.to_vec();
+    }
+    let parts = member.split(|&byte| byte == b';').map(list::trim);
+    // Without a weight the weight is 1 (RFC 9110, 12.4.2).
+    let is_default = |part: &[u8]| {
+        let part = part.to_ascii_lowercase();
+        part.strip_prefix(b"q=1").is_some_and(|rest| {
+            rest.is_empty() || rest.strip_prefix(b".").is_some_and(|r| r.iter().all(|b| *b == b'0'))
+        })
+    };
+    let parts: Vec<&[u8]> = parts.filter(|part| !is_default(part)).collect();
+    let mut member = parts.join(&b";"[..]);
+    let name = member.iter().position(|&byte| byte == b';').unwrap_or(member.len());
+    let caseless = if is_caseless { member.len() } else { name };
+    member[..caseless].make_ascii_lowercase();
+    member
+}
+
+/// Whether two requests select the same variant among responses that vary on `names`.
+pub fn same_variant(names: &[HeaderName], one: &HeaderMap, other: &HeaderMap) -> bool {
+    names.iter().all(|name| normalised(one, name) == normalised(other, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    #[test]
+    fn the_field_is_a_sorted_set_or_a_star() {
+        let names = |list: &[&'static str]| {
+            Vary::Names(list.iter().map(|name| HeaderName::from_static(name)).collect())
+        };
+        for (lines, expected) in [
+            (&[][..], Vary::None),
+            (&["Vary:"], Vary::None),
+            (&["Vary: Accept"], names(&["accept"])),
+            (&["Vary: b, A", "Vary: c,b"], names(&["a", "b", "c"])),
+            (&["Vary: *"], Vary::Star),
+            (&["Vary: a", "Vary: b, *"], Vary::Star),
+            (&["Vary: a b"], Vary::Star),
+        ] {
+            assert_eq!(Vary::of(&headers(lines)), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_means_the_same_is_the_same_variant() {
+        let cases: [(&str, &[&str], &[&str], bool); 24] = [
+            (
+                "accept-encoding",
+                &["Accept-Encoding: gzip, br"],
+                &["Accept-Encoding: gzip,br"],
+                true,
+            ),
+            (
+                "accept-encoding",
+                &["Accept-Encoding: GZip;q=1"],
+                &["Accept-Encoding: gzip ; q=1"],
+                true,
+            ),
+            (
+                "accept-encoding",
+                &["Accept-Encoding: a", "Accept-Encoding: b"],
+                &["Accept-Encoding: a, b"],
+                true,
+            ),
+            (
+                "accept-encoding",
+                &["Accept-Encoding: gzip, br"],
+                &["Accept-Encoding: br, gzip"],
+                true,
+            ),
+            ("accept-encoding", &["Accept-Encoding: gz ip"], &["Accept-Encoding: gzip"], false),
+            ("accept-encoding", &["Accept-Encoding: gzip"], &[], false),
+            ("accept-encoding", &["Accept-Encoding:"], &[], false),
+            ("accept-encoding", &[], &[], true),
+            ("accept-language", &["Accept-Language: de-DE"], &["Accept-Language: de-de"], true),
+            ("accept", &["Accept: a/b , c/d"], &["Accept: a/b,c/d"], true),
+            ("accept", &["Accept: a/b;v=X"], &["Accept: a/b;v=x"], false),
+            ("accept", &["Accept: a/b;v=\"x; y\""], &["Accept: a/b;v=\"x;y\""], false),
+            ("accept-language", &["Accept-Language: de"], &["Accept-Language: de;q=1.0"], true),
+            ("accept-language", &["Accept-Language: de"], &["Accept-Language: de;q=0.9"], false),
+            ("accept-language", &["Accept-Language: de"], &["Accept-Language: de, de"], true),
+            ("x-any", &["X-Any: a, b"], &["X-Any: a ,,b"], true),
+            ("x-any", &["X-Any: \"a, b\""], &["X-Any: \"a,b\""], false),
+            ("x-any", &["X-Any: a, b"], &["X-Any: b, a"], false),
+            ("x-any", &["X-Any: a  b"], &["X-Any: a b"], false),
+            ("x-any", &["X-Any: a", "X-Any: b"], &["X-Any: a, b"], true),
+            ("x-any", &["X-Any: a"], &["X-Any: A"], false),
+            ("x-any", &["X-Any: a", "X-Other: 1"], &["X-Any: a", "X-Other: 2"], true),
+            ("cookie", &["Cookie: a=b; c=d"], &["Cookie: a=b;c=d"], false),
+            ("user-agent", &["User-Agent: a (b, c)"], &["User-Agent: a (b,c)"], false),
+        ];
+        for (name, one, other, expected) in cases {
+            let names = [name.parse().unwrap()];
+            let verdict = same_variant(&names, &headers(one), &headers(other));
+            assert_eq!(verdict, expected, "{one:?} {other:?}");
+        }
+    }
+}

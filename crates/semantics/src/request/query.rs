@@ -1,0 +1,85 @@
+//! Which parameters of a query name an object: an operator's choice.
+//!
+//! By default the whole query does, byte by byte. An operator who knows his site may say that some
+//! parameters do not matter (those that campaigns add to links), or that their order does not. The
+//! origin is asked with the query as it came; only the name under which its answer is kept changes.
+
+use crate::request::pattern::Pattern;
+use crate::request::url::Url;
+
+/// What becomes of a query in the name of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryRule {
+    /// Parameters count when their name fits one of these …
+    pub keep: Vec<Pattern>,
+    /// … and none of these.
+    pub drop: Vec<Pattern>,
+    /// Sort them by name; those of one name stay in their order.
+    pub sorted: bool,
+}
+
+impl Default for QueryRule {
+    /// Every query stays as it is.
+    fn default() -> QueryRule {
+        QueryRule { keep: vec![Pattern::new("*")], drop: Vec::new(), sorted: false }
+    }
+}
+
+impl QueryRule {
+    /// The URL under which the object of `url` is kept. A query of which nothing is left goes with
+    /// its `?`.
+    pub fn apply(&self, url: &Url) -> Url {
+        if *self == QueryRule::default() {
+            return url.clone();
+        }
+        url.map_query(|query| {
+            let mut kept: Vec<&str> = query.split('&').filter(|part| self.keeps(part)).collect();
+            if self.sorted {
+                kept.sort_by_key(|part| name(part));
+            }
+            kept.join("&")
+        })
+    }
+
+    fn keeps(&self, part: &str) -> bool {
+        let fits = |pattern: &Pattern| pattern.matches(name(part).as_bytes());
+        !part.is_empty() && self.keep.iter().any(fits) && !self.drop.iter().any(fits)
+    }
+}
+
+/// The name of a parameter.
+fn name(part: &str) -> &str {
+    part.split('=').next().unwrap_or(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(keep: &[&str], drop: &[&str], sorted: bool, path: &str) -> String {
+        let url = Url::new("http", "a", path).unwrap();
+        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text)).collect();
+        let rule = QueryRule { keep: patterns(keep), drop: patterns(drop), sorted };
+        rule.apply(&url).path_and_query().to_owned()
+    }
+
+    #[test]
+    fn parameters_are_kept_dropped_and_sorted() {
+        let only = |path| applied(&["id", "p*"], &["pw"], false, path);
+        assert_eq!(only("/x?utm=1&id=2&page=3&id&pw=4"), "/x?id=2&page=3&id");
+        assert_eq!(only("/x?utm=1"), "/x");
+        assert_eq!(only("/x?"), "/x");
+        assert_eq!(only("/x"), "/x");
+        let without = |path| applied(&["*"], &["utm_*", "fbclid"], false, path);
+        assert_eq!(without("/x?b=1&utm_source=a&a=2&fbclid=z"), "/x?b=1&a=2");
+        assert_eq!(without("/x?utm=1&&a"), "/x?utm=1&a");
+        let sorted = |path| applied(&["*"], &[], true, path);
+        assert_eq!(sorted("/x?b=1&a=2&b=0&a"), "/x?a=2&a&b=1&b=0");
+        assert_eq!(applied(&[], &[], false, "/d/x?a/b"), "/d/x");
+    }
+
+    #[test]
+    fn nothing_said_changes_nothing() {
+        assert_eq!(applied(&["*"], &[], false, "/x?&b=1&&a"), "/x?&b=1&&a");
+    }
+}

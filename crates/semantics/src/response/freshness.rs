@@ -1,0 +1,293 @@
+//! How long a response stays fresh (RFC 9111, 4.2.1 and 4.2.2).
+
+use http::StatusCode;
+use http::header::{DATE, EXPIRES, HeaderMap, LAST_MODIFIED};
+
+use crate::fields::cache_control::ResponseDirectives;
+use crate::fields::date;
+use crate::settings::{Lifetimes, Settings};
+use crate::time::{Seconds, Time};
+
+/// What a lifetime was taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// `s-maxage`.
+    SMaxAge,
+    /// `max-age`.
+    MaxAge,
+    /// `Expires` minus `Date`.
+    Expires,
+    /// A guess from `Last-Modified`, or the configured one.
+    Heuristic,
+    /// The operator, where the origin states nothing.
+    Operator,
+    /// Nothing: the lifetime is zero.
+    Nothing,
+}
+
+/// A lifetime and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    /// How old the response may get: `freshness_lifetime`.
+    pub lifetime: Seconds,
+    /// What it was taken from. Where the origin stated one it stays its own, also when the operator
+    /// has moved it.
+    pub basis: Basis,
+}
+
+impl Freshness {
+    /// True when somebody stated the lifetime, be it zero.
+    pub fn is_explicit(&self) -> bool {
+        !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
+    }
+
+    /// True when the origin stated a lifetime.
+    pub fn is_stated_by_origin(&self) -> bool {
+        matches!(self.basis, Basis::SMaxAge | Basis::MaxAge | Basis::Expires)
+    }
+
+    /// The lifetime that an operator's settings make of it.
+    fn under(self, lifetimes: &Lifetimes, status: StatusCode) -> Freshness {
+        let Some((_, lifetime)) = self.decided_by(lifetimes, status) else { return self };
+        let basis = if self.is_stated_by_origin() { self.basis } else { Basis::Operator };
+        Freshness { lifetime, basis }
+    }
+
+    /// The setting that decides over this lifetime, by its name in a rule, and what it makes of it;
+    /// `None` where none does.
+    fn decided_by(
+        &self,
+        lifetimes: &Lifetimes,
+        status: StatusCode,
+    ) -> Option<(&'static str, Seconds)> {
+        let unsaid = |said: Option<Seconds>| said.filter(|_| !self.is_stated_by_origin());
+        if status.as_u16() >= 400 {
+            return unsaid(lifetimes.errors).map(|lifetime| ("error-ttl", lifetime));
+        }
+        if let Some(fixed) = lifetimes.fixed {
+            return Some(("ttl", fixed));
+        }
+        let mut decided = unsaid(lifetimes.unsaid).map(|lifetime| ("default-ttl", lifetime));
+        let lifetime = |decided: Option<(&str, Seconds)>| decided.map_or(self.lifetime, |d| d.1);
+        if let Some(min) = lifetimes.min.filter(|min| lifetime(decided) < *min) {
+            decided = Some(("min-ttl", min));
+        }
+        if let Some(max) = lifetimes.max.filter(|max| lifetime(decided) > *max) {
+            decided = Some(("max-ttl", max));
+        }
+        decided
+    }
+}
+
+/// The statuses that may be given a heuristic lifetime (RFC 9110, 15.1).
+pub fn is_heuristically_cacheable(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// The lifetime of a response in a shared cache, in the order of RFC 9111 (4.2.1): `s-maxage`,
+/// `max-age`, `Expires`, heuristic. A value that is there but unusable makes the response stale.
+///
+/// `received` stands in for a missing `Date`. What the operator says of lifetimes comes last.
+pub fn lifetime(
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: Time,
+    settings: &Settings,
+) -> Freshness {
+    by_origin(status, headers, directives, received, settings).under(&settings.lifetimes, status)
+}
+
+/// The operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it follows
+/// the origin.
+pub fn setting(
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: Time,
+    settings: &Settings,
+) -> Option<&'static str> {
+    let of_origin = by_origin(status, headers, directives, received, settings);
+    of_origin.decided_by(&settings.lifetimes, status).map(|(name, _)| name)
+}
+
+fn by_origin(
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: Time,
+    settings: &Settings,
+) -> Freshness {
+    if let Some(lifetime) = directives.s_maxage.or_zero_when_invalid() {
+        return Freshness { lifetime, basis: Basis::SMaxAge };
+    }
+    if let Some(lifetime) = directives.max_age.or_zero_when_invalid() {
+        return Freshness { lifetime, basis: Basis::MaxAge };
+    }
+    let date = date::of_field(headers, &DATE, received).unwrap_or(received);
+    if !directives.targeted && headers.contains_key(EXPIRES) {
+        let expires = date::of_field(headers, &EXPIRES, received);
+        let lifetime = expires.map_or(Seconds::ZERO, |expires| expires.since(date));
+        return Freshness { lifetime, basis: Basis::Expires };
+    }
+    if directives.public || is_heuristically_cacheable(status) {
+        return heuristic(headers, date, received, settings);
+    }
+    Freshness { lifetime: Seconds::ZERO, basis: Basis::Nothing }
+}
+
+fn heuristic(headers: &HeaderMap, date: Time, received: Time, settings: &Settings) -> Freshness {
+    let lifetime = match date::of_field(headers, &LAST_MODIFIED, received) {
+        Some(modified) => {
+            let unchanged = u64::from(date.since(modified).get());
+            let share = unchanged * u64::from(settings.heuristic_percent) / 100;
+            Seconds::new(share).min(settings.heuristic_max)
+        }
+        None => settings.heuristic_without_date,
+    };
+    let basis = if lifetime == Seconds::ZERO { Basis::Nothing } else { Basis::Heuristic };
+    Freshness { lifetime, basis }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers};
+
+    fn with(status: u16, lines: &[&str], settings: &Settings) -> (u32, Basis) {
+        let headers = headers(lines);
+        let directives = ResponseDirectives::parse(&headers, settings);
+        let status = StatusCode::from_u16(status).unwrap();
+        let freshness = lifetime(status, &headers, &directives, NOW, settings);
+        (freshness.lifetime.get(), freshness.basis)
+    }
+
+    fn of(status: u16, lines: &[&str]) -> (u32, Basis) {
+        with(status, lines, &Settings::default())
+    }
+
+    #[test]
+    fn explicit_lifetimes_are_taken_in_order() {
+        let date = &*format!("Date: {NOW_DATE}");
+        let expires = &*format!("Expires: {LATER_DATE}");
+        let past = &*format!("Expires: {EARLIER_DATE}");
+        let cases: [(&[&str], u32, Basis); 13] = [
+            (&["Cache-Control: s-maxage=5, max-age=6", date, expires], 5, Basis::SMaxAge),
+            (&["Cache-Control: max-age=6, s-maxage=5"], 5, Basis::SMaxAge),
+            (&["Cache-Control: max-age=6", date, expires], 6, Basis::MaxAge),
+            (&["Cache-Control: max-age=0", date, expires], 0, Basis::MaxAge),
+            (&["Cache-Control: max-age=x", date, expires], 0, Basis::MaxAge),
+            (&["Cache-Control: s-maxage=x, max-age=6"], 0, Basis::SMaxAge),
+            (&[date, expires], 1000, Basis::Expires),
+            (&[expires], 1000, Basis::Expires),
+            (&["Date: bad", expires], 1000, Basis::Expires),
+            (&[date, past], 0, Basis::Expires),
+            (&[date, "Expires: 0"], 0, Basis::Expires),
+            (&[date, "Expires: -1", expires], 0, Basis::Expires),
+            (&[date, "Expires:"], 0, Basis::Expires),
+        ];
+        for (lines, lifetime, basis) in cases {
+            assert_eq!(of(200, lines), (lifetime, basis), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_guess_is_a_tenth_of_the_time_unchanged() {
+        let date = &*format!("Date: {NOW_DATE}");
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let ancient = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT";
+        let future = &*format!("Last-Modified: {LATER_DATE}");
+        assert_eq!(of(200, &[date, modified]), (100, Basis::Heuristic));
+        assert_eq!(of(200, &[modified]), (100, Basis::Heuristic));
+        assert_eq!(of(200, &[date, ancient]), (86_400, Basis::Heuristic));
+        assert_eq!(of(200, &[date, future]), (0, Basis::Nothing));
+        assert_eq!(of(200, &[date]), (0, Basis::Nothing));
+        let with_default =
+            Settings { heuristic_without_date: Seconds::new(7), ..Settings::default() };
+        assert_eq!(with(404, &[date], &with_default), (7, Basis::Heuristic));
+        let none = Settings { heuristic_percent: 0, ..Settings::default() };
+        assert_eq!(with(200, &[date, modified], &none), (0, Basis::Nothing));
+    }
+
+    #[test]
+    fn guesses_are_for_some_statuses_and_for_public() {
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        for status in 200..600 {
+            let allowed =
+                [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501].contains(&status);
+            let expected = if allowed { (100, Basis::Heuristic) } else { (0, Basis::Nothing) };
+            assert_eq!(of(status, &[modified]), expected, "{status}");
+            let public = of(status, &[modified, "Cache-Control: public"]);
+            assert_eq!(public, (100, Basis::Heuristic), "{status} public");
+        }
+    }
+
+    #[test]
+    fn the_setting_that_decides_is_named() {
+        let all = || Lifetimes {
+            unsaid: Some(Seconds::new(9)),
+            min: Some(Seconds::new(5)),
+            max: Some(Seconds::new(20)),
+            errors: Some(Seconds::new(7)),
+            fixed: None,
+        };
+        let named = |lifetimes: Lifetimes, status: u16, lines: &[&str]| {
+            let (settings, headers) =
+                (Settings { lifetimes, ..Settings::default() }, headers(lines));
+            let directives = ResponseDirectives::parse(&headers, &settings);
+            let status = StatusCode::from_u16(status).unwrap();
+            setting(status, &headers, &directives, Time::from_unix(0), &settings)
+        };
+        for (expected, status, line) in [
+            (Some("default-ttl"), 200, "A: b"),
+            (Some("min-ttl"), 200, "Cache-Control: max-age=1"),
+            (None, 200, "Cache-Control: max-age=10"),
+            (Some("max-ttl"), 200, "Cache-Control: max-age=30"),
+            (Some("error-ttl"), 404, "A: b"),
+            (None, 404, "Cache-Control: max-age=1"),
+        ] {
+            assert_eq!(named(all(), status, &[line]), expected, "{status} {line}");
+            let fixed = Lifetimes { fixed: Some(Seconds::new(3)), ..all() };
+            let ttl = if status == 200 { Some("ttl") } else { expected };
+            assert_eq!(named(fixed, status, &[line]), ttl, "{status} {line}");
+        }
+    }
+
+    #[test]
+    fn an_operator_moves_lifetimes() {
+        let with = |lifetimes: Lifetimes, status: u16, lines: &[&str]| {
+            with(status, lines, &Settings { lifetimes, ..Settings::default() })
+        };
+        let seconds = |seconds| Some(Seconds::new(seconds));
+        let fixed = || Lifetimes { fixed: seconds(9), max: seconds(5), ..Lifetimes::default() };
+        assert_eq!(with(fixed(), 200, &["Cache-Control: max-age=60"]), (9, Basis::MaxAge));
+        assert_eq!(with(fixed(), 302, &[]), (9, Basis::Operator));
+        assert_eq!(with(fixed(), 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        let unsaid = || Lifetimes { unsaid: seconds(9), ..Lifetimes::default() };
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        assert_eq!(with(unsaid(), 200, &[modified]), (9, Basis::Operator));
+        assert_eq!(with(unsaid(), 200, &["Cache-Control: max-age=0"]), (0, Basis::MaxAge));
+        assert_eq!(with(unsaid(), 500, &[]), (0, Basis::Nothing));
+        let bounds = || Lifetimes { min: seconds(50), max: seconds(70), ..Lifetimes::default() };
+        assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=1"]), (50, Basis::MaxAge));
+        assert_eq!(with(bounds(), 200, &[modified]), (70, Basis::Operator));
+        assert_eq!(with(bounds(), 200, &[]), (50, Basis::Operator));
+        let errors = || Lifetimes { errors: seconds(5), ..Lifetimes::default() };
+        assert_eq!(with(errors(), 404, &[modified]), (5, Basis::Operator));
+        assert_eq!(with(errors(), 503, &[]), (5, Basis::Operator));
+        assert_eq!(with(errors(), 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        assert_eq!(with(errors(), 200, &[]), (0, Basis::Nothing));
+    }
+
+    #[test]
+    fn a_targeted_field_puts_expires_aside() {
+        let settings = Settings {
+            targets: vec![http::HeaderName::from_static("cdn-cache-control")],
+            ..Settings::default()
+        };
+        let lines = [&*format!("Expires: {LATER_DATE}"), "CDN-Cache-Control: public"];
+        assert_eq!(with(200, &lines, &settings), (0, Basis::Nothing));
+        assert_eq!(of(200, &lines), (1000, Basis::Expires));
+    }
+}

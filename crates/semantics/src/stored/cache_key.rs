@@ -1,0 +1,262 @@
+//! The bytes under which the store keeps a response, its variants and their marker.
+//!
+//! ```text
+//! primary:  'P', class 'G', length of front (u16), front, URL;
+//!           0, path and query as they are sent, where that is not what the URL has
+//! variant:  'V', length of primary (u32), primary, epoch (16 bytes),
+//!           per field of the marker: 0 when absent | 1, length (u32), normalised value
+//! part:     'W', length of the object's key (u32), that key (primary or variant),
+//!           epoch (16 bytes), number of the window (u64)
+//! ```
+//!
+//! Every part has its length before it, so different inputs never make the same bytes. What came
+//! through one front is never found through another. GET and HEAD share one class: a stored GET
+//! answers both.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue};
+
+use crate::fields::vary;
+use crate::request::url::Url;
+use crate::stored::vary_marker::VaryMarker;
+
+const PRIMARY: u8 = b'P';
+const VARIANT: u8 = b'V';
+const PART: u8 = b'W';
+const CLASS_GET: u8 = b'G';
+/// No URL holds one.
+const SPELLED: u8 = 0;
+
+/// The key of the object that `url` names behind `front` (the forward proxy, or a site's name).
+/// Longer fronts than 65,535 bytes are cut, which no configuration allows.
+pub fn primary(front: &str, url: &Url) -> Bytes {
+    let length = u16::try_from(front.len()).unwrap_or(u16::MAX);
+    let front = &front.as_bytes()[..usize::from(length)];
+    let spelled = url.spelled().map_or(0, |spelled| 1 + spelled.len());
+    let mut key = BytesMut::with_capacity(4 + front.len() + url.as_str().len() + spelled);
+    key.put_u8(PRIMARY);
+    key.put_u8(CLASS_GET);
+    key.put_u16_le(length);
+    key.put_slice(front);
+    key.put_slice(url.as_str().as_bytes());
+    if let Some(spelled) = url.spelled() {
+        key.put_u8(SPELLED);
+        key.put_slice(spelled.as_bytes());
+    }
+    key.freeze()
+}
+
+/// The key of the variant that a request with these headers selects. A marker with a new epoch
+/// makes all variants under the old one unreachable.
+pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Bytes {
+    let mut key = BytesMut::with_capacity(primary.len() + 64);
+    key.put_u8(VARIANT);
+    key.put_u32_le(length_of(primary));
+    key.put_slice(primary);
+    key.put_slice(&marker.epoch().to_le_bytes());
+    for name in marker.names() {
+        match vary::normalised(request, name) {
+            None => key.put_u8(0),
+            Some(value) => {
+                key.put_u8(1);
+                key.put_u32_le(length_of(&value));
+                key.put_slice(&value);
+            }
+        }
+    }
+    key.freeze()
+}
+
+/// The primary key in the key of a variant; `None` when it is none.
+pub fn primary_of(variant: &[u8]) -> Option<&[u8]> {
+    split_variant(variant).map(|(primary, _)| primary)
+}
+
+/// The fields that select the variant under `key`, as the key has them: a request with these, and
+/// no others of the marker's, selects it. `None` when it is no variant under `marker`.
+pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
+    let (_, rest) = split_variant(key)?;
+    let mut rest = rest.strip_prefix(&marker.epoch().to_le_bytes()[..])?;
+    let mut fields = HeaderMap::new();
+    for name in marker.names() {
+        let (is_there, further) = rest.split_first()?;
+        rest = further;
+        match is_there {
+            0 => {}
+            1 => {
+                let (length, further) = rest.split_first_chunk::<4>()?;
+                let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+                let (value, further) = further.split_at_checked(length)?;
+                fields.insert(name, HeaderValue::from_bytes(value).ok()?);
+                rest = further;
+            }
+            _ => return None,
+        }
+    }
+    rest.is_empty().then_some(fields)
+}
+
+/// The primary key in the key of a variant, and what follows on it.
+fn split_variant(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = key.strip_prefix(&[VARIANT])?.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+}
+
+/// The key of the part in window `number` of the object under `object`. An object with a new epoch
+/// makes all parts under the old one unreachable.
+pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
+    let mut key = BytesMut::with_capacity(object.len() + 29);
+    key.put_u8(PART);
+    key.put_u32_le(length_of(object));
+    key.put_slice(object);
+    key.put_u128_le(epoch);
+    key.put_u64_le(number);
+    key.freeze()
+}
+
+/// Keys are far below 4 GiB: heads are limited before they get here.
+fn length_of(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+/// What a key says, for people who look into a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described<'a> {
+    /// The front it came through.
+    pub front: &'a str,
+    /// The URL in normal form.
+    pub url: &'a str,
+    /// Path and query as an origin was asked for them, where that is not what the URL has.
+    pub spelled: Option<&'a str>,
+    /// It is one of several variants.
+    pub is_variant: bool,
+}
+
+/// Reads a key back; `None` when it is none of ours.
+pub fn describe(key: &[u8]) -> Option<Described<'_>> {
+    let key = match key.split_first()? {
+        (&PART, rest) => {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?
+        }
+        _ => key,
+    };
+    let (primary, is_variant) = match key.split_first()? {
+        (&VARIANT, rest) => {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            (rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?, true)
+        }
+        _ => (key, false),
+    };
+    let rest = primary.strip_prefix(&[PRIMARY, CLASS_GET])?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (front, url) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    let (front, url) = (std::str::from_utf8(front).ok()?, std::str::from_utf8(url).ok()?);
+    let (url, spelled) = match url.split_once(char::from(SPELLED)) {
+        Some((url, spelled)) => (url, Some(spelled)),
+        None => (url, None),
+    };
+    Some(Described { front, url, spelled, is_variant })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn fronts_and_urls_are_kept_apart() {
+        let keys = [
+            primary("forward", &url("http://a/")),
+            primary("forward", &url("http://a/b")),
+            primary("site", &url("http://a/")),
+            primary("sit", &url("http://a/")),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key));
+        }
+        assert_eq!(primary("forward", &url("HTTP://A:80")), keys[0]);
+    }
+
+    #[test]
+    fn spellings_are_kept_apart_and_have_one_url() {
+        let keys = ["http://a/a", "http://a/%61", "http://a/a?", "http://a/%61?"]
+            .map(|text| primary("forward", &url(text)));
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key));
+        }
+        let told = describe(&keys[1]).map(|told| (told.url, told.spelled));
+        assert_eq!(told, Some(("http://a/a", Some("/%61"))));
+    }
+
+    #[test]
+    fn variants_differ_by_epoch_and_by_each_field() {
+        let names = ["accept".parse().unwrap(), "x-b".parse().unwrap()];
+        let marker = VaryMarker::new(7, &names);
+        let primary = primary("forward", &url("http://a/"));
+        let key = |marker: &VaryMarker, lines: &[&str]| variant(&primary, marker, &headers(lines));
+        let keys = [
+            key(&marker, &[]),
+            key(&marker, &["Accept:"]),
+            key(&marker, &["Accept: x"]),
+            key(&marker, &["X-B: x"]),
+            key(&marker, &["Accept: x", "X-B: x"]),
+            key(&VaryMarker::new(8, &names), &[]),
+            primary.clone(),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key), "{at}");
+        }
+        assert_eq!(key(&marker, &["Accept: x", "X-Other: 1"]), keys[2]);
+    }
+
+    #[test]
+    fn a_variant_s_key_says_what_selects_it() {
+        let names = ["accept-encoding", "accept-language", "x-b"].map(|name| name.parse().unwrap());
+        let marker = VaryMarker::new(7, &names);
+        let primary = primary("forward", &url("http://a/"));
+        for lines in [
+            &[][..],
+            &["X-B:"],
+            &["Accept-Encoding: GZip;q=1, br", "X-B: c, a", "X-B: b"],
+            &["Accept-Language: de-DE, en;q=0.5"],
+        ] {
+            let key = variant(&primary, &marker, &headers(lines));
+            let fields = selecting(&key, &marker).unwrap();
+            assert_eq!(variant(&primary, &marker, &fields), key, "{lines:?}");
+            assert_eq!(primary_of(&key), Some(&primary[..]));
+            assert_eq!(selecting(&key, &VaryMarker::new(8, &names)), None, "another epoch");
+            assert_eq!(selecting(&key, &VaryMarker::new(7, &names[..2])), None, "other names");
+            for cut in 0..key.len() {
+                assert_eq!(selecting(&key[..cut], &marker), None, "{lines:?} {cut}");
+            }
+        }
+        assert_eq!((primary_of(&primary), selecting(&primary, &marker)), (None, None));
+        assert_eq!(primary_of(&part(&primary, 9, 3)), None);
+    }
+
+    #[test]
+    fn keys_describe_themselves() {
+        let primary = primary("forward", &url("http://a/b?c"));
+        let marker = VaryMarker::new(7, &["accept".parse().unwrap()]);
+        let variant = variant(&primary, &marker, &headers(&["Accept: x"]));
+        for (key, is_variant) in [(&primary, false), (&variant, true)] {
+            let expected =
+                Described { front: "forward", url: "http://a/b?c", spelled: None, is_variant };
+            assert_eq!(describe(key), Some(expected));
+        }
+        for whole in [&primary, &variant] {
+            assert_eq!(describe(&part(whole, 9, 3)), describe(whole));
+            assert_ne!(part(whole, 9, 3), part(whole, 9, 4));
+            assert_ne!(part(whole, 9, 3), part(whole, 8, 3));
+        }
+        for cut in 0..11 {
+            assert_eq!(describe(&primary[..cut]), None, "{cut}");
+        }
+        assert_eq!(describe(b"XG"), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! What the store keeps beside a body: the head of the response, a marker that leads to variants,
+//! or what is known of a response that is there in parts only ([`crate::stored::sparse`]).
+//!
+//! Each is one byte string, the store's metadata. Reading is strict: damaged bytes are refused as
+//! a whole, never partly believed, and never make the reader panic. All numbers are little-endian.
+//!
+//! ```text
+//! head:    'H', version 1, facts (40 bytes, see `packed`), number of fields (u16),
+//!          per field: length of name (u16), length of value (u32), name, value;
+//!          with the flag for trailers: their number and they, in the same way
+//! marker:  'V', version 1, per set of fields: epoch (16 bytes), number of names (u16),
+//!          per name: length (u16), name
+//! sparse:  'S', version 1, epoch (16 bytes), length of the whole (u64), window (u32),
+//!          then as a head from its facts on
+//! part:    'P', version 1, position of its first byte in the whole (u64)
+//! ```
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::HeaderName;
+
+pub(crate) const HEAD: u8 = b'H';
+pub(crate) const MARKER: u8 = b'V';
+pub(crate) const SPARSE: u8 = b'S';
+pub(crate) const PART: u8 = b'P';
+pub(crate) const VERSION: u8 = 1;
+
+/// The bytes are not what this version writes: treat the object as not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stored metadata is damaged or of another version")
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+pub(crate) fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
+    if count > rest.len() { Err(Damaged) } else { Ok(rest.split_to(count)) }
+}
+
+/// A name exactly as [`crate::StoredHead::encode`] writes it: lower case.
+pub(crate) fn read_name(bytes: &[u8]) -> Result<HeaderName, Damaged> {
+    HeaderName::from_lowercase(bytes).map_err(|_| Damaged)
+}

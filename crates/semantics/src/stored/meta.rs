@@ -1,0 +1,67 @@
+//! The store's metadata, whichever of its forms it has (`encoding` has the bytes).
+
+use bytes::Bytes;
+
+use crate::stored::encoding::{Damaged, HEAD, MARKER, PART, SPARSE, VERSION, take};
+use crate::stored::packed::Packed;
+use crate::stored::sparse::{PartHead, SparseHead};
+use crate::stored::stored_head::StoredHead;
+use crate::stored::vary_marker::VaryMarker;
+
+/// What the store's metadata holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meta {
+    /// A response.
+    Head(StoredHead),
+    /// A marker: look under [`crate::stored::cache_key::variant`].
+    Marker(VaryMarker),
+    /// A response that is there in parts: look under [`crate::stored::cache_key::part`].
+    Sparse(SparseHead),
+    /// A part of such a response.
+    Part(PartHead),
+}
+
+impl Meta {
+    /// Reads any form. Header values share the memory of `bytes`.
+    pub fn decode(bytes: &Bytes) -> Result<Meta, Damaged> {
+        let mut rest = bytes.clone();
+        match take(&mut rest, 2)?.as_ref() {
+            [HEAD, VERSION] => StoredHead::decode_body(rest).map(Meta::Head),
+            [MARKER, VERSION] => VaryMarker::decode_body(rest).map(Meta::Marker),
+            [SPARSE, VERSION] => SparseHead::decode_body(rest).map(Meta::Sparse),
+            [PART, VERSION] => PartHead::decode_body(rest).map(Meta::Part),
+            _ => Err(Damaged),
+        }
+    }
+}
+
+/// The facts in the encoded form of a whole response, its fields left alone; `None` for anything
+/// else.
+pub fn facts(meta: &[u8]) -> Option<Packed> {
+    let facts = meta.strip_prefix(&[HEAD, VERSION])?.first_chunk()?;
+    Packed::decode(facts)
+}
+
+/// The fields in the encoded form of a response, whole or in parts, without making a map of them:
+/// name and value. Anything else has none.
+pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let facts_at = match meta.first_chunk::<2>() {
+        Some([HEAD, VERSION]) => 2,
+        Some([SPARSE, VERSION]) => 2 + SparseHead::LAYOUT_LEN,
+        _ => meta.len(),
+    };
+    let rest = meta.get(facts_at + Packed::LEN..).unwrap_or_default();
+    let (count, mut rest) = rest.split_first_chunk::<2>().unwrap_or((&[0; 2], &[]));
+    let mut left = u16::from_le_bytes(*count);
+    std::iter::from_fn(move || {
+        left = left.checked_sub(1)?;
+        let (lengths, fields) = rest.split_first_chunk::<6>()?;
+        let name_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
+        let value_length = [lengths[2], lengths[3], lengths[4], lengths[5]];
+        let value_length = usize::try_from(u32::from_le_bytes(value_length)).ok()?;
+        let (name, values) = fields.split_at_checked(name_length)?;
+        let (value, further) = values.split_at_checked(value_length)?;
+        rest = further;
+        Some((name, value))
+    })
+}

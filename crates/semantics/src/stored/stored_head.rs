@@ -1,0 +1,314 @@
+//! The head of a stored response: status, fields, trailers and facts; `encoding` has its bytes.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::StatusCode;
+use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderValue};
+
+use crate::fields::cache_control::ResponseDirectives;
+use crate::fields::date;
+use crate::fields::hop_by_hop;
+use crate::fields::validators::Selected;
+use crate::fields::vary::Vary;
+use crate::settings::Settings;
+use crate::stored::encoding::{Damaged, HEAD, VERSION, read_name, take};
+use crate::stored::packed::{Flag, Packed};
+use crate::time::{Exchange, Seconds, Time};
+
+/// The status, headers and facts of a stored response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredHead {
+    packed: Packed,
+    headers: HeaderMap,
+    /// `None` when there are none.
+    trailers: Option<Box<HeaderMap>>,
+}
+
+impl StoredHead {
+    /// Makes a response fit to be stored (RFC 9111, 3.1): without connection-bound fields, without
+    /// those that `private` or `no-cache` name, without `Age` (it lives on in the facts), and with
+    /// a `Date`.
+    pub fn new(
+        status: StatusCode,
+        headers: &HeaderMap,
+        exchange: Exchange,
+        settings: &Settings,
+    ) -> StoredHead {
+        let packed = Packed::of(status, headers, exchange, settings);
+        let directives = ResponseDirectives::parse(headers, settings);
+        let mut headers = headers.clone();
+        hop_by_hop::strip(&mut headers);
+        headers.remove(AGE);
+        for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+            headers.remove(name);
+        }
+        date::ensure(&mut headers, exchange.received);
+        StoredHead { packed, headers, trailers: None }
+    }
+
+    /// The same response with the trailers that came behind its body, kept apart from its fields
+    /// (RFC 9111, 3.1): without what frames a message or is for one hop, and without what `private`
+    /// or `no-cache` name.
+    pub fn with_trailers(mut self, trailers: &HeaderMap, settings: &Settings) -> StoredHead {
+        let directives = ResponseDirectives::parse(&self.headers, settings);
+        let mut trailers = trailers.clone();
+        hop_by_hop::strip(&mut trailers);
+        trailers.remove(CONTENT_LENGTH);
+        for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+            trailers.remove(name);
+        }
+        if !trailers.is_empty() {
+            self.packed = self.packed.with_trailers();
+            self.trailers = Some(Box::new(trailers));
+        }
+        self
+    }
+
+    /// The trailers that came behind the body, if there were any.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_deref()
+    }
+
+    /// The same response with the trailers of `other`, whose body it has.
+    pub(crate) fn with_trailers_of(mut self, other: &StoredHead) -> StoredHead {
+        if other.trailers.is_some() {
+            self.packed = self.packed.with_trailers();
+            self.trailers.clone_from(&other.trailers);
+        }
+        self
+    }
+
+    /// The facts.
+    pub fn packed(&self) -> &Packed {
+        &self.packed
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.packed.status()
+    }
+
+    /// The headers as stored: without `Age`.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The headers to send, with `Age` (RFC 9111, 5.1).
+    pub fn reply_headers(&self, age: Seconds) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        // For `Age` and what the caller adds, so that it grows once.
+        headers.reserve(4);
+        headers.insert(AGE, HeaderValue::from(age.get()));
+        headers
+    }
+
+    /// What conditions and `If-Range` are held against.
+    pub fn selected(&self) -> Selected<'_> {
+        Selected {
+            status: self.status(),
+            headers: &self.headers,
+            received: self.packed.received(),
+            strong_last_modified: self.packed.is(Flag::StrongLastModified),
+        }
+    }
+
+    /// What the response varies on.
+    pub fn vary(&self) -> Vary {
+        Vary::of(&self.headers)
+    }
+
+    /// The same response, to be validated before any further use.
+    pub fn expired(mut self) -> StoredHead {
+        self.packed = self.packed.expired();
+        self
+    }
+
+    /// The same response, stale from `at` on if it is not before.
+    pub fn outdated(mut self, at: Time) -> StoredHead {
+        self.packed = self.packed.outdated(at);
+        self
+    }
+
+    /// The same response with these fields in place of those of the same names.
+    pub fn with_fields(mut self, fields: &HeaderMap) -> StoredHead {
+        for name in fields.keys() {
+            self.headers.remove(name);
+            let values = fields.get_all(name).iter();
+            self.headers.extend(values.map(|value| (name.clone(), value.clone())));
+        }
+        self
+    }
+
+    /// The same response, as the answer to a HEAD: good for other HEADs alone. Its length is the
+    /// one that it states.
+    pub fn of_head(mut self) -> StoredHead {
+        self.packed = self.packed.of_head();
+        self
+    }
+
+    /// The same response, with a `Last-Modified` that is a weak validator.
+    pub(crate) fn with_weak_last_modified(mut self) -> StoredHead {
+        self.packed = self.packed.with_weak_last_modified();
+        self
+    }
+
+    /// The encoded form.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(4 + Packed::LEN + self.fields_size());
+        out.put_slice(&[HEAD, VERSION]);
+        self.encode_body(&mut out);
+        out.freeze()
+    }
+
+    /// Bytes that the fields take in the encoded form.
+    pub(crate) fn fields_size(&self) -> usize {
+        let trailers = self.trailers.iter().flat_map(|trailers| trailers.iter());
+        let fields = self.headers.iter().chain(trailers);
+        fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum()
+    }
+
+    /// The encoded form from the facts on.
+    pub(crate) fn encode_body(&self, out: &mut BytesMut) {
+        out.put_slice(&self.packed.encode());
+        put_fields(out, &self.headers);
+        if let Some(trailers) = &self.trailers {
+            put_fields(out, trailers);
+        }
+    }
+
+    /// Reads the encoded form.
+    pub fn decode(bytes: &Bytes) -> Result<StoredHead, Damaged> {
+        let mut rest = bytes.clone();
+        match take(&mut rest, 2)?.as_ref() {
+            [HEAD, VERSION] => StoredHead::decode_body(rest),
+            _ => Err(Damaged),
+        }
+    }
+
+    pub(crate) fn decode_body(mut rest: Bytes) -> Result<StoredHead, Damaged> {
+        let facts = take(&mut rest, Packed::LEN)?;
+        let facts = facts.as_ref().try_into().map_err(|_| Damaged)?;
+        let packed = Packed::decode(facts).ok_or(Damaged)?;
+        let headers = take_fields(&mut rest)?;
+        let trailers = match packed.is(Flag::Trailers) {
+            true => Some(Box::new(take_fields(&mut rest)?)),
+            false => None,
+        };
+        if rest.is_empty() { Ok(StoredHead { packed, headers, trailers }) } else { Err(Damaged) }
+    }
+}
+
+fn put_fields(out: &mut BytesMut, fields: &HeaderMap) {
+    out.put_u16_le(fields.len() as u16);
+    for (name, value) in fields {
+        out.put_u16_le(name.as_str().len() as u16);
+        out.put_u32_le(value.as_bytes().len() as u32);
+        out.put_slice(name.as_str().as_bytes());
+        out.put_slice(value.as_bytes());
+    }
+}
+
+fn take_fields(rest: &mut Bytes) -> Result<HeaderMap, Damaged> {
+    let count = take(rest, 2)?.get_u16_le();
+    let mut fields = HeaderMap::with_capacity(usize::from(count).min(128));
+    for _ in 0..count {
+        let mut lengths = take(rest, 6)?;
+        let name_length = usize::from(lengths.get_u16_le());
+        let value_length = usize::try_from(lengths.get_u32_le()).map_err(|_| Damaged)?;
+        let name = read_name(&take(rest, name_length)?)?;
+        let value = HeaderValue::from_maybe_shared(take(rest, value_length)?);
+        fields.try_append(name, value.map_err(|_| Damaged)?).map_err(|_| Damaged)?;
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{NOW_DATE, headers, stored};
+    use crate::stored::meta::{Meta, fields};
+    use crate::stored::vary_marker::VaryMarker;
+
+    #[test]
+    fn a_response_is_made_fit_to_be_stored() {
+        let head = stored(&[
+            "Cache-Control: max-age=60, private=\"x-secret\", no-cache=\"set-cookie\"",
+            "Age: 5",
+            "X-Secret: 1",
+            "Set-Cookie: a=b",
+            "Connection: x-hop",
+            "X-Hop: 1",
+            "X-Kept: 1",
+            "X-Kept: 2",
+        ]);
+        let expected = headers(&[
+            "Cache-Control: max-age=60, private=\"x-secret\", no-cache=\"set-cookie\"",
+            "X-Kept: 1",
+            "X-Kept: 2",
+            &format!("Date: {NOW_DATE}"),
+        ]);
+        assert_eq!(*head.headers(), expected);
+        assert_eq!(head.reply_headers(Seconds::new(7))[AGE], "7");
+    }
+
+    #[test]
+    fn heads_come_back_as_they_were() {
+        let head =
+            stored(&["Cache-Control: max-age=60", "X-Many: 1", "X-Many: \u{e9}", "X-Empty:"]);
+        assert_eq!(Meta::decode(&head.encode()), Ok(Meta::Head(head.clone())));
+        assert_eq!(StoredHead::decode(&head.encode()), Ok(head));
+        let marker = VaryMarker::new(1, &["accept".parse().unwrap()]);
+        assert_eq!(StoredHead::decode(&marker.encode()), Err(Damaged));
+    }
+
+    #[test]
+    fn trailers_are_kept_apart_from_the_fields() {
+        let settings = Settings::default();
+        let came = headers(&[
+            "X-Sum: 1",
+            "X-Sum: 2",
+            "X-Secret: 1",
+            "Content-Length: 5",
+            "Transfer-Encoding: gzip",
+        ]);
+        let plain = stored(&["Cache-Control: max-age=60, private=\"x-secret\"", "X-A: 1"]);
+        let head = plain.clone().with_trailers(&came, &settings);
+        assert_eq!(head.headers(), plain.headers());
+        assert_eq!(head.trailers(), Some(&headers(&["X-Sum: 1", "X-Sum: 2"])));
+        let encoded = head.encode();
+        assert_eq!(StoredHead::decode(&encoded), Ok(head.clone()));
+        for length in 0..encoded.len() {
+            assert_eq!(Meta::decode(&encoded.slice(..length)), Err(Damaged), "{length}");
+        }
+        let names: Vec<&[u8]> = fields(&encoded).map(|(name, _)| name).collect();
+        assert_eq!(names, [&b"cache-control"[..], b"x-a", b"date"]);
+        let none = plain.clone().with_trailers(&headers(&["Transfer-Encoding: x"]), &settings);
+        assert_eq!((none.trailers(), none.encode()), (None, plain.encode()));
+    }
+
+    #[test]
+    fn cut_or_lengthened_bytes_are_damaged() {
+        let marker = VaryMarker::new(1, &["accept".parse().unwrap()]).encode();
+        for whole in [stored(&["Cache-Control: max-age=60"]).encode(), marker] {
+            for length in 0..whole.len() {
+                assert_eq!(Meta::decode(&whole.slice(..length)), Err(Damaged), "{length}");
+            }
+            let longer = Bytes::from([&whole[..], b"x"].concat());
+            assert_eq!(Meta::decode(&longer), Err(Damaged));
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_have_been_stored_are_damaged() {
+        let good = stored(&["X-Abc: value"]).encode();
+        let replace = |from: &[u8], to: &[u8]| {
+            let at = good.windows(from.len()).position(|window| window == from).unwrap();
+            let mut bytes = good.to_vec();
+            bytes[at..at + from.len()].copy_from_slice(to);
+            Meta::decode(&Bytes::from(bytes))
+        };
+        assert!(replace(b"value", b"other").is_ok());
+        assert_eq!(replace(b"x-abc", b"X-abc"), Err(Damaged));
+        assert_eq!(replace(b"x-abc", b"x abc"), Err(Damaged));
+        assert_eq!(replace(b"value", b"va\r\nx"), Err(Damaged));
+    }
+}

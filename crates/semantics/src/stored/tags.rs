@@ -1,0 +1,111 @@
+//! Tags: names that an origin gives its responses, so that all that bear one can be purged
+//! together. No RFC speaks of them; caches read them from fields of their own: `Surrogate-Key` and
+//! `xkey`, whose tags white space separates, and `Cache-Tag`, where commas do. A tag is bytes:
+//! case counts.
+
+use http::header::{HeaderMap, HeaderName};
+
+use crate::fields::list::trim;
+use crate::stored::meta;
+
+/// The fields that carry tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagFields {
+    /// Those whose tags are separated by white space.
+    pub spaced: Vec<HeaderName>,
+    /// Those whose tags are separated by commas, and may hold spaces.
+    pub listed: Vec<HeaderName>,
+}
+
+impl Default for TagFields {
+    fn default() -> TagFields {
+        TagFields {
+            spaced: vec![HeaderName::from_static("surrogate-key"), HeaderName::from_static("xkey")],
+            listed: vec![HeaderName::from_static("cache-tag")],
+        }
+    }
+}
+
+impl TagFields {
+    /// All of them.
+    pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
+        self.spaced.iter().chain(&self.listed)
+    }
+
+    /// The tags in `headers`, in order.
+    pub fn of_headers<'a>(&self, headers: &'a HeaderMap) -> Vec<&'a [u8]> {
+        let mut tags = Vec::new();
+        for name in self.names() {
+            for value in headers.get_all(name) {
+                self.of_field(name.as_str().as_bytes(), value.as_bytes(), &mut |tag| {
+                    tags.push(tag)
+                });
+            }
+        }
+        tags
+    }
+
+    /// Calls `see` with the tags of a stored response, given the metadata that the store keeps
+    /// beside it. Whatever else they are has no tags; damaged ones may show some of theirs.
+    pub fn of_stored<'a>(&self, meta: &'a [u8], mut see: impl FnMut(&'a [u8])) {
+        for (name, value) in meta::fields(meta) {
+            self.of_field(name, value, &mut see);
+        }
+    }
+
+    fn of_field<'a>(&self, name: &[u8], value: &'a [u8], see: &mut impl FnMut(&'a [u8])) {
+        let is = |known: &HeaderName| known.as_str().as_bytes() == name;
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        if self.spaced.iter().any(is) {
+            value.split(is_blank).filter(|tag| !tag.is_empty()).for_each(see);
+        } else if self.listed.iter().any(is) {
+            value.split(|byte| *byte == b',').map(trim).filter(|tag| !tag.is_empty()).for_each(see);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{headers, stored};
+    use crate::stored::sparse::{Layout, PartHead, SparseHead};
+    use crate::stored::vary_marker::VaryMarker;
+
+    const LINES: [&str; 5] =
+        ["Surrogate-Key: a  b\tc,d", "Cache-Tag: e f, g,,h ", "xkey: i", "xkey: J", "X-Other: k"];
+    const TAGS: [&str; 8] = ["a", "b", "c,d", "i", "J", "e f", "g", "h"];
+
+    #[test]
+    fn each_field_has_its_own_separator() {
+        let map = headers(&LINES);
+        let tags: Vec<&[u8]> = TAGS.iter().map(|tag| tag.as_bytes()).collect();
+        assert_eq!(TagFields::default().of_headers(&map), tags);
+        let none = TagFields { spaced: Vec::new(), listed: Vec::new() };
+        assert!(none.of_headers(&map).is_empty());
+    }
+
+    #[test]
+    fn stored_responses_show_theirs_whole_or_in_parts() {
+        let head = stored(&LINES);
+        let layout = Layout { epoch: 1, length: 10, window: 5 };
+        let sparse = SparseHead { layout, head: head.clone() };
+        let mut expected = TAGS.to_vec();
+        expected.sort_unstable();
+        for meta in [head.encode(), sparse.encode()] {
+            let mut tags = Vec::new();
+            TagFields::default().of_stored(&meta, |tag| {
+                tags.push(std::str::from_utf8(tag).unwrap());
+            });
+            tags.sort_unstable();
+            assert_eq!(tags, expected);
+            // Cut anywhere, they show what is whole.
+            for len in 0..meta.len() {
+                TagFields::default().of_stored(&meta[..len], |_| ());
+            }
+        }
+        let names = ["surrogate-key".parse().unwrap()];
+        for meta in [VaryMarker::new(1, &names).encode(), PartHead { start: 1 }.encode()] {
+            TagFields::default().of_stored(&meta, |tag| panic!("a tag {tag:?}"));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What stands under a primary key whose responses vary: by which request fields they are chosen
+//! (RFC 9111, 4.1).
+//!
+//! Responses of one resource need not agree on that: one names `Accept-Encoding`, a later one
+//! `Cookie` as well, an error none at all. So a marker lists *sets* of fields, the latest first,
+//! and a response lies under the key of just the set that it names: it is found by every request
+//! that it may answer, and what other responses vary by narrows nothing. Each set has an epoch of
+//! its own, which is part of its variants' keys, so that no value of one set is ever taken for one
+//! of another, and removing the marker makes all variants unreachable at once.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::header::HeaderName;
+
+use crate::fields::vary;
+use crate::fields::vary::Vary;
+use crate::stored::encoding::{Damaged, MARKER, VERSION, read_name, take};
+
+/// See the module. One of the sets is the chosen one: that by which a request was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaryMarker {
+    /// Never empty; the set of what was stored last is first.
+    sets: Vec<Set>,
+    chosen: usize,
+}
+
+/// Fields that choose among some of the responses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Set {
+    epoch: u128,
+    /// Sorted, each once.
+    names: Vec<HeaderName>,
+}
+
+impl VaryMarker {
+    /// Sets at most: a request is looked up under each.
+    pub const SETS_MAX: usize = 4;
+
+    /// A marker for one set of names. `epoch` must be new and unguessable for every set made.
+    pub fn new(epoch: u128, names: &[HeaderName]) -> VaryMarker {
+        let mut names = names.to_vec();
+        vary::sort_names(&mut names);
+        VaryMarker { sets: vec![Set { epoch, names }], chosen: 0 }
+    }
+
+    /// How many sets there are.
+    pub fn count(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Chooses the set with this number, counted from 0. A number that is too large chooses the
+    /// last.
+    pub fn choose(&mut self, number: usize) {
+        self.chosen = number.min(self.sets.len() - 1);
+    }
+
+    /// The same marker with each of its sets chosen in turn.
+    pub fn choices(&self) -> impl Iterator<Item = VaryMarker> {
+        (0..self.sets.len()).map(|chosen| VaryMarker { sets: self.sets.clone(), chosen })
+    }
+
+    /// The epoch of the chosen set.
+    pub fn epoch(&self) -> u128 {
+        self.sets[self.chosen].epoch
+    }
+
+    /// The names in the chosen set, sorted.
+    pub fn names(&self) -> &[HeaderName] {
+        &self.sets[self.chosen].names
+    }
+
+    /// Whether variants of a response with this `Vary` can be told apart under the chosen set: it
+    /// names at least the same fields. More fields than needed only cost copies.
+    pub fn covers(&self, vary: &Vary) -> bool {
+        match vary {
+            Vary::None => true,
+            Vary::Names(names) => names.iter().all(|name| self.names().contains(name)),
+            Vary::Star => false,
+        }
+    }
+
+    /// Whether a response with this `Vary` belongs under the chosen set, and that set is the
+    /// latest. What names everything is asked of the origin each time, wherever it lies.
+    pub fn is_for(&self, vary: &Vary) -> bool {
+        *vary == Vary::Star || (self.chosen == 0 && self.names() == vary.names())
+    }
+
+    /// The marker with the set of just the fields of `vary` chosen and before the others; `epoch`
+    /// becomes its epoch if there was none. The oldest of too many is dropped.
+    pub fn with(&self, vary: &Vary, epoch: u128) -> VaryMarker {
+        let mut sets = self.sets.clone();
+        let old = sets.iter().position(|set| set.names == vary.names());
+        let set = match old {
+            Some(number) => sets.remove(number),
+            None => Set { epoch, names: vary.names().to_vec() },
+        };
+        sets.insert(0, set);
+        sets.truncate(VaryMarker::SETS_MAX);
+        VaryMarker { sets, chosen: 0 }
+    }
+
+    /// Whether all that this marker would make reachable, but what is new under its chosen set, is
+    /// reachable under `stored`, the marker that is there now. A marker that was read before the
+    /// responses under it were removed must not bring them back.
+    pub fn carries_on(&self, stored: Option<&VaryMarker>) -> bool {
+        let is_there = |set: &Set| stored.is_some_and(|stored| stored.sets.contains(set));
+        let mut others = self.sets.iter().enumerate().filter(|(number, _)| *number != self.chosen);
+        others.all(|(_, set)| is_there(set))
+    }
+
+    /// The encoded form. Which set is chosen is not part of it.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(64);
+        out.put_slice(&[MARKER, VERSION]);
+        for set in &self.sets {
+            out.put_u128_le(set.epoch);
+            out.put_u16_le(set.names.len() as u16);
+            for name in &set.names {
+                out.put_u16_le(name.as_str().len() as u16);
+                out.put_slice(name.as_str().as_bytes());
+            }
+        }
+        out.freeze()
+    }
+
+    pub(crate) fn decode_body(mut rest: Bytes) -> Result<VaryMarker, Damaged> {
+        let mut sets = vec![Set::decode(&mut rest)?];
+        while !rest.is_empty() {
+            if sets.len() == VaryMarker::SETS_MAX {
+                return Err(Damaged);
+            }
+            sets.push(Set::decode(&mut rest)?);
+        }
+        Ok(VaryMarker { sets, chosen: 0 })
+    }
+}
+
+impl Set {
+    fn decode(rest: &mut Bytes) -> Result<Set, Damaged> {
+        let epoch = take(rest, 16)?.get_u128_le();
+        let count = take(rest, 2)?.get_u16_le();
+        let mut names = Vec::with_capacity(usize::from(count).min(64));
+        for _ in 0..count {
+            let length = usize::from(take(rest, 2)?.get_u16_le());
+            names.push(read_name(&take(rest, length)?)?);
+        }
+        let sorted = names.is_sorted_by(|left, right| left.as_str() < right.as_str());
+        if sorted { Ok(Set { epoch, names }) } else { Err(Damaged) }
+    }
+}
+
+impl Vary {
+    /// Whether what lies under `marker`, or without one, is told apart by all that this names. What
+    /// names everything is asked of the origin each time, wherever it lies.
+    pub fn is_covered(&self, marker: Option<&VaryMarker>) -> bool {
+        match self {
+            Vary::None | Vary::Star => true,
+            Vary::Names(_) => marker.is_some_and(|marker| marker.covers(self)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::meta::Meta;
+
+    fn names(list: &[&str]) -> Vec<HeaderName> {
+        list.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn vary(list: &[&str]) -> Vary {
+        if list.is_empty() { Vary::None } else { Vary::Names(names(list)) }
+    }
+
+    #[test]
+    fn markers_cover_what_they_name() {
+        let marker = VaryMarker::new(1, &names(&["b", "a", "b"]));
+        assert_eq!(marker.names(), names(&["a", "b"]));
+        assert!(marker.covers(&Vary::None));
+        assert!(marker.covers(&vary(&["b"])));
+        assert!(!marker.covers(&vary(&["b", "c"])));
+        assert!(!marker.covers(&Vary::Star));
+    }
+
+    #[test]
+    fn a_marker_carries_on_only_what_is_there() {
+        let old = VaryMarker::new(1, &names(&["a"]));
+        assert!(old.carries_on(None), "alone, it brings nothing back");
+        let wider = old.with(&vary(&["b"]), 2);
+        assert!(wider.carries_on(Some(&old)));
+        assert!(wider.carries_on(Some(&old.with(&vary(&["c"]), 3))), "another came meanwhile");
+        assert!(!wider.carries_on(None), "it was removed");
+        let anew = VaryMarker::new(4, &names(&["a"]));
+        assert!(!wider.carries_on(Some(&anew)), "it was removed, and the same fields came again");
+        let again = wider.with(&vary(&["a"]), 5);
+        assert_eq!((again.epoch(), again.count()), (1, 2));
+        assert!(again.carries_on(Some(&wider)) && !again.carries_on(Some(&anew)));
+    }
+
+    #[test]
+    fn a_response_belongs_under_just_the_fields_that_it_names() {
+        let mut marker = VaryMarker::new(1, &names(&["a", "b"]));
+        assert!(marker.is_for(&vary(&["a", "b"])) && marker.is_for(&Vary::Star));
+        assert!(!marker.is_for(&vary(&["a"])) && !marker.is_for(&Vary::None));
+        marker = marker.with(&Vary::None, 2);
+        assert_eq!((marker.epoch(), marker.names(), marker.count()), (2, &[][..], 2));
+        assert!(marker.is_for(&Vary::None) && !marker.is_for(&vary(&["a", "b"])));
+        marker.choose(1);
+        assert_eq!((marker.epoch(), marker.names()), (1, &names(&["a", "b"])[..]));
+        assert!(!marker.is_for(&vary(&["a", "b"])), "it is not the latest");
+        let again = marker.with(&vary(&["a", "b"]), 3);
+        assert_eq!((again.epoch(), again.count()), (1, 2), "a set keeps its epoch");
+        assert!(again.is_for(&vary(&["a", "b"])));
+    }
+
+    #[test]
+    fn the_oldest_set_makes_way() {
+        let mut marker = VaryMarker::new(0, &names(&["x-0"]));
+        for number in 1..=VaryMarker::SETS_MAX {
+            let set = vary(&[&format!("x-{number}")]);
+            marker = marker.with(&set, number as u128);
+        }
+        let epochs: Vec<u128> = marker.choices().map(|marker| marker.epoch()).collect();
+        assert_eq!(epochs, [4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn markers_come_back_as_they_were() {
+        let one = VaryMarker::new(u128::MAX - 5, &names(&["x-b", "accept"]));
+        let three = one.with(&Vary::None, 7).with(&vary(&["cookie"]), 8);
+        for marker in [&one, &three] {
+            let encoded = marker.encode();
+            assert_eq!(Meta::decode(&encoded), Ok(Meta::Marker(marker.clone())));
+        }
+        let five = [&three.encode()[..], &three.encode()[2..]].concat();
+        assert_eq!(Meta::decode(&Bytes::from(five)), Err(Damaged));
+    }
+}

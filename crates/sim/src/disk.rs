@@ -1,0 +1,6 @@
+//! The simulated disk: a drive, what is on it, the host's queue, and faults.
+
+pub(crate) mod contents;
+pub(crate) mod fault_plan;
+pub(crate) mod host_queue;
+pub(crate) mod sim_disk;

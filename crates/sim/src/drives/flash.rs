@@ -1,0 +1,426 @@
+//! Flash drives: dies behind channels, read in parallel; a write buffer that is programmed in the
+//! background; erasures, and how they hold reads up.
+//!
+//! A read occupies its die for the time of the memory, then the channel, then the bus. A write is
+//! acknowledged when it is in the buffer, which is emptied page by page over the dies in turn;
+//! where the buffer is full, it waits for a page. After every block of pages a die erases. A read
+//! that meets a program or an erasure suspends it, if the drive can, or waits for its end; it does
+//! not wait for what is queued behind.
+//!
+//! A part of the memory takes pages faster (one bit per cell). It is used up by writes, and won
+//! back while the dies have nothing to do.
+//!
+//! Not modelled: the relocation of live pages before an erasure. It is next to nothing for a store
+//! that writes in long runs and goes round its space, and depends on the fill of the drive
+//! otherwise.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+
+use device::Nanos;
+use serde_json::Value;
+
+use crate::drives::{Drive, Operation, Request, SECTOR};
+use bus::Line;
+
+/// The drives that are shipped: name and data file.
+const SHIPPED: &[(&str, &str)] = &[
+    ("nvme_tlc", include_str!("flash/nvme_tlc.json")),
+    ("sata_tlc", include_str!("flash/sata_tlc.json")),
+];
+
+/// The names of the shipped flash drives.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+/// The shipped flash drive `name`.
+pub fn named(name: &str) -> Option<Flash> {
+    let (_, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
+    Parameters::read(text).ok().map(Flash::new)
+}
+
+/// A data file that describes no flash drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadFile(String);
+
+impl fmt::Display for BadFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "this is no description of a flash drive: {}", self.0)
+    }
+}
+
+impl std::error::Error for BadFile {}
+
+/// What a flash drive is made of. Times in nanoseconds, rates in bytes per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// What it is.
+    pub label: String,
+    /// Sectors that can be addressed.
+    pub sectors: u64,
+    /// Requests that the host may hand over at a time.
+    pub depth: usize,
+    /// Channels between controller and memory.
+    pub channels: usize,
+    /// Dies on each of them.
+    pub dies_per_channel: usize,
+    /// Bytes that are read or programmed at a time, on one plane.
+    pub page: u64,
+    /// Pages that a die programs at a time.
+    pub planes: u64,
+    /// Pages that are erased at a time, on one plane.
+    pub pages_per_block: u64,
+    /// From the cells into the die's register.
+    pub read: Nanos,
+    /// From the register into the cells, all bits of a cell.
+    pub program: Nanos,
+    /// The same with one bit in a cell.
+    pub fast_program: Nanos,
+    /// Bytes of memory that take one bit in a cell.
+    pub fast: u64,
+    /// Erasing a block.
+    pub erase: Nanos,
+    /// Until a program or an erasure is suspended for a read; 0: it cannot be.
+    pub suspend: Nanos,
+    /// Of a channel.
+    pub channel_rate: u64,
+    /// Between drive and host.
+    pub bus_rate: u64,
+    /// Of every read, on top.
+    pub read_overhead: Nanos,
+    /// Of every write, on top.
+    pub write_overhead: Nanos,
+    /// For which a read occupies the controller.
+    pub command_read: Nanos,
+    /// For which a write occupies the controller.
+    pub command_write: Nanos,
+    /// Of the write buffer.
+    pub buffer: u64,
+    /// The buffer outlives a power loss: a flush has nothing to wait for.
+    pub protected: bool,
+}
+
+impl Parameters {
+    /// Reads a data file: an object of JSON with one member for each parameter (times in
+    /// microseconds with the suffix `_us`, rates in megabytes per second with `_mb_s`).
+    ///
+    /// # Errors
+    /// Which member is missing or impossible.
+    pub fn read(text: &str) -> Result<Parameters, BadFile> {
+        let file: Value = serde_json::from_str(text).map_err(|e| BadFile(e.to_string()))?;
+        let number = |name: &str| {
+            let value = file.get(name).and_then(Value::as_f64);
+            let value = value.filter(|value| value.is_finite() && (0.0..1e15).contains(value));
+            value.ok_or_else(|| BadFile(format!("{name} must be a number that is not negative")))
+        };
+        let time = |name: &str| number(name).map(|us| (us * 1e3).round() as Nanos);
+        let rate = |name: &str| match number(name)? {
+            0.0 => Err(BadFile(format!("{name} must be more than 0"))),
+            rate => Ok((rate * 1e6) as u64),
+        };
+        let count = |name: &str| match number(name)? {
+            count if count >= 1.0 && count.fract() == 0.0 => Ok(count as u64),
+            _ => Err(BadFile(format!("{name} must be a whole number of at least 1"))),
+        };
+        let label = file.get("label").and_then(Value::as_str).unwrap_or("a flash drive");
+        Ok(Parameters {
+            label: label.to_owned(),
+            sectors: count("sectors")?,
+            depth: count("depth")? as usize,
+            channels: count("channels")?.min(1 << 10) as usize,
+            dies_per_channel: count("dies_per_channel")?.min(1 << 10) as usize,
+            page: count("page_bytes")?.next_multiple_of(SECTOR),
+            planes: count("planes")?,
+            pages_per_block: count("pages_per_block")?,
+            read: time("read_us")?,
+            program: time("program_us")?,
+            fast_program: time("fast_program_us")?,
+            fast: number("fast_bytes")? as u64,
+            erase: time("erase_us")?,
+            suspend: time("suspend_us")?,
+            channel_rate: rate("channel_mb_s")?,
+            bus_rate: rate("bus_mb_s")?,
+            read_overhead: time("read_overhead_us")?,
+            write_overhead: time("write_overhead_us")?,
+            command_read: time("command_read_us")?,
+            command_write: time("command_write_us")?,
+            buffer: count("buffer_bytes")?,
+            protected: file.get("protected").and_then(Value::as_bool).unwrap_or(false),
+        })
+    }
+}
+
+/// A program or an erasure that a die has still to do.
+#[derive(Clone, Copy)]
+struct Job {
+    /// Not before.
+    ready: Nanos,
+    takes: Nanos,
+    /// Bytes of the buffer that it frees.
+    frees: u64,
+}
+
+#[derive(Default)]
+struct Die {
+    /// When what it does now ends.
+    free_at: Nanos,
+    /// What it does now gives way to a read.
+    yields: bool,
+    jobs: VecDeque<Job>,
+    /// Pages programmed since the last erasure.
+    programmed: u64,
+}
+
+/// A flash drive at work.
+pub struct Flash {
+    parameters: Parameters,
+    dies: Vec<Die>,
+    channels: Vec<Line>,
+    bus: Line,
+    controller_free: Nanos,
+    /// Bytes in the buffer.
+    buffered: u64,
+    /// When parts of them are programmed, of the jobs that have begun.
+    freed: BinaryHeap<Reverse<(Nanos, u64)>>,
+    /// Bytes in the buffer that are no whole page yet.
+    open: u64,
+    next_die: usize,
+    fast_left: u64,
+    /// When the last write came.
+    wrote_at: Nanos,
+}
+
+impl Flash {
+    /// A drive of these parameters, erased.
+    pub fn new(parameters: Parameters) -> Flash {
+        let dies = parameters.channels * parameters.dies_per_channel;
+        Flash {
+            dies: (0..dies).map(|_| Die::default()).collect(),
+            channels: (0..parameters.channels).map(|_| Line::default()).collect(),
+            bus: Line::default(),
+            controller_free: 0,
+            buffered: 0,
+            freed: BinaryHeap::new(),
+            open: 0,
+            next_die: 0,
+            fast_left: parameters.fast,
+            wrote_at: 0,
+            parameters,
+        }
+    }
+
+    /// What it is made of.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn command(&mut self, now: Nanos, takes: Nanos) -> Nanos {
+        self.controller_free = self.controller_free.max(now) + takes;
+        self.controller_free
+    }
+
+    fn over_the_bus(&mut self, now: Nanos, ready: Nanos, bytes: u64) -> Nanos {
+        self.bus.book(now, ready, duration(bytes, self.parameters.bus_rate))
+    }
+
+    fn read(&mut self, now: Nanos, request: Request) -> Nanos {
+        let begin = self.command(now, self.parameters.command_read) + self.parameters.read_overhead;
+        let page = self.parameters.page;
+        let (mut at, end) = (request.sector * SECTOR, (request.sector + request.sectors) * SECTOR);
+        let mut done = begin;
+        while at < end {
+            let bytes = (page - at % page).min(end - at);
+            let die = (at / page) as usize % self.dies.len();
+            let channel = die % self.channels.len();
+            let in_register = self.read_page(die, begin);
+            let takes = duration(bytes, self.parameters.channel_rate);
+            let moved = self.channels[channel].book(now, in_register, takes);
+            self.dies[die].free_at = self.dies[die].free_at.max(moved);
+            done = done.max(self.over_the_bus(now, moved, bytes));
+            at += bytes;
+        }
+        done
+    }
+
+    /// When the page is in the register of its die.
+    fn read_page(&mut self, die: usize, now: Nanos) -> Nanos {
+        self.advance(die, now);
+        let Parameters { read, suspend, .. } = self.parameters;
+        let die = &mut self.dies[die];
+        let busy = die.free_at > now;
+        if busy && die.yields && suspend > 0 && die.free_at - now > suspend {
+            // What was suspended goes on afterwards.
+            let rest = die.free_at - now - suspend;
+            die.jobs.push_front(Job { ready: now, takes: rest, frees: 0 });
+            die.free_at = now + suspend;
+        }
+        die.yields = false;
+        die.free_at = die.free_at.max(now) + read;
+        die.free_at
+    }
+
+    /// Lets a die begin all jobs that it can have begun by `now`.
+    fn advance(&mut self, die: usize, now: Nanos) {
+        while let Some(job) = self.dies[die].jobs.front().copied() {
+            if self.dies[die].free_at.max(job.ready) > now {
+                return;
+            }
+            self.begin_job(die);
+        }
+    }
+
+    /// Lets a die begin its next job; when that ends.
+    fn begin_job(&mut self, number: usize) -> Option<Nanos> {
+        let die = &mut self.dies[number];
+        let job = die.jobs.pop_front()?;
+        die.free_at = die.free_at.max(job.ready) + job.takes;
+        die.yields = true;
+        if job.frees > 0 {
+            self.freed.push(Reverse((die.free_at, job.frees)));
+        }
+        Some(die.free_at)
+    }
+
+    fn write(&mut self, now: Nanos, request: Request) -> Nanos {
+        let bytes = request.sectors * SECTOR;
+        self.win_back(now);
+        let begin = self.command(now, self.parameters.command_write);
+        let sent = begin + self.parameters.write_overhead;
+        let mut acknowledged = self.over_the_bus(now, sent, bytes);
+        self.release(begin);
+        // A request larger than the buffer goes through it in parts.
+        let most = self.parameters.buffer.saturating_sub(bytes.min(self.parameters.buffer));
+        while self.buffered - self.open.min(self.buffered) > 0 && self.buffered > most {
+            match self.next_freed() {
+                Some(at) => acknowledged = acknowledged.max(at),
+                None => break,
+            }
+        }
+        self.buffered += bytes;
+        self.open += bytes;
+        let unit = self.parameters.page * self.parameters.planes;
+        while self.open >= unit {
+            self.open -= unit;
+            self.program(acknowledged, unit);
+        }
+        acknowledged
+    }
+
+    /// Puts a page of the buffer on its way into the next die.
+    fn program(&mut self, now: Nanos, frees: u64) {
+        let unit = self.parameters.page * self.parameters.planes;
+        let takes = if self.fast_left >= unit {
+            self.fast_left -= unit;
+            self.parameters.fast_program
+        } else {
+            self.parameters.program
+        };
+        let number = self.next_die;
+        self.next_die = (number + 1) % self.dies.len();
+        // The bytes cross the channel just before, between reads: counted as the die's time.
+        let moved = duration(unit, self.parameters.channel_rate);
+        let die = &mut self.dies[number];
+        die.jobs.push_back(Job { ready: now, takes: takes + moved, frees });
+        die.programmed += 1;
+        if die.programmed >= self.parameters.pages_per_block {
+            die.programmed = 0;
+            die.jobs.push_back(Job { ready: now, takes: self.parameters.erase, frees: 0 });
+        }
+        self.advance(number, now);
+    }
+
+    /// Takes what was programmed by `now` out of the buffer.
+    fn release(&mut self, now: Nanos) {
+        for die in 0..self.dies.len() {
+            self.advance(die, now);
+        }
+        while self.freed.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            self.next_freed();
+        }
+    }
+
+    /// Waits for the next page of the buffer to be programmed: when that is.
+    fn next_freed(&mut self) -> Option<Nanos> {
+        while self.freed.is_empty() {
+            let first = (0..self.dies.len())
+                .filter(|die| !self.dies[*die].jobs.is_empty())
+                .min_by_key(|die| self.dies[*die].free_at)?;
+            self.begin_job(first);
+        }
+        let Reverse((at, bytes)) = self.freed.pop()?;
+        self.buffered -= bytes.min(self.buffered);
+        Some(at)
+    }
+
+    /// While nothing was written, the drive moved what was written fast to where it stays.
+    fn win_back(&mut self, now: Nanos) {
+        let idle = now.saturating_sub(self.wrote_at);
+        self.wrote_at = now;
+        if idle > 1_000_000_000 {
+            let unit = self.parameters.page * self.parameters.planes;
+            let rate =
+                unit * self.dies.len() as u64 * 1_000 / (self.parameters.program / 1_000).max(1);
+            let won = (u128::from(rate) * u128::from(idle) / 1_000_000_000) as u64;
+            self.fast_left = self.fast_left.saturating_add(won).min(self.parameters.fast);
+        }
+    }
+
+    /// When all that was acknowledged is in the memory.
+    fn flush(&mut self, now: Nanos) -> Nanos {
+        let begin = self.command(now, self.parameters.command_write);
+        if self.parameters.protected {
+            return begin + self.parameters.write_overhead;
+        }
+        if self.open > 0 {
+            let open = std::mem::take(&mut self.open);
+            self.program(begin, open);
+        }
+        let mut done = begin + self.parameters.write_overhead;
+        for die in 0..self.dies.len() {
+            while let Some(job) = self.dies[die].jobs.front().copied() {
+                if job.frees == 0 {
+                    // An erasure can wait.
+                    let behind = self.dies[die].jobs.iter().any(|job| job.frees > 0);
+                    if !behind {
+                        break;
+                    }
+                }
+                self.begin_job(die);
+            }
+        }
+        while let Some(Reverse((at, _))) = self.freed.peek().copied() {
+            done = done.max(at);
+            self.next_freed();
+        }
+        done
+    }
+}
+
+impl Drive for Flash {
+    fn sectors(&self) -> u64 {
+        self.parameters.sectors
+    }
+
+    fn depth(&self) -> usize {
+        self.parameters.depth
+    }
+
+    fn serve(&mut self, now: Nanos, request: Request) -> Nanos {
+        match request.operation {
+            Operation::Read => self.read(now, request),
+            Operation::Write => self.write(now, request),
+            Operation::Flush => self.flush(now),
+        }
+    }
+}
+
+/// Nanoseconds of `bytes` at `rate` bytes per second.
+fn duration(bytes: u64, rate: u64) -> Nanos {
+    (u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as Nanos
+}
+
+pub(crate) mod bus;
+#[cfg(test)]
+mod tests;

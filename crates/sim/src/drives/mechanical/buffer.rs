@@ -1,0 +1,216 @@
+//! The on-board cache: segments of sectors that were read, read ahead or written.
+
+use crate::drives::mechanical::controller::{Controller, ReadAhead};
+use crate::drives::mechanical::media::{Arm, Media, Pass, Passed};
+
+/// The segments of a drive's buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    /// By last use, the latest last.
+    segments: Vec<Segment>,
+    most: usize,
+    size: u64,
+    /// What is being read ahead into the segment used last.
+    ahead: Option<Ahead>,
+}
+
+/// Sectors in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The first.
+    pub begin: u64,
+    /// Behind the last.
+    pub end: u64,
+}
+
+/// Reading ahead that goes on, or waits for room when it came to its limit.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    /// When the heads may go on, and where they are.
+    from: f64,
+    arm: Arm,
+    /// The next sector, and the one at which it ends.
+    next: u64,
+    limit: u64,
+    /// Until then a request is being served, and no boundary stops it.
+    busy: f64,
+    bound: ReadAhead,
+}
+
+impl Buffer {
+    pub(crate) fn new(controller: &Controller) -> Buffer {
+        Buffer {
+            segments: Vec::new(),
+            most: controller.segments as usize,
+            size: controller.segment,
+            ahead: None,
+        }
+    }
+
+    /// Brings what is read ahead up to `now`; returns where the heads are then.
+    pub(crate) fn advance(&mut self, now: f64, media: &mut Media) -> Option<Arm> {
+        let mut ahead = self.ahead?;
+        let begun = ahead.next;
+        let mut goes_on = true;
+        while let Some(passed) = ahead.coming(media) {
+            if passed.end > now {
+                let whole = ((now - passed.begin) / passed.sector).floor();
+                ahead.take(&passed, whole.max(0.0) as u64);
+                break;
+            }
+            ahead.take(&passed, passed.run.sectors);
+            if ahead.ends_here() {
+                goes_on = false;
+                break;
+            }
+        }
+        media.slip(ahead.next - begun);
+        self.filled(ahead.next);
+        self.ahead = goes_on.then_some(ahead);
+        Some(ahead.arm)
+    }
+
+    /// Ends reading ahead at `now`, after [`Buffer::advance`]: with `in_sector` at once, else at
+    /// the end of the sector under the heads. Once they have been switched to the next track, they
+    /// stay until its sectors come. Returns when and where the heads are free.
+    pub(crate) fn stop(&mut self, now: f64, in_sector: bool, media: &Media) -> Option<(f64, Arm)> {
+        let mut ahead = self.ahead.take()?;
+        if in_sector {
+            return Some((now, ahead.arm));
+        }
+        let Some(passed) = ahead.coming(media) else {
+            return Some((now, ahead.arm));
+        };
+        if passed.begin <= now {
+            ahead.take(&passed, 1);
+            self.filled(ahead.next);
+            return Some((ahead.from, ahead.arm));
+        }
+        match now - ahead.from > media.head_switch() {
+            true => Some((passed.begin, passed.run.arm())),
+            false => Some((now, ahead.arm)),
+        }
+    }
+
+    /// The segment used last has all sectors before `end`.
+    fn filled(&mut self, end: u64) {
+        if let Some(segment) = self.segments.last_mut() {
+            segment.end = segment.end.max(end);
+            segment.begin = segment.begin.max(segment.end.saturating_sub(self.size));
+        }
+    }
+
+    /// When the heads can go on reading at `sector` without having left it, and where they are.
+    pub(crate) fn ahead_at(&self, sector: u64) -> Option<(f64, Arm)> {
+        let ahead = self.ahead?;
+        (ahead.next == sector).then_some((ahead.from, ahead.arm))
+    }
+
+    /// The sectors from `sector` on that are in the buffer. The segment counts as used.
+    pub(crate) fn find(&mut self, sector: u64) -> Option<Segment> {
+        let found = |segment: &Segment| segment.begin <= sector && sector < segment.end;
+        let index = self.segments.iter().rposition(found)?;
+        Some(self.segments[index])
+    }
+
+    /// Puts `begin` to `end` into the buffer as the segment used last: into the one that they
+    /// follow on, else into that which was not used for the longest time.
+    pub(crate) fn put(&mut self, begin: u64, end: u64) {
+        let follows = |segment: &Segment| segment.begin <= begin && begin <= segment.end;
+        let mut taken = Segment { begin, end };
+        if let Some(index) = self.segments.iter().rposition(follows) {
+            let old = self.segments.remove(index);
+            taken = Segment { begin: old.begin, end: end.max(old.end) };
+        } else if self.segments.len() >= self.most {
+            self.segments.remove(0);
+        }
+        taken.begin = taken.begin.max(taken.end.saturating_sub(self.size));
+        self.segments.push(taken);
+    }
+
+    /// Forgets `begin` to `end`: they are about to be written.
+    pub(crate) fn forget(&mut self, begin: u64, end: u64) {
+        self.segments.retain_mut(|segment| {
+            if segment.begin < end && begin < segment.end {
+                match segment.begin < begin {
+                    true => segment.end = begin,
+                    false => segment.begin = end,
+                }
+            }
+            segment.begin < segment.end
+        });
+    }
+
+    /// From `from` on the heads at `arm` read on behind the request `begin` to `end`, which lies in
+    /// the segment used last and is being served until `busy`.
+    pub(crate) fn read_on(
+        &mut self,
+        (from, arm): (f64, Arm),
+        (begin, end): (u64, u64),
+        busy: f64,
+        controller: &Controller,
+        media: &Media,
+    ) {
+        let room = match controller.read_ahead_over_requested {
+            true => self.size,
+            false => self.size.saturating_sub(end - begin),
+        };
+        let most = room.min(controller.read_ahead_most);
+        let limit = (end + most).min(media.geometry.sectors());
+        if controller.read_ahead == ReadAhead::None {
+            return;
+        }
+        let next = self.segments.last().map_or(end, |segment| segment.end.max(end));
+        let bound = controller.read_ahead;
+        let limit = limit.max(next);
+        self.ahead = Some(Ahead { from, arm, next, limit, busy, bound });
+    }
+
+    /// A request for `begin` to `end` is served from the buffer until `busy`: reading ahead goes on
+    /// as far as it gives room. From `now` on the heads at `arm` take it up again if it had ended
+    /// and the drive does that.
+    pub(crate) fn read_on_after_hit(
+        &mut self,
+        (now, arm): (f64, Arm),
+        (begin, end): (u64, u64),
+        busy: f64,
+        controller: &Controller,
+        media: &Media,
+    ) {
+        let last = self.segments.last().copied();
+        if !last.is_some_and(|segment| segment.begin <= begin && end <= segment.end) {
+            return;
+        }
+        let heads = match self.ahead {
+            Some(ahead) if ahead.next < ahead.limit => (ahead.from, ahead.arm),
+            Some(ahead) => (ahead.from.max(now), ahead.arm),
+            None if controller.read_ahead_on_hit => (now, arm),
+            None => return,
+        };
+        self.read_on(heads, (begin, end), busy, controller, media);
+    }
+}
+
+impl Ahead {
+    /// How the next row of sectors will pass under the heads.
+    fn coming(&self, media: &Media) -> Option<Passed> {
+        let rest = self.limit.saturating_sub(self.next);
+        let run = media.geometry.runs(self.next, rest).next()?;
+        Some(media.pass(self.from, &mut self.arm.clone(), run, Pass::Read))
+    }
+
+    /// Takes the first `sectors` of what passed.
+    fn take(&mut self, passed: &Passed, sectors: u64) {
+        if sectors > 0 {
+            self.next += sectors;
+            self.from = passed.begin + sectors as f64 * passed.sector;
+            self.arm = passed.run.arm();
+        }
+    }
+
+    /// Whether the drive, when nothing else is to do, reads no further than the row just taken.
+    fn ends_here(&self) -> bool {
+        // What follows within the limit lies on the next track.
+        self.bound == ReadAhead::Track && self.from >= self.busy && self.next < self.limit
+    }
+}

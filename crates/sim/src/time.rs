@@ -1,0 +1,5 @@
+//! Virtual time: the executor, its queue of events, its clock.
+
+pub(crate) mod clock;
+pub(crate) mod event_queue;
+pub(crate) mod executor;

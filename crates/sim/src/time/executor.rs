@@ -1,0 +1,419 @@
+//! Virtual time on one thread: tasks run until none of them can move, then the clock jumps to the
+//! next event.
+//!
+//! It exists so that hours of an engine pass in seconds, the same at each repetition. With a seed,
+//! chance decides which of several tasks that could run is run, and which of several events of one
+//! moment comes first; without one, both go by arrival.
+//!
+//! It promises: everything follows from the seed and from what is spawned. [`Handle::history`] is a
+//! digest of every step taken, so that a test can compare two runs.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use device::Nanos;
+use fastrand::Rng;
+
+use crate::time::event_queue::{Key, Timetable};
+
+/// So many polls without a step of the clock, and something spins.
+const POLLS_WITHOUT_TIME: u64 = 4_000_000;
+
+/// Name of the future that [`Executor::run`] was given, among the tasks.
+const MAIN: u32 = u32::MAX;
+
+/// Owns the tasks of a simulation; they end with it.
+pub struct Executor {
+    handle: Handle,
+}
+
+/// Access to an executor, for tasks and devices: its time, its events, its spawning. A clone is
+/// another handle.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) inner: Rc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) now: Cell<Nanos>,
+    /// Wall time at monotonic zero, in unix seconds; wraps around when it is set back.
+    pub(crate) unix_start: Cell<u64>,
+    tasks: RefCell<Tasks>,
+    ready: Arc<Ready>,
+    pub(crate) timetable: RefCell<Timetable<Due>>,
+    random: RefCell<Option<Rng>>,
+    history: Cell<u64>,
+    halted: Cell<bool>,
+    /// Where the patience of the run ends.
+    end: Cell<Nanos>,
+}
+
+/// What the timetable holds.
+pub(crate) enum Due {
+    /// A sleeper.
+    Wake(Waker),
+    /// A device that has something to do.
+    Call(Rc<dyn Happening>, u64),
+}
+
+/// Something that takes part in a simulation without being a task.
+pub trait Happening {
+    /// The moment that was asked for with [`Handle::schedule`] has come.
+    fn happen(self: Rc<Self>, argument: u64);
+}
+
+#[derive(Default)]
+struct Tasks {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+struct Slot {
+    /// `None` while it is polled, or when there is no task.
+    future: Option<Pin<Box<dyn Future<Output = ()>>>>,
+    wakeup: Arc<Wakeup>,
+    waker: Waker,
+}
+
+/// The tasks that can run. Behind a lock because a waker is `Send`; nobody ever waits for it.
+#[derive(Default)]
+struct Ready(Mutex<VecDeque<u32>>);
+
+impl Ready {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u32>> {
+        // Nothing under this lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Wakeup {
+    id: u32,
+    queued: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wakeup {
+    fn new(id: u32, ready: &Arc<Ready>) -> Arc<Wakeup> {
+        Arc::new(Wakeup { id, queued: AtomicBool::new(false), ready: Arc::clone(ready) })
+    }
+}
+
+impl Wake for Wakeup {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            self.ready.lock().push_back(self.id);
+        }
+    }
+}
+
+/// Why a run ended before its future did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Everything waits, and no event is to come.
+    Stuck,
+    /// The clock passed the end of the patience.
+    Late,
+    /// Tasks went on waking each other without the clock moving.
+    Spinning,
+    /// [`Handle::halt`] was called.
+    Halted,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stop::Stuck => "everything waits, and nothing is to come",
+            Stop::Late => "it took longer than it may",
+            Stop::Spinning => "tasks wake each other and time stands still",
+            Stop::Halted => "halted",
+        })
+    }
+}
+
+impl std::error::Error for Stop {}
+
+impl Executor {
+    /// An executor whose clock shows 0 ns and `unix_seconds`; its choices by `seed`, `None`: by
+    /// arrival.
+    pub fn new(seed: Option<u64>, unix_seconds: u64) -> Executor {
+        let inner = Inner {
+            now: Cell::new(0),
+            unix_start: Cell::new(unix_seconds),
+            tasks: RefCell::default(),
+            ready: Arc::default(),
+            timetable: RefCell::new(Timetable::new()),
+            random: RefCell::new(seed.map(Rng::with_seed)),
+            history: Cell::new(0xcbf2_9ce4_8422_2325),
+            halted: Cell::new(false),
+            end: Cell::new(Nanos::MAX),
+        };
+        Executor { handle: Handle { inner: Rc::new(inner) } }
+    }
+
+    /// A handle, which is also the clock.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Runs `future` to its end, and the tasks beside it.
+    ///
+    /// # Panics
+    /// When it cannot come to its end: see [`Executor::try_run`].
+    pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        match self.try_run(Nanos::MAX, future) {
+            Ok(value) => value,
+            Err(stop) => {
+                panic!("the simulation ended at {} ns: {stop}", self.handle.inner.now.get())
+            }
+        }
+    }
+
+    /// Runs `future` to its end, and the tasks beside it, for at most `patience` nanoseconds of
+    /// virtual time. Stopped early, `future` is dropped and the tasks stay.
+    ///
+    /// # Errors
+    /// What kept it from its end.
+    pub fn try_run<T>(&self, patience: Nanos, future: impl Future<Output = T>) -> Result<T, Stop> {
+        let inner = &self.handle.inner;
+        let mut future = pin!(future);
+        let wakeup = Wakeup::new(MAIN, &inner.ready);
+        let waker = Waker::from(Arc::clone(&wakeup));
+        let end = inner.now.get().saturating_add(patience);
+        inner.end.set(end);
+        let mut polls = 0_u64;
+        waker.wake_by_ref();
+        let stop = loop {
+            if inner.halted.replace(false) {
+                break Stop::Halted;
+            }
+            if let Some(id) = inner.next_ready() {
+                polls += 1;
+                if polls > POLLS_WITHOUT_TIME {
+                    break Stop::Spinning;
+                }
+                inner.note(u64::from(id));
+                if id != MAIN {
+                    inner.poll(id);
+                    continue;
+                }
+                wakeup.queued.store(false, Ordering::Relaxed);
+                let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+                if let Poll::Ready(value) = polled {
+                    inner.ready.lock().retain(|id| *id != MAIN);
+                    return Ok(value);
+                }
+                continue;
+            }
+            let next = inner.timetable.borrow_mut().next_time();
+            match next {
+                None => break Stop::Stuck,
+                Some(time) if time > end => break Stop::Late,
+                Some(time) => {
+                    if time > inner.now.get() {
+                        polls = 0;
+                    }
+                    inner.step();
+                }
+            }
+        };
+        inner.ready.lock().retain(|id| *id != MAIN);
+        Err(stop)
+    }
+
+    /// Lets `time` nanoseconds pass, and everything that is due happen.
+    pub fn pass(&self, time: Nanos) {
+        let clock = self.handle();
+        let end = clock.inner.now.get() + time;
+        self.run(async move { device::Clock::sleep_until(&clock, end).await });
+    }
+
+    /// Drops all tasks and what was to come, as the end of a process does. Handles stay valid.
+    pub fn kill(&self) {
+        let inner = &self.handle.inner;
+        let tasks = std::mem::take(&mut *inner.tasks.borrow_mut());
+        drop(tasks); // whose destructors may use the executor
+        inner.ready.lock().clear();
+        let due = inner.timetable.borrow_mut().take_all();
+        drop(due);
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        // Tasks hold handles: without this they would keep each other alive.
+        self.kill();
+    }
+}
+
+impl Inner {
+    /// Takes the next task that can run.
+    fn next_ready(&self) -> Option<u32> {
+        let mut ready = self.ready.lock();
+        match &mut *self.random.borrow_mut() {
+            Some(random) if ready.len() > 1 => {
+                let chosen = random.usize(..ready.len());
+                ready.swap_remove_back(chosen)
+            }
+            _ => ready.pop_front(),
+        }
+    }
+
+    fn poll(&self, id: u32) {
+        let (mut future, waker) = {
+            let mut tasks = self.tasks.borrow_mut();
+            // Woken after its end, or a waker outlived a kill.
+            let Some(slot) = tasks.slots.get_mut(id as usize) else { return };
+            slot.wakeup.queued.store(false, Ordering::Relaxed);
+            let Some(future) = slot.future.take() else { return };
+            (future, slot.waker.clone())
+        };
+        let done = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        if done {
+            drop(future); // may use the executor, so before the tasks are borrowed
+            let mut tasks = self.tasks.borrow_mut();
+            if (id as usize) < tasks.slots.len() {
+                tasks.free.push(id);
+            }
+        } else if let Some(slot) = self.tasks.borrow_mut().slots.get_mut(id as usize) {
+            slot.future = Some(future);
+        }
+    }
+
+    /// Goes to the next event and lets it happen.
+    fn step(&self) {
+        let Some((time, due)) = self.timetable.borrow_mut().pop() else { return };
+        let now = self.now.get().max(time);
+        self.now.set(now);
+        self.note(now);
+        match due {
+            Due::Wake(waker) => waker.wake(),
+            Due::Call(what, argument) => what.happen(argument),
+        }
+    }
+
+    fn note(&self, what: u64) {
+        let mixed = (self.history.get().rotate_left(5) ^ what).wrapping_mul(0x517c_c1b7_2722_0a95);
+        self.history.set(mixed);
+    }
+
+    fn tie(&self) -> u64 {
+        self.random.borrow_mut().as_mut().map_or(0, |random| random.u64(..))
+    }
+
+    pub(crate) fn sleep(&self, until: Nanos, waker: Waker) -> Key {
+        let tie = self.tie();
+        self.timetable.borrow_mut().insert(until, tie, Due::Wake(waker))
+    }
+}
+
+impl Handle {
+    /// Starts a task. It runs whenever the executor does, also when the [`Task`] is dropped.
+    pub fn spawn<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Task<T> {
+        let state = Rc::new(RefCell::new(Outcome { value: None, waker: None }));
+        let theirs = Rc::clone(&state);
+        let future = Box::pin(async move {
+            let value = future.await;
+            let waker = {
+                let mut outcome = theirs.borrow_mut();
+                outcome.value = Some(value);
+                outcome.waker.take()
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        });
+        let mut tasks = self.inner.tasks.borrow_mut();
+        let id = match tasks.free.pop() {
+            Some(id) => id,
+            None => {
+                let id = tasks.slots.len() as u32;
+                let wakeup = Wakeup::new(id, &self.inner.ready);
+                let waker = Waker::from(Arc::clone(&wakeup));
+                tasks.slots.push(Slot { future: None, wakeup, waker });
+                id
+            }
+        };
+        let slot = &mut tasks.slots[id as usize];
+        slot.future = Some(future);
+        slot.waker.wake_by_ref();
+        Task { state }
+    }
+
+    /// Calls `what` at `time`, or now when that has passed, between the steps of tasks.
+    pub fn schedule(&self, time: Nanos, what: Rc<dyn Happening>, argument: u64) {
+        let time = time.max(self.inner.now.get());
+        let tie = self.inner.tie();
+        self.inner.timetable.borrow_mut().insert(time, tie, Due::Call(what, argument));
+    }
+
+    /// Moves the clock to `time` at once, when nothing else could happen by then; otherwise it
+    /// stays. For a task that would sleep until `time` and waits for nothing else meanwhile: it
+    /// saves the detour through the timetable.
+    pub fn skip_to(&self, time: Nanos) -> bool {
+        let inner = &self.inner;
+        if inner.halted.get() || time > inner.end.get() || !inner.ready.lock().is_empty() {
+            return false;
+        }
+        if inner.timetable.borrow_mut().next_time().is_some_and(|next| next <= time) {
+            return false;
+        }
+        let now = inner.now.get().max(time);
+        inner.now.set(now);
+        inner.note(now);
+        true
+    }
+
+    /// Stops [`Executor::try_run`] before anything else happens, as a power failure would.
+    pub fn halt(&self) {
+        self.inner.halted.set(true);
+    }
+
+    /// Folds `what` into the history.
+    pub fn note(&self, what: u64) {
+        self.inner.note(what);
+    }
+
+    /// A digest of all steps so far: which task or event came when, and what devices noted.
+    pub fn history(&self) -> u64 {
+        self.inner.history.get()
+    }
+}
+
+struct Outcome<T> {
+    value: Option<T>,
+    waker: Option<Waker>,
+}
+
+/// A task that was spawned; as a future, its value. Waits for ever when the task was killed.
+pub struct Task<T> {
+    state: Rc<RefCell<Outcome<T>>>,
+}
+
+impl<T> Future for Task<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let mut outcome = self.state.borrow_mut();
+        match outcome.value.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                outcome.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! The golden numbers of the lab: every number of every experiment at the quick scale.
+
+use clap::Args;
+
+use crate::workspace;
+
+/// Which experiments, and what is done with their numbers.
+#[derive(Args)]
+pub struct Options {
+    /// Only the experiments with these names; all of them when absent.
+    pub names: Vec<String>,
+    /// Writes the golden files anew instead of comparing with them.
+    #[arg(long)]
+    pub bless: bool,
+}
+
+/// Runs the experiments with the profile of the tests, so that nothing else is built.
+///
+/// # Errors
+///
+/// When a number is not what it was; the output says which.
+pub fn run(options: &Options) -> Result<(), String> {
+    let mut command = workspace::cargo(&["run", "--quiet", "--package", "lab", "--example"]);
+    command.args(["goldens", "--"]).args(&options.names);
+    if options.bless {
+        command.arg("--bless");
+    }
+    workspace::succeed(command)
+}
