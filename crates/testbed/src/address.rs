@@ -9,7 +9,7 @@ const FIRST: u32 = 10_000;
 const PORTS: u32 = 22_000;
 
 /// An address on loopback that was free a moment ago and that nobody else was given. Its IP address
-/// belongs to this process ([`own_ip`]), so that no connection, whose own end is at 127.0.0.1, and
+/// belongs to this process (`own_ip`), so that no connection, whose own end is at 127.0.0.1, and
 /// no other program takes the port before the program under test listens there or while it is
 /// stopped and started again.
 pub fn free() -> SocketAddr {

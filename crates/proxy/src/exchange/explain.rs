@@ -1,6 +1,6 @@
 //! Why a request is treated as it is: the decisions of the real way, one by one, in words.
 //!
-//! It prints what decides about a real request, the [`Route`] and the [`Plan`], so that it cannot
+//! It prints what decides about a real request, the `Route` and the `Plan`, so that it cannot
 //! tell another story: which rule is in force, what the object is called, what is stored under that
 //! name and whether it would do, and whether an answer would be stored and for how long. The answer
 //! is one that is given along, or, if wished, the origin's own. Nothing is stored or removed; what

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::options::Options;
 
-/// A handle on all workers of one [`crate::server::run()`].
+/// A handle on all workers of one [`crate::run()`].
 #[derive(Clone)]
 pub struct Control {
     state: watch::Sender<State>,
@@ -28,7 +28,7 @@ impl Control {
     }
 
     /// Stops accepting and begins to drain: running answers get [`ClientLimits::drain`] to end,
-    /// then they and all tunnels are cut. [`crate::server::run()`] returns afterwards.
+    /// then they and all tunnels are cut. [`crate::run()`] returns afterwards.
     ///
     /// [`ClientLimits::drain`]: crate::client::limits::ClientLimits::drain
     pub fn drain(&self) {
@@ -44,7 +44,7 @@ impl Control {
         });
     }
 
-    /// Takes a drain back, when [`crate::server::run()`] has returned: it may be called again.
+    /// Takes a drain back, when [`crate::run()`] has returned: it may be called again.
     pub fn resume(&self) {
         self.state.send_modify(|state| {
             state.draining = false;

@@ -1,5 +1,5 @@
 //! The account of one request: opened when its head was read, closed when its answer's body is
-//! done with, and then told to the [`Observer`].
+//! done with, and then told to the [`Observer`](crate::observe::observer::Observer).
 
 use std::fmt;
 use std::rc::Rc;

@@ -1,16 +1,4 @@
-//! Who makes way when no further client would fit in: the places of `client.connections` are all
-//! taken, or the process has no descriptor left.
-//!
-//! An open connection that waits for its client costs a place and does nothing for it. Where places
-//! are short it is given up for a client that does want something, so nobody can lock the others
-//! out by opening connections and leaving them. A connection with a request under way never makes
-//! way. Of the others go first those that have asked for nothing, or not ended a head, in
-//! [`GRACE`]; then those between two requests; and only then those that have just come. Within each
-//! group whoever has waited longest goes first.
-//!
-//! Connections belong to workers, which alone know what theirs do: whoever needs a place asks all
-//! of them, and tells those with the first in order to close them. Several are closed at once
-//! where there are many, so that the search costs little beside what it brings.
+//! Has the connections of a worker make way, when [`Crowd`](crate::client::crowd::Crowd) asks.
 
 use std::rc::Rc;
 
