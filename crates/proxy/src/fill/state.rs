@@ -6,7 +6,8 @@
 //!
 //! Pieces of the body pass through a window in memory. A fill that is stored (`stored`) drops from
 //! the window what the store can give back; a reader that lags reads on from there. One that is not
-//! stored keeps what any reader still needs, and the fetch waits (`filler`) while that is too much.
+//! stored keeps what any reader still needs, and the fetch waits (`fetch_task`) while that is too
+//! much.
 //!
 //! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
 //! fill broke gets an error, never a clean end. Nobody holds the lock over an await.

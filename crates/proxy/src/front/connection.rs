@@ -1,6 +1,6 @@
 //! One client connection from accept to close: hyper's server (in HTTP/2 `http2::server`) between
-//! two things of ours, the socket (`client_io`) and the decisions (`serve`). What comes before HTTP
-//! is `welcome`.
+//! two things of ours, the socket (`client_io`) and the decisions (`dispatch`). What comes before
+//! HTTP is `handshake`.
 //!
 //! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
 //! head that does not end in time gets its 408 here; a tunnel (CONNECT, Upgrade) leaves HTTP here.

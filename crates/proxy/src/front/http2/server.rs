@@ -1,6 +1,6 @@
 //! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
 //!
-//! Each stream is answered by a task of its own, as any other request is (`serve`); this one
+//! Each stream is answered by a task of its own, as any other request is (`dispatch`); this one
 //! drives the connection. What it promises: a request that the client takes back, or whose
 //! connection ends, is given up; whoever is told to go (GOAWAY) has the answers to what it had
 //! asked for before; a connection that the sweep cuts ends at once.
