@@ -2,6 +2,7 @@
 
 pub(crate) mod cookies;
 pub(crate) mod cut_short;
+pub(crate) mod date;
 pub mod forwarded;
 pub(crate) mod framing;
 pub(crate) mod framing_check;

@@ -26,7 +26,7 @@ use proxy::options::Options;
 use proxy::upstream::site::{Front, Site};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, PendingCache, Recorder, Reload,
-    Setup,
+    Setup, TokioClock,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -122,7 +122,7 @@ fn prepare(
     let sockets = Arc::new(Mutex::new(ListenSockets::default()));
     listen_to_signals(&control, reload.clone(), upgrader.clone(), sockets.clone())?;
     follow_addresses(&control)?;
-    let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
+    let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
     Ok(Start {
         config,
         caches,
@@ -232,11 +232,14 @@ impl Start {
             metrics: self.metrics.clone(),
             reload: self.reload.clone(),
         });
+        let clock = TokioClock::system();
+        let (metrics, log) = (self.metrics.clone(), self.access_log.clone());
         let setup = Setup {
+            clock,
             control: self.control.clone(),
             listeners,
             workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Recorder::new(front, self.metrics.clone(), self.access_log.clone())),
+            observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
             admin,
             accepting,

@@ -57,8 +57,9 @@ impl ProxyBackend {
         let AdminSetup { listener, guard, metrics, reload } = setup;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
+        let clock = services.clock;
         let operator = ProxyBackend { services, crowd, control: control.clone(), metrics, reload };
-        let admin = Rc::new(Admin::new(guard, operator));
+        let admin = Rc::new(Admin::new(guard, operator, clock));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
         Ok(())
@@ -120,7 +121,7 @@ impl Backend for ProxyBackend {
     }
 
     fn upstreams(&self) -> serde_json::Value {
-        server_status::view(&self.control.options())
+        server_status::view(&self.control.options(), self.services.clock)
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {

@@ -32,6 +32,7 @@ use tokio::net::TcpListener;
 use crate::admin::guard::Guard;
 use crate::admin::seats::{Seat, Seats};
 use crate::exchange::explain::Question;
+use crate::net::clock::TokioClock;
 use crate::observe::metrics::CONTENT_TYPE;
 use crate::request::purge_order::{Purge, Purged};
 
@@ -102,6 +103,7 @@ pub trait Backend: 'static {
 pub struct Admin<B> {
     guard: Guard,
     backend: B,
+    clock: TokioClock,
     accept_failed: Cell<bool>,
 }
 
@@ -109,8 +111,8 @@ pub(super) type Answer = Response<Full<Bytes>>;
 
 impl<B: Backend> Admin<B> {
     /// An interface that lets in what `guard` allows.
-    pub fn new(guard: Guard, backend: B) -> Admin<B> {
-        Admin { guard, backend, accept_failed: Cell::new(false) }
+    pub fn new(guard: Guard, backend: B, clock: TokioClock) -> Admin<B> {
+        Admin { guard, backend, clock, accept_failed: Cell::new(false) }
     }
 
     /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then
@@ -119,7 +121,7 @@ impl<B: Backend> Admin<B> {
         if let Ok(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
         }
-        let seats = Seats::new(CONNECTIONS);
+        let seats = Seats::new(CONNECTIONS, self.clock);
         let mut stop = pin!(stop);
         loop {
             let seated = async {

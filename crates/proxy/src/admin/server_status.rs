@@ -4,25 +4,25 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::{Value, json};
 
+use crate::net::clock::TokioClock;
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
-use crate::upstream::health;
 use crate::upstream::health::Use;
 use crate::upstream::site::{Front, Site};
 
 /// The figures of a proxy's servers, as they are at each scrape.
-pub(crate) struct ServerFigures(pub Control);
+pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 
 impl Source for ServerFigures {
     fn samples(&self, out: &mut Samples) {
-        let options = self.0.options();
+        let (options, now) = (self.0.options(), self.1.millis());
         for site in sites(&options) {
             queue_samples(site, out);
             for server in site.upstream.servers() {
                 let (health, name) = (&server.health, server.origin.to_string());
                 let labels = [("site", site.name.as_str()), ("server", name.as_str())];
-                let up = u64::from(health.usage(health::now()) == Use::Up);
+                let up = u64::from(health.usage(now) == Use::Up);
                 let help = "Whether a server of a site is in use.";
                 out.gauge("larder_upstream_server_up", help, &labels, up);
                 let help = "Requests under way at a server.";
@@ -70,8 +70,8 @@ fn queue_samples(site: &Site, out: &mut Samples) {
 }
 
 /// All servers of all sites, for operators.
-pub(crate) fn view(options: &Options) -> Value {
-    let now = health::now();
+pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
+    let now = clock.millis();
     let site = |site: &Site| {
         let group = &site.upstream;
         let servers = group.servers().iter().map(|server| {

@@ -165,6 +165,7 @@ impl Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::clock::TokioClock;
 
     fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> Standing {
         Standing { id, phase, has_asked, since }
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn those_that_are_worth_least_go_first() {
-        let began = Instant::now();
+        let began = TokioClock::system().instant();
         let at = |seconds: u64| began + Duration::from_secs(seconds);
         let all = [
             standing(1, Phase::Busy, true, at(0)),

@@ -21,7 +21,6 @@ use crate::message::framing_check::Trust;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing, upgrade};
 use crate::net::address;
-use crate::net::wall_clock::now;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
@@ -266,13 +265,14 @@ async fn write_through(
         return handed_over(account);
     }
     let _need = needs.firmly();
-    let requested = now();
+    let clock = visit.services.clock;
+    let requested = clock.time();
     let body = (!body.is_end_stream()).then_some(body);
     let response = match pass_through::ask(visit, &mut account, body).await {
         Ok(response) => response,
         Err(failure) => return failed(account, failure),
     };
-    let exchange = Exchange { requested, received: now() };
+    let exchange = Exchange { requested, received: clock.time() };
     // What the answer tells of places is about the name that was told.
     let Some(url) = visit.named_url() else {
         return pass_through::relay_response(visit, account, response, status);

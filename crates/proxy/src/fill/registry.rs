@@ -117,9 +117,9 @@ impl FillRegistry {
         why: HitForMiss,
         for_time: Duration,
         keys_max: usize,
+        now: Instant,
     ) {
         let mut shard = self.shard(key);
-        let now = Instant::now();
         if why == HitForMiss::Credentials
             && shard.unshareable.get(key).is_some_and(|(_, until)| *until > now)
         {
@@ -142,10 +142,10 @@ impl FillRegistry {
     }
 
     /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
-    pub fn unshareable(&self, key: &Bytes) -> Option<HitForMiss> {
+    pub fn unshareable(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
         let shard = self.shard(key);
         let (why, until) = shard.unshareable.get(key)?;
-        (*until > Instant::now()).then_some(*why)
+        (*until > now).then_some(*why)
     }
 
     fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {

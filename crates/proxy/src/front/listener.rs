@@ -11,7 +11,7 @@ use std::os::unix;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, net};
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -203,7 +203,8 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((socket, client)) => {
-                if connections.admission.descriptors.relieved(Instant::now()) {
+                if connections.admission.descriptors.relieved(connections.services.clock.instant())
+                {
                     log::warn!("accepting connections again");
                 }
                 let manners = listener.manners.clone();
@@ -214,9 +215,7 @@ pub(crate) async fn accept(
                 };
                 place(&connections, socket, From { client, manners, _room: room }, &peers);
             }
-            Err(error) if lacks_resource(&error) => {
-                make_descriptors(&connections.admission, &error).await
-            }
+            Err(error) if lacks_resource(&error) => make_descriptors(&connections, &error).await,
             // A client that left before it was accepted, or the like.
             Err(error) => log::debug!("accept: {error}"),
         }
@@ -224,13 +223,13 @@ pub(crate) async fn accept(
 }
 
 /// Has connections make way for want of a descriptor, and waits until it may be tried again.
-async fn make_descriptors(admission: &Admission, error: &io::Error) {
-    let Admission { crowd, descriptors, .. } = admission;
+async fn make_descriptors(connections: &Connections, error: &io::Error) {
+    let Admission { crowd, descriptors, .. } = &*connections.admission;
     let _turn = crowd.turn().await;
     if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
         return sleep(SHORT_PAUSE).await;
     }
-    if descriptors.felt(Instant::now()) {
+    if descriptors.felt(connections.services.clock.instant()) {
         log::error!(
             "cannot accept connections: {error}; trying again every {} ms (raise the limit of \
              open files, or lower the limit of connections)",

@@ -17,6 +17,7 @@ use tokio::task::spawn_local;
 
 use crate::client::request_body::RequestBody;
 use crate::fetch::fetch_task::{FetchTask, Purpose};
+use crate::fill::services::Services;
 use crate::fill::state::{Fill, Reader};
 use crate::get::follower;
 use crate::get::follower::{Fit, Follower, Role};
@@ -276,7 +277,7 @@ impl CacheRequest<'_> {
         let fills = &visit.services.shared.fills;
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
-        let unshareable = fills.unshareable(key.as_bytes());
+        let unshareable = fills.unshareable(key.as_bytes(), visit.services.clock.instant());
         let directives = &visit.facts.directives;
         let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
         // Several ranges in one answer are for nobody else.
@@ -332,8 +333,9 @@ impl CacheRequest<'_> {
     }
 
     fn new_fill(&self) -> Fill {
-        let windows = self.visit.services.shared.windows.clone();
-        Fill::new(self.store.begin_fetch(self.primary), windows)
+        let Services { shared, clock, .. } = &**self.visit.services;
+        let token = self.store.begin_fetch(self.primary);
+        Fill::new(token, clock.instant(), shared.windows.clone())
     }
 
     /// Validates what expires soon while it still answers, so that those who ask next need not

@@ -20,7 +20,6 @@ use store::{Hint, Key, PIECE_MAX};
 
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
 use crate::fill::writer::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
-use crate::net::wall_clock::now;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{Part, PartialObject};
@@ -109,12 +108,13 @@ impl RangeFetch {
         let parts = self.parts.clone();
         let mut errand = parts.errand.clone();
         partial::ask(&mut errand.headers, &parts.head, self.gap);
-        let requested = now();
+        let clock = parts.services.clock;
+        let requested = clock.time();
         let mut response = match errand.run(&parts.services, &parts.options, None).await {
             Ok(response) => response,
             Err(failure) => return self.fail(failure),
         };
-        let exchange = Exchange { requested, received: now() };
+        let exchange = Exchange { requested, received: clock.time() };
         let (version, as_it_came) = (response.version(), response.headers().clone());
         upstream_request::sanitize_response(
             &parts.services,

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::message::via::random;
+use crate::net::clock::TokioClock;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::options::control::State;
@@ -23,7 +24,11 @@ use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::site::Front;
 
 /// Checks all servers that are to be checked, until the drain begins.
-pub(crate) async fn run(mut control: watch::Receiver<State>, observer: Arc<dyn Observer>) {
+pub(crate) async fn run(
+    mut control: watch::Receiver<State>,
+    observer: Arc<dyn Observer>,
+    clock: TokioClock,
+) {
     loop {
         let State { options, draining, .. } = control.borrow_and_update().clone();
         if draining {
@@ -31,14 +36,19 @@ pub(crate) async fn run(mut control: watch::Receiver<State>, observer: Arc<dyn O
         }
         // Dropped, they end.
         let mut checks = JoinSet::new();
-        begin(&options, &observer, &mut checks);
+        begin(&options, &observer, clock, &mut checks);
         if control.changed().await.is_err() {
             return;
         }
     }
 }
 
-fn begin(options: &Options, observer: &Arc<dyn Observer>, checks: &mut JoinSet<()>) {
+fn begin(
+    options: &Options,
+    observer: &Arc<dyn Observer>,
+    clock: TokioClock,
+    checks: &mut JoinSet<()>,
+) {
     let Front::Reverse(sites) = &options.front else { return };
     for site in sites {
         let Some(check) = &site.upstream.options().check else { continue };
@@ -48,7 +58,7 @@ fn begin(options: &Options, observer: &Arc<dyn Observer>, checks: &mut JoinSet<(
             idle_per_origin: 0,
             ..options.upstream.clone()
         };
-        let upstream = Rc::new(Upstream::new(&limits, observer.clone()));
+        let upstream = Rc::new(Upstream::new(&limits, observer.clone(), clock));
         for at in 0..site.upstream.servers().len() {
             let (upstream, group) = (upstream.clone(), site.upstream.clone());
             checks.spawn_local(watch(upstream, limits.clone(), group, at));

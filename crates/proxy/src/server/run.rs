@@ -21,6 +21,7 @@ use crate::fill::services::Shared;
 use crate::front::admission::Admission;
 use crate::front::listener;
 use crate::front::listener::{Accepted, Listener};
+use crate::net::clock::TokioClock;
 use crate::net::wall_clock::WallClock;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
@@ -30,6 +31,8 @@ use crate::server::{cache_opening, crowd, handover, health_checks};
 
 /// Everything a proxy needs to run.
 pub struct Setup {
+    /// What time it is.
+    pub clock: TokioClock,
     /// Options and the switch to draining.
     pub control: Control,
     /// Sockets to accept clients from, already listening (so that an address in use, or a
@@ -81,20 +84,21 @@ pub enum Ended {
 /// When a thread, a runtime or a listener cannot be had; nothing is served then. A cache that
 /// cannot be opened is no error: it is logged, and everything is passed on.
 pub fn run(setup: Setup) -> io::Result<Ended> {
-    let Setup { control, listeners, workers, observer, cache, mut admin, accepting, released } =
-        setup;
+    let Setup { clock, control, listeners, workers, observer, cache, .. } = setup;
+    let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
     let workers = workers.max(1);
     let options = control.options();
     let (crowd, asked) = Crowd::new(workers, options.client.connections);
     let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8));
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.windows.clone())));
-        admin.metrics.add_source(Box::new(ServerFigures(control.clone())));
+        admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
     }
     let process = Arc::new(Process {
         requests,
         admission: Arc::new(Admission::new(workers, options.client.connections, crowd)),
-        wall_clock: WallClock::new(),
+        clock,
+        wall_clock: WallClock::new(clock),
         failures: Arc::default(),
         running: AtomicUsize::new(workers),
         holding: AtomicUsize::new(workers),
@@ -207,7 +211,11 @@ async fn serve(start: Start) -> io::Result<Ended> {
         ProxyBackend::start(admin, worker.services.clone(), crowd, control.clone())?;
     }
     if index == 0 {
-        spawn_local(health_checks::run(control.subscribe(), process.requests.observer.clone()));
+        spawn_local(health_checks::run(
+            control.subscribe(),
+            process.requests.observer.clone(),
+            process.clock,
+        ));
     }
     if let Some(tell) = tell {
         tell();
@@ -282,9 +290,12 @@ async fn store_arrives(
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
     share: watch::Sender<OpenState>,
 ) {
+    let clock = worker.process.clock;
     let store = match setup {
-        Some(setup) => cache_opening::open_first(setup, &worker.process.requests, &share).await,
-        None => cache_opening::attach(worker.index, share.subscribe()).await,
+        Some(setup) => {
+            cache_opening::open_first(setup, clock, &worker.process.requests, &share).await
+        }
+        None => cache_opening::attach(worker.index, clock, share.subscribe()).await,
     };
     worker.services.set_store(store);
 }

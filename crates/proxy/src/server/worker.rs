@@ -11,6 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::fill::services::{Services, Shared};
 use crate::front::admission::Admission;
 use crate::front::connections::Connections;
+use crate::net::clock::TokioClock;
 use crate::net::wall_clock;
 use crate::net::wall_clock::WallClock;
 use crate::observe::event::Event;
@@ -23,6 +24,7 @@ use crate::upstream::failure_log::FailureLog;
 pub(crate) struct Process {
     pub requests: Arc<Shared>,
     pub admission: Arc<Admission>,
+    pub clock: TokioClock,
     pub wall_clock: WallClock,
     pub failures: Arc<FailureLog>,
     /// Workers that have not ended yet.
@@ -41,11 +43,11 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
-        let Process { requests, admission, failures, .. } = &*process;
-        let upstream = Upstream::new(&options.upstream, requests.observer.clone())
+        let Process { requests, clock, admission, failures, .. } = &*process;
+        let upstream = Upstream::new(&options.upstream, requests.observer.clone(), *clock)
             .with_log(failures.clone())
             .with_crowd(admission.crowd.clone());
-        let services = Services::new(requests.clone(), upstream, options);
+        let services = Services::new(requests.clone(), *clock, upstream, options);
         let connections = Connections::new(index, services.clone(), admission.clone());
         Rc::new(Worker { index, process, services, connections })
     }
@@ -58,6 +60,7 @@ impl Worker {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                biased;
                 now = tick.tick() => {
                     if let Some(step) = self.process.wall_clock.step() {
                         log::warn!("{}", wall_clock::warning(step));

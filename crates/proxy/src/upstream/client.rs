@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 use http::header::HeaderValue;
@@ -23,6 +23,7 @@ use crate::client::crowd::Crowd;
 use crate::message::informational::Informational;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
+use crate::net::clock::TokioClock;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 use crate::observe::outcome::Error as Reason;
@@ -44,6 +45,7 @@ pub(crate) struct Upstream {
     pub(super) pool: Pool,
     pub(super) resolver: Resolver,
     builder: Builder,
+    pub(super) clock: TokioClock,
     pub(super) observer: Arc<dyn Observer>,
     /// Where failures go; `None`: nowhere.
     pub(super) failures: Option<Arc<FailureLog>>,
@@ -117,12 +119,16 @@ struct ConnectionError {
 const ATTEMPTS: u32 = 3;
 
 impl Upstream {
-    pub fn new(limits: &UpstreamLimits, observer: Arc<dyn Observer>) -> Upstream {
+    pub fn new(
+        limits: &UpstreamLimits,
+        observer: Arc<dyn Observer>,
+        clock: TokioClock,
+    ) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
-        let resolver = Resolver::default();
+        let (pool, resolver) = (Pool::new(clock), Resolver::new(clock));
         let (failures, crowd) = (None, None);
-        Upstream { pool: Pool::default(), resolver, builder, observer, failures, crowd }
+        Upstream { pool, resolver, builder, clock, observer, failures, crowd }
     }
 
     /// The same; what fails is written to a log.
@@ -138,7 +144,7 @@ impl Upstream {
     /// Writes of an attempt that failed. What is a client's own doing is none.
     pub fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
         if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
-            failures.note(server, phase, cause);
+            failures.note(server, phase, cause, self.clock.instant());
         }
     }
 
@@ -275,7 +281,7 @@ impl Upstream {
                 return Ok(taken);
             }
         }
-        let began = Instant::now();
+        let began = self.clock.instant();
         let made = match origin.may_be_http2() {
             true => {
                 let _opening = self.pool.open(origin);
@@ -284,7 +290,7 @@ impl Upstream {
             false => Box::pin(self.connect(origin, limits, check)).await,
         };
         if let (Some(serving), Ok(_)) = (serving, &made) {
-            serving.connected(began.elapsed());
+            serving.connected(self.clock.since(began));
         }
         made.map(|made| (made, true))
     }
@@ -343,6 +349,7 @@ impl Upstream {
                 origin: origin.clone(),
                 address,
                 failures: self.failures.clone(),
+                clock: self.clock,
             };
             let shared = crate::upstream::http2::Http2::handshake(stream, to, limits.head_bytes)
                 .await
@@ -404,7 +411,7 @@ impl Upstream {
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
         if let Some(failures) = &self.failures {
-            failures.tick();
+            failures.tick(self.clock.instant());
         }
     }
 

@@ -29,9 +29,9 @@ impl Upstream {
         let (mut tried, mut tries, mut last) = (0u64, 0, None);
         loop {
             let chosen = match tries {
-                0 if !outgoing.reuse_only => group.admit(outgoing.hash).await,
+                0 if !outgoing.reuse_only => group.admit(outgoing.hash, self.clock).await,
                 // It has waited enough, or does not wait: it takes whichever has room.
-                _ => group.choose(tried, outgoing.hash),
+                _ => group.choose(tried, outgoing.hash, self.clock),
             };
             let serving = match chosen {
                 Ok(serving) => serving,
@@ -42,7 +42,7 @@ impl Upstream {
             if tries > 1 {
                 self.observer.count(Event::UpstreamRetried, 1);
             }
-            let more = tries < options.tries.max(1) && group.has_other(tried);
+            let more = tries < options.tries.max(1) && group.has_other(tried, self.clock.millis());
             let origin = serving.origin();
             match self.ask(origin, limits, check, &mut outgoing, Some(&serving)).await {
                 Ok(response) => {

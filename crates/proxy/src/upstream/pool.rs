@@ -12,6 +12,7 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use crate::net::clock::TokioClock;
 use crate::upstream::http2::Http2;
 use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::origin::{At, Origin};
@@ -19,8 +20,8 @@ use crate::upstream::request_body::OutBody;
 use crate::upstream::target::Check;
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Pool {
+    clock: TokioClock,
     slots: RefCell<HashMap<Arc<Origin>, Slot>>,
     count: Rc<Cell<usize>>,
 }
@@ -127,10 +128,15 @@ impl Drop for Opening<'_> {
 }
 
 impl Pool {
+    /// One without a connection.
+    pub fn new(clock: TokioClock) -> Pool {
+        Pool { clock, slots: RefCell::default(), count: Rc::default() }
+    }
+
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
         let mut slots = self.slots.borrow_mut();
-        let now = Instant::now();
+        let now = self.clock.instant();
         let young = |since: Instant| now.duration_since(since) < limits.idle_timeout;
         slots.retain(|_, slot| {
             slot.idle.retain(|idle| !idle.connection.sender.is_closed() && young(idle.since));
@@ -177,7 +183,7 @@ impl Pool {
         if let Some(shared) = shared.iter().find(fits) {
             return Some(Connection::Http2(shared.clone()));
         }
-        let now = Instant::now();
+        let now = self.clock.instant();
         let mut i = idle.len();
         while i > 0 {
             i -= 1;
@@ -203,7 +209,7 @@ impl Pool {
         let list = &mut slots.entry(origin).or_default().idle;
         if list.len() < limits.per_origin && self.count.get() < limits.total {
             let counted = Counted::new(&self.count);
-            list.push(Idle { connection, since: Instant::now(), _counted: counted });
+            list.push(Idle { connection, since: self.clock.instant(), _counted: counted });
         }
     }
 

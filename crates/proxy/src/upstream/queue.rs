@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::net::clock::TokioClock;
 use crate::observe::outcome::Error as Reason;
 use crate::upstream::error::Failure;
 use crate::upstream::group::{Group, Serving};
@@ -56,10 +57,11 @@ impl Queue {
 struct Place<'a> {
     queue: &'a Queue,
     since: Instant,
+    clock: TokioClock,
 }
 
 impl<'a> Place<'a> {
-    fn take(queue: &'a Queue, places: u32) -> Option<Place<'a>> {
+    fn take(queue: &'a Queue, places: u32, clock: TokioClock) -> Option<Place<'a>> {
         let room = |waiting| (waiting < places).then_some(waiting + 1);
         let taken = queue.waiting.fetch_update(SeqCst, SeqCst, room);
         if taken.is_err() {
@@ -67,34 +69,38 @@ impl<'a> Place<'a> {
             return None;
         }
         queue.figures.waits.fetch_add(1, Relaxed);
-        Some(Place { queue, since: Instant::now() })
+        Some(Place { queue, since: clock.instant(), clock })
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.queue.waiting.fetch_sub(1, SeqCst);
-        let us = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let us = u64::try_from(self.clock.since(self.since).as_micros()).unwrap_or(u64::MAX);
         self.queue.figures.wait_us.fetch_add(us, Relaxed);
     }
 }
 
 impl Group {
     /// The server for a request that was sent to none yet: at once, or when it is its turn.
-    pub(crate) async fn admit(self: &Arc<Self>, hash: u64) -> Result<Serving, Failure> {
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        hash: u64,
+        clock: TokioClock,
+    ) -> Result<Serving, Failure> {
         let queue = self.queue();
         let behind_others = queue.waiting() > 0;
         if !behind_others {
-            match self.choose(0, hash) {
+            match self.choose(0, hash, clock) {
                 Err(failure) if is_busy(&failure) => {}
                 chosen => return chosen,
             }
         }
-        let Some(_place) = Place::take(queue, self.options().queue) else {
-            return Err(self.nobody());
+        let Some(_place) = Place::take(queue, self.options().queue, clock) else {
+            return Err(self.nobody(clock.millis()));
         };
         let bound = self.options().queue_timeout;
-        match timeout(bound, self.wait(hash, behind_others)).await {
+        match timeout(bound, self.wait(hash, behind_others, clock)).await {
             Ok(served) => served,
             Err(_) => {
                 queue.figures.timeouts.fetch_add(1, Relaxed);
@@ -108,6 +114,7 @@ impl Group {
         self: &Arc<Self>,
         hash: u64,
         mut behind_others: bool,
+        clock: TokioClock,
     ) -> Result<Serving, Failure> {
         let queue = self.queue();
         loop {
@@ -116,12 +123,13 @@ impl Group {
             // missed.
             freed.as_mut().enable();
             if !behind_others {
-                match self.choose(0, hash) {
+                match self.choose(0, hash, clock) {
                     Err(failure) if is_busy(&failure) => {}
                     chosen => {
                         // Several may have become free at once, and where all are out of use the
                         // others need not wait either.
-                        if queue.waiting() > 1 && (chosen.is_err() || self.has_room()) {
+                        if queue.waiting() > 1 && (chosen.is_err() || self.has_room(clock.millis()))
+                        {
                             queue.wake();
                         }
                         return chosen;
@@ -166,6 +174,10 @@ mod tests {
         Arc::new(Group::new("site", (0..servers).map(server).collect(), options))
     }
 
+    fn clock() -> TokioClock {
+        TokioClock::system()
+    }
+
     async fn settle() {
         for _ in 0..20 {
             yield_now().await;
@@ -176,17 +188,18 @@ mod tests {
     async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
         let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
         let waits = async {
-            let mut held = vec![all.admit(0).await.unwrap(), all.admit(0).await.unwrap()];
+            let mut held =
+                vec![all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
             for number in 0..3 {
                 let (all, served) = (all.clone(), served.clone());
                 spawn_local(async move {
-                    let serving = all.admit(0).await.unwrap();
+                    let serving = all.admit(0, clock()).await.unwrap();
                     served.borrow_mut().push((number, serving));
                 });
                 settle().await;
             }
             assert_eq!(all.queue().waiting(), 3);
-            assert!(is_busy(&all.admit(0).await.unwrap_err()));
+            assert!(is_busy(&all.admit(0, clock()).await.unwrap_err()));
             held.pop();
             settle().await;
             let numbers = || served.borrow().iter().map(|(n, _)| *n).collect::<Vec<_>>();
@@ -208,15 +221,15 @@ mod tests {
     async fn nobody_waits_for_longer_than_allowed_and_who_leaves_takes_nothing() {
         let all = group(1, 1, 10);
         let waits = async {
-            let held = all.admit(0).await.unwrap();
-            let failure = all.admit(0).await.unwrap_err();
+            let held = all.admit(0, clock()).await.unwrap();
+            let failure = all.admit(0, clock()).await.unwrap_err();
             assert!(is_busy(&failure) && failure.status() == 503, "{failure:?}");
             assert_eq!(all.queue().figures.timeouts.load(Relaxed), 1);
             // The first in line leaves in the moment in which its turn comes.
             let (first, second) = (all.clone(), all.clone());
-            let leaving = spawn_local(async move { drop(first.admit(0).await) });
+            let leaving = spawn_local(async move { drop(first.admit(0, clock()).await) });
             settle().await;
-            let staying = spawn_local(async move { second.admit(0).await.unwrap() });
+            let staying = spawn_local(async move { second.admit(0, clock()).await.unwrap() });
             settle().await;
             drop(held);
             leaving.abort();
@@ -237,11 +250,11 @@ mod tests {
         };
         let all = Arc::new(Group::new("site", (8000..8002).map(server).collect(), options));
         let waits = async {
-            let held = [all.admit(0).await.unwrap(), all.admit(0).await.unwrap()];
+            let held = [all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
             let asked: Vec<_> = (0..3)
                 .map(|_| {
                     let all = all.clone();
-                    spawn_local(async move { all.admit(0).await.map(drop) })
+                    spawn_local(async move { all.admit(0, clock()).await.map(drop) })
                 })
                 .collect();
             settle().await;

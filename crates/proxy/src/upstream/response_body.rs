@@ -141,15 +141,16 @@ impl UpstreamBody {
                     // Where it is the request's body that broke off, the client is to blame.
                     let client = progress.and_then(|progress| progress.failure());
                     if let (None, Some(failures)) = (client, &upstream.failures) {
-                        failures.note(&origin, Phase::Body, &why.cause());
+                        failures.note(&origin, Phase::Body, &why.cause(), upstream.clock.instant());
                     }
                 }
             }
             Source::Http2(_, stream) => {
                 if let Some(stream) = stream.take()
-                    && let Peer { origin, failures: Some(failures), .. } = &stream.connection.peer
+                    && let Peer { origin, failures: Some(failures), clock, .. } =
+                        &stream.connection.peer
                 {
-                    failures.note(origin, Phase::Body, &why.cause());
+                    failures.note(origin, Phase::Body, &why.cause(), clock.instant());
                 }
             }
             Source::Tunnel(_) => {}
@@ -173,7 +174,7 @@ impl UpstreamBody {
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.silence)));
         if !self.armed {
-            timer.as_mut().reset(tokio::time::Instant::now() + self.silence);
+            timer.set(sleep(self.silence));
             self.armed = true;
         }
         timer.as_mut().poll(cx)

@@ -20,7 +20,8 @@ use proxy::upstream::group::Group;
 use proxy::upstream::origin::Origin;
 use proxy::upstream::site::{Front, Site};
 use proxy::{
-    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord, Setup,
+    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord,
+    Setup, TokioClock,
 };
 
 use crate::client::Client;
@@ -192,6 +193,7 @@ impl Rig {
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());
         let setup = Setup {
+            clock: TokioClock::system(),
             control: control.clone(),
             listeners: vec![Listener {
                 socket: ListenSocket::Tcp(listener),
