@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Method, Response, StatusCode, header};
+use http::{Method, Response, StatusCode};
 use semantics::cache_control::Delta;
 use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial, reuse};
@@ -106,9 +106,7 @@ pub(crate) async fn answer(
 
 /// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
 fn counted(visit: &RequestContext<'_>, response: Response<ResponseBody>) -> Response<ResponseBody> {
-    let headers = &visit.parts.headers;
-    let conditions = [header::IF_MODIFIED_SINCE, header::IF_NONE_MATCH];
-    if conditions.iter().any(|name| headers.contains_key(name)) {
+    if visit.facts.conditional {
         let hit = response.status() == StatusCode::NOT_MODIFIED;
         let event = if hit { Event::ConditionalHit } else { Event::ConditionalMiss };
         visit.services.observer.count(event, 1);

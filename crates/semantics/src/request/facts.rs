@@ -44,6 +44,8 @@ pub struct RequestFacts {
     pub authorized: bool,
     /// A `Range` field is there.
     pub has_range: bool,
+    /// It asks whether what the client has is still good: `If-None-Match` or `If-Modified-Since`.
+    pub conditional: bool,
 }
 
 impl RequestFacts {
@@ -55,6 +57,8 @@ impl RequestFacts {
             directives: RequestDirectives::parse(headers),
             authorized: headers.contains_key(header::AUTHORIZATION),
             has_range: headers.contains_key(header::RANGE),
+            conditional: headers.contains_key(header::IF_NONE_MATCH)
+                || headers.contains_key(header::IF_MODIFIED_SINCE),
         }
     }
 }
