@@ -18,7 +18,7 @@ use store::Key;
 use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
 use crate::fill::registry::HitForMiss;
-use crate::fill::state::{Failed, Fill, FillHead, Reader, Stage, Validated};
+use crate::fill::state::{Failed, Fill, FillHead, Reader, SparseStage, Stage, Validated};
 use crate::get::cache_request::{StaleHit, Step};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
@@ -135,7 +135,7 @@ impl Follower<'_> {
             Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
             Stage::Streaming(head) => self.streaming(&head, reader, account).await,
             // The reader stays until the answer has taken its place.
-            Stage::Sparse(key, epoch, why) => self.sparse(&key, epoch, why, account).await,
+            Stage::Sparse(stage) => self.sparse(&stage, account).await,
         }
     }
 
@@ -166,21 +166,17 @@ impl Follower<'_> {
     }
 
     /// An answer that is being stored in parts.
-    async fn sparse(
-        &self,
-        key: &Key,
-        epoch: u128,
-        why: Option<HitForMiss>,
-        account: Transaction,
-    ) -> Step {
-        if !self.leads() && concerns(why, self.visit) {
+    async fn sparse(&self, stage: &SparseStage, account: Transaction) -> Step {
+        let SparseStage { key, marker, epoch, unshareable } = stage;
+        if !self.leads() && concerns(*unshareable, self.visit) {
             return Step::FetchAlone(account);
         }
         // Of another variant: it will be found where it belongs.
         if !self.leads() && *key != self.key {
             return Step::Retry(account);
         }
-        let Some(answer) = stored_response::find_sparse(self.store, key, epoch).await else {
+        let found = stored_response::find_sparse(self.store, key, marker.clone(), *epoch).await;
+        let Some(answer) = found else {
             return match self.leads() {
                 true => past(account, Bypass::Range),
                 false => Step::Retry(account),

@@ -12,7 +12,7 @@ use semantics::{Portion, Seconds, StoredHead, partial};
 use store::{Key, Source as From};
 
 use crate::fill::state::Failed;
-use crate::get::cache_request::{CacheRequest, Step, only_if_cached};
+use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, only_if_cached};
 use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
@@ -25,7 +25,7 @@ use crate::request::context::RequestContext;
 use crate::response::from_cache::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
-use crate::response::{error_response, from_cache};
+use crate::response::{error_response, from_cache, pass_through};
 use crate::upstream::response_body::UpstreamBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
@@ -145,9 +145,14 @@ impl PartialResponder<'_> {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
         let place = (self.answer.key.clone(), self.answer.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
-        let OtherResponse { response, exchange, .. } = unfit;
+        let OtherResponse { response, exchange, token, .. } = unfit;
+        let Some(token) = token else {
+            let response = pass_through::relay_response(visit, account, response, status);
+            return Step::Respond(response);
+        };
+        let fetched = FetchedResponse { response, exchange, token };
         let round = CacheRequest { visit, store, primary, is_first: true, alone: true };
-        Box::pin(round.keep(place, status, account, response, exchange)).await
+        Box::pin(round.keep(place, status, account, fetched)).await
     }
 
     /// Why the origin is not asked for what is missing, if it is not.

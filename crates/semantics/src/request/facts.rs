@@ -61,6 +61,17 @@ impl RequestFacts {
                 || headers.contains_key(header::IF_MODIFIED_SINCE),
         }
     }
+
+    /// The same request as if it were the plain GET whose answer is stored.
+    pub fn of_get(&self) -> RequestFacts {
+        RequestFacts {
+            class: MethodClass::Cacheable,
+            is_head: false,
+            has_range: false,
+            conditional: false,
+            ..self.clone()
+        }
+    }
 }
 
 #[cfg(test)]
