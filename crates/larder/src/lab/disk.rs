@@ -31,7 +31,10 @@ pub fn command() -> Command {
             Arg::new("drive")
                 .long("drive")
                 .value_name("NAME|FILE:NAME")
-                .help("A shipped drive, or the drive NAME of a data file (see docs/drives.md)."),
+                .help(
+                    "A shipped drive, or the drive NAME of a data file (see \
+                     docs/research/models.md).",
+                ),
         )
         .arg(
             Arg::new("config")
