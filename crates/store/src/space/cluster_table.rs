@@ -403,7 +403,7 @@ impl ClusterTable {
 
     /// A record of `bytes` bytes at `offset` granules in the cluster is dead from now on. False
     /// when it was before, or the cluster is not in use.
-    pub(crate) fn kill(&mut self, cluster: ClusterId, offset: u32, bytes: u32) -> bool {
+    pub(crate) fn mark_dead(&mut self, cluster: ClusterId, offset: u32, bytes: u32) -> bool {
         if !self.state(cluster).in_use() || !self.dead.insert((cluster, offset)) {
             return false;
         }
