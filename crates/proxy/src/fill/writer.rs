@@ -47,7 +47,7 @@ where
 
 impl From<BodyError> for Error {
     fn from(error: BodyError) -> Error {
-        error.reason()
+        error.reason().into()
     }
 }
 
