@@ -3,6 +3,7 @@
 pub(crate) mod cache_request;
 pub(crate) mod follower;
 pub(crate) mod head;
+pub(crate) mod hit_for_miss;
 pub(crate) mod partial_response;
 pub(crate) mod plan;
 pub(crate) mod waiting;

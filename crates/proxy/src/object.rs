@@ -3,4 +3,5 @@
 pub(crate) mod epoch;
 pub(crate) mod purge_labels;
 pub mod stored_response;
+pub(crate) mod stored_responses;
 pub(crate) mod variants;

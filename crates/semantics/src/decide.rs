@@ -2,4 +2,5 @@
 
 pub mod merge;
 pub mod partial;
+pub mod portion;
 pub mod reuse;

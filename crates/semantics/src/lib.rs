@@ -1,10 +1,9 @@
 //! The rules of HTTP caching (RFC 9110, RFC 9111) for a shared cache, as pure functions.
 //!
 //! The proxy asks, this crate answers: may this answer be stored ([`storability`]), may a stored
-//! one be used for this request ([`reuse`]), which part of it ([`range`]), which parts of it may be
-//! put together ([`partial`]), does the client have it
-//! already ([`validators`]), what does a 304 change ([`merge`]), what does an unsafe request make
-//! invalid ([`invalidation`]). Nothing here reads a clock, draws a random number or does I/O: `now`
+//! one be used for this request ([`reuse`]), which part of it is sent ([`portion`]: [`validators`],
+//! then [`range`]), which parts of it may be put together ([`partial`]), what does a 304 change
+//! ([`merge`]), what does an unsafe request make invalid ([`invalidation`]). Nothing here reads a clock, draws a random number or does I/O: `now`
 //! is an argument, so the same answers come out of the product, of the simulator and of a test.
 //!
 //! The way of one request:
@@ -33,8 +32,9 @@ pub mod settings;
 mod stored;
 pub mod time;
 
+pub use decide::portion::Portion;
 pub use decide::reuse::Reuse;
-pub use decide::{merge, partial, reuse};
+pub use decide::{merge, partial, portion, reuse};
 pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
 pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;

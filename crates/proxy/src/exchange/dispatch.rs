@@ -10,18 +10,21 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use semantics::{Exchange, Url, hop_by_hop, invalidation, storability};
+use store::Key;
 
 use crate::client::handle::Client;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
 use crate::fill::services::Services;
 use crate::get::cache_request;
+use crate::get::cache_request::FetchedResponse;
 use crate::message::framing_check::Trust;
 use crate::message::request_body::RequestBody;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing, upgrade};
 use crate::net::address;
 use crate::net::wall_clock::now;
+use crate::object::stored_response::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
@@ -269,6 +272,10 @@ async fn write_through(
         return handed_over(account);
     }
     let _need = needs.firmly();
+    // What an answer tells of places is about the name that was told.
+    let url = visit.named_url();
+    let post = url.as_ref().and_then(|url| place_of_post(visit, url));
+    let token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
     let requested = now();
     let body = (!body.is_end_stream()).then_some(body);
     let response = match pass_through::ask(visit, &mut account, body).await {
@@ -276,28 +283,40 @@ async fn write_through(
         Err(failure) => return failed(account, failure),
     };
     let exchange = Exchange { requested, received: now() };
-    // What the answer tells of places is about the name that was told.
-    let Some(url) = visit.named_url() else {
+    let Some(url) = url else {
         return pass_through::relay_response(visit, account, response, status);
     };
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
     let keys = targets.iter().flat_map(|url: &Url| visit.keys(url)).collect();
-    visit.services.forget(keys).await;
+    let removal = visit.services.forget(keys);
+    let token = match token {
+        Some(token) => token.outlive(removal).await.1,
+        None => {
+            removal.await;
+            None
+        }
+    };
     let settings = visit.settings();
-    // Which rule a GET would have, and so the name to store it under, is not known where rules name
-    // the object in several ways.
+    let is_for_get =
+        storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
+    match (post, token) {
+        (Some((store, key)), Some(token)) if is_for_get => {
+            let fetched = FetchedResponse { response, exchange, token };
+            cache_request::keep_post(visit, &store, &key, account, fetched).await
+        }
+        _ => pass_through::relay_response(visit, account, response, status),
+    }
+}
+
+/// Where the answer to a POST would be stored for later GETs. Which rule a GET would have, and so
+/// the name to store it under, is not known where rules name the object in several ways.
+fn place_of_post(visit: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)> {
     let names_itself = visit.parts.method == Method::POST
         && visit.upgrade.is_none()
         && visit.target.is_as_named()
-        && visit.names(&url).len() == 1
-        && storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
-    match visit.store().zip(visit.key(&url).filter(|_| names_itself)) {
-        Some((store, key)) => {
-            cache_request::keep_post(visit, &store, &key, account, response, exchange).await
-        }
-        None => pass_through::relay_response(visit, account, response, status),
-    }
+        && visit.names(url).len() == 1;
+    visit.store().zip(visit.key(url).filter(|_| names_itself))
 }
 
 fn refuse(account: Transaction, refused: &Refused) -> Response<ResponseBody> {

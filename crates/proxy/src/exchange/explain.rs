@@ -282,7 +282,7 @@ impl Case<'_> {
         let exchange = Exchange { requested, received: now() };
         let settings = self.settings();
         let class = self.facts.class;
-        let facts = RequestFacts { class, is_head: false, has_range: false, ..self.facts.clone() };
+        let facts = RequestFacts { class, ..self.facts.of_get() };
         let judged = storability::judge(&facts, status, &headers, exchange, settings);
         let directives = ResponseDirectives::parse(&headers, settings);
         let received = exchange.received;

@@ -12,11 +12,10 @@ use http::header::HeaderMap;
 use http::{Response, StatusCode, header};
 use http_body::Body;
 use semantics::reuse::Fallback;
-use semantics::storability::NotStorable;
 use semantics::vary::Vary;
 use semantics::{
     Exchange, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, merge, reuse,
-    storability, validators,
+    validators,
 };
 use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
 
@@ -25,11 +24,10 @@ use crate::fetch::variant_validation::ValidationRequest;
 use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
-use crate::fill::writer::{ByteStream, Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
+use crate::fill::writer::{ByteStream, Sink, Step, UNSTORED_WINDOW, next_frame};
 use crate::net::wall_clock::now;
-use crate::object::epoch::new_epoch;
-use crate::object::stored_response;
-use crate::object::stored_response::{Store, StoredResponse};
+use crate::object::stored_response::{Store, StoredResponse, Writer};
+use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
@@ -269,26 +267,14 @@ impl FetchTask {
         upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
         let for_asker = merge::for_asker(&head, response.headers(), settings);
-        let judged =
-            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
-        let shareable = judged.is_ok() && self.is_covered(&head.vary());
-        let kept = match judged {
-            // It was for this client alone, and says nothing of what others have.
-            Err(NotStorable::Authorization) => Ok(()),
-            Ok(()) if shareable => {
-                let token = self.fill.token();
-                self.store.replace_meta(token, &self.key, &stale.entry, stale.encode(&head)).await
-            }
-            Ok(()) => self.store_elsewhere(stale, &head).await,
-            _ => {
-                log::debug!("a 304 forbids to keep what it validates");
-                self.store.remove(&self.key).await;
-                Ok(())
-            }
-        };
-        if let Err(refusal) = kept {
-            log::debug!("the refreshed head was not stored: {refusal}");
+        let judge = Judge { facts: &self.facts, exchange, settings };
+        let refreshed = self.stored().refresh(stale, &head, &judge).await;
+        if refreshed == Refreshed::Elsewhere
+            && let Err(refusal) = self.store_elsewhere(stale, &head).await
+        {
+            log::debug!("what was refreshed was not stored where it belongs: {refusal}");
         }
+        let shareable = refreshed == Refreshed::InPlace;
         let unshareable = why_unshareable(&head, age::when_asked(response.headers(), exchange));
         if let Some(why) = unshareable {
             self.not_shareable(why);
@@ -305,14 +291,7 @@ impl FetchTask {
 
     /// The next clients of this key will fetch for themselves at once.
     pub fn not_shareable(&self, why: HitForMiss) {
-        let limits = &self.options.fill;
-        let key = self.key.as_bytes();
-        self.services.shared.fills.set_unshareable(
-            key,
-            why,
-            limits.unshareable_for,
-            limits.unshareable_keys,
-        );
+        self.services.shared.fills.remember(&self.key, why, &self.options.fill);
     }
 
     /// An answer with a body.
@@ -415,12 +394,8 @@ impl FetchTask {
         exchange: Exchange,
     ) -> Result<(StoredHead, bool), HitForMiss> {
         let settings = self.errand.settings(&self.options);
-        storability::judge(&self.facts, status, headers, exchange, settings).map_err(|why| {
-            match why {
-                NotStorable::Authorization => HitForMiss::Credentials,
-                _ => HitForMiss::NotStorable,
-            }
-        })?;
+        let judge = Judge { facts: &self.facts, exchange, settings };
+        judge.permits(status, headers).map_err(HitForMiss::of)?;
         if self.fallback.covers(status) {
             return Err(HitForMiss::NotStorable);
         }
@@ -429,27 +404,23 @@ impl FetchTask {
         if forwarded::tells_clients_apart(&self.options.forwarded.add, &vary) {
             return Err(HitForMiss::NotStorable);
         }
-        let Some(marker) = self.new_marker(&vary) else { return Ok((head, false)) };
-        let key = stored_response::variant_key(&self.primary, &marker, &self.request);
-        self.key = key.ok_or(HitForMiss::NotStorable)?;
-        self.marker = Some(marker);
-        Ok((head, true))
+        let place = self.place(&vary).ok_or(HitForMiss::NotStorable)?;
+        self.key = place.key;
+        let is_new = place.new_marker.is_some();
+        self.marker = place.new_marker.or(self.marker.take());
+        Ok((head, is_new))
     }
 
-    /// The marker under which an answer with this `Vary` belongs; `None` when it belongs where this
-    /// request looked.
-    pub fn new_marker(&self, vary: &Vary) -> Option<VaryMarker> {
-        match &self.marker {
-            None if vary.names().is_empty() => None,
-            Some(marker) if marker.is_for(vary) => None,
-            Some(marker) => Some(marker.with(vary, new_epoch())),
-            None => Some(VaryMarker::new(new_epoch(), vary.names())),
-        }
+    /// Where an answer with this `Vary` belongs; `None`: its key is too long.
+    pub fn place(&self, vary: &Vary) -> Option<Place> {
+        let found = (&self.key, self.marker.as_ref());
+        Place::of(vary, &self.primary, found, &self.request)
     }
 
-    /// Whether the key already tells apart what an answer with this `Vary` depends on.
-    pub fn is_covered(&self, vary: &Vary) -> bool {
-        vary.is_covered(self.marker.as_ref())
+    /// What is stored, as this fetch changes it.
+    pub fn stored(&self) -> StoredResponses<'_> {
+        let (store, token, primary) = (&self.store, self.fill.token(), &self.primary);
+        StoredResponses { store, token, primary }
     }
 
     /// Opens a writer; `None` when the store refuses.
@@ -475,12 +446,9 @@ impl FetchTask {
         if length.is_some_and(|length| self.is_too_large(length)) {
             return Err(Refusal::TooLarge);
         }
-        let token = self.fill.token();
-        if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
-            stored_response::insert_marker(&self.store, token, &self.primary, marker).await?;
-        }
+        let marker = self.marker.as_ref().filter(|_| new_marker);
         let hint = self.hint(head, length);
-        self.store.insert(token, &self.key, head.encode(), hint).await
+        self.stored().insert(&self.key, marker, head.encode(), hint).await
     }
 
     /// Whether the operator's rule keeps an object of so many bytes out of the store.

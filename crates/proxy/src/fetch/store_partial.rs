@@ -17,10 +17,9 @@ use tokio::task::spawn_local;
 
 use crate::fetch::fetch_task::{FetchTask, FillGuard, why_unshareable};
 use crate::fill::registry::HitForMiss;
-use crate::fill::state::{FillHead, Stage};
+use crate::fill::state::{FillHead, SparseStage, Stage};
 use crate::fill::writer::Sink;
 use crate::object::epoch::new_epoch;
-use crate::object::stored_response;
 use crate::observe::event::Event;
 use crate::partial::gap_fill::RangeFetch;
 use crate::partial::partial_object::PartialObject;
@@ -88,7 +87,9 @@ impl FetchTask {
         ending.counted = Event::FillStored;
         // Until the client that began this has joined, the window and what follows are wanted.
         let leader = fill.join();
-        self.fill.publish(Stage::Sparse(self.key.clone(), layout.epoch, unshareable), None);
+        let (key, marker, epoch) = (self.key.clone(), self.marker.clone(), layout.epoch);
+        let stage = SparseStage { key, marker, epoch, unshareable };
+        self.fill.publish(Stage::Sparse(Arc::new(stage)), None);
         ending.leave_table();
         let opening = self.fill.clone();
         spawn_local(async move {
@@ -115,6 +116,7 @@ impl FetchTask {
             errand,
             facts: self.facts.clone(),
             key: self.key.clone(),
+            marker: self.marker.clone(),
             primary: self.primary.clone(),
             token: self.store.begin_fetch(&self.primary),
             layout: sparse.layout,
@@ -146,12 +148,9 @@ impl FetchTask {
     }
 
     async fn store_sparse(&self, sparse: &SparseHead, new_marker: bool) -> Result<(), Refusal> {
-        let token = self.fill.token();
-        if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
-            stored_response::insert_marker(&self.store, token, &self.primary, marker).await?;
-        }
+        let marker = self.marker.as_ref().filter(|_| new_marker);
         let hint = Hint { size: Some(0), ..self.hint(&sparse.head, None) };
-        self.store.insert(token, &self.key, sparse.encode(), hint).await?.commit().await
+        self.stored().insert(&self.key, marker, sparse.encode(), hint).await?.commit().await
     }
 
     /// Hands the answer to the client that asked, and to nobody else.

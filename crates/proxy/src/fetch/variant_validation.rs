@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::Response;
 use http::header::{ETAG, HeaderMap, HeaderValue};
 use semantics::{
-    EntityTag, Exchange, Millis, StoredHead, age, coding, forwarded, merge, storability, validators,
+    EntityTag, Exchange, Millis, StoredHead, age, coding, forwarded, merge, validators,
 };
 use store::{Key, Refusal};
 
@@ -18,6 +18,7 @@ use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, why_unshareable};
 use crate::fill::state::FillHead;
 use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
+use crate::object::stored_responses::{Judge, Refreshed};
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
 use crate::upstream::response_body::UpstreamBody;
@@ -141,21 +142,17 @@ impl FetchTask {
         let (vary, options) = (head.vary(), &self.options);
         let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
         let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
-        let marker = self.new_marker(&vary);
-        let key = marker
-            .as_ref()
-            .and_then(|marker| stored_response::variant_key(&self.primary, marker, &self.request));
-        let (Some(body), Some(marker), Some(key)) = (body, marker, key) else {
+        let place = self.place(&vary).filter(|place| place.new_marker.is_some());
+        let (Some(body), Some(place)) = (body, place) else {
             self.store.remove(&self.key).await;
             return Ok(());
         };
         if self.key != self.primary {
             self.store.remove(&self.key).await;
         }
-        let token = self.fill.token();
-        stored_response::insert_marker(&self.store, token, &self.primary, &marker).await?;
-        let hint = self.hint(head, Some(stale.entry.len()));
-        let mut writer = self.store.insert(token, &key, head.encode(), hint).await?;
+        let (meta, hint) = (head.encode(), self.hint(head, Some(stale.entry.len())));
+        let marker = place.new_marker.as_ref();
+        let mut writer = self.stored().insert(&place.key, marker, meta, hint).await?;
         writer.write(body).await?;
         writer.commit().await
     }
@@ -175,18 +172,13 @@ impl FetchTask {
         ending: &mut FillGuard,
     ) {
         let settings = self.errand.settings(&self.options);
-        let judged =
-            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
-        let is_shared = judged.is_ok() && self.is_covered(&head.vary());
+        let judge = Judge { facts: &self.facts, exchange, settings };
+        let refreshed = self.stored().refresh(other, &head, &judge).await;
+        let is_shared = refreshed == Refreshed::InPlace;
         let unshareable = why_unshareable(&head, when_asked);
         let length = other.entry.len();
         let mut writer = None;
         if is_shared {
-            let (token, meta) = (self.fill.token(), other.encode(&head));
-            let kept = self.store.replace_meta(token, &other.key, &other.entry, meta).await;
-            if let Err(refusal) = kept {
-                log::debug!("the refreshed head was not stored: {refusal}");
-            }
             if length <= COPY_MAX {
                 writer = self.begin_writing(&head, Some(length), false).await;
             }

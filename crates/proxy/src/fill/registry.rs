@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use semantics::RequestFacts;
+use semantics::{NotStorable, RequestFacts};
+use store::Key;
 
 use crate::fill::state::Fill;
+use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
@@ -35,6 +37,14 @@ pub(crate) enum HitForMiss {
 }
 
 impl HitForMiss {
+    /// The same as a reason why an answer must not be stored.
+    pub fn of(why: NotStorable) -> HitForMiss {
+        match why {
+            NotStorable::Authorization => HitForMiss::Credentials,
+            _ => HitForMiss::NotStorable,
+        }
+    }
+
     /// Whether such a client goes by itself.
     pub fn concerns(self, client: &RequestFacts) -> bool {
         match self {
@@ -110,14 +120,18 @@ impl FillRegistry {
         }
     }
 
-    /// Remembers that the answer for `key` could not be shared; at most `keys_max` are remembered.
-    pub fn set_unshareable(
-        &self,
-        key: &Bytes,
-        why: HitForMiss,
-        for_time: Duration,
-        keys_max: usize,
-    ) {
+    /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
+    /// the options say.
+    pub fn remember(&self, key: &Key, why: HitForMiss, options: &FillOptions) {
+        self.set_unshareable(
+            key.as_bytes(),
+            why,
+            options.unshareable_for,
+            options.unshareable_keys,
+        );
+    }
+
+    fn set_unshareable(&self, key: &Bytes, why: HitForMiss, for_time: Duration, keys_max: usize) {
         let mut shard = self.shard(key);
         let now = Instant::now();
         if why == HitForMiss::Credentials

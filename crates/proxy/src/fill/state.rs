@@ -17,8 +17,8 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use semantics::StoredHead;
 use semantics::range::ByteRange;
+use semantics::{StoredHead, VaryMarker};
 use store::{FetchToken, Key, Partial};
 use tokio::time::Instant;
 
@@ -70,12 +70,21 @@ pub(crate) enum Stage {
     Validated(Arc<Validated>),
     /// A body follows.
     Streaming(Arc<FillHead>),
-    /// 206: the answer is being stored in parts, under this key and epoch.
-    Sparse(Key, u128, Option<HitForMiss>),
+    /// 206: the answer is being stored in parts.
+    Sparse(Arc<SparseStage>),
     /// Of the fill of a gap: these bytes follow.
     Part(Arc<PartStage>),
     /// Of the fill of a gap: the origin has no such part. With `true` it has something else now.
     Absent(bool),
+}
+
+/// Where an answer is that is being stored in parts.
+pub(crate) struct SparseStage {
+    pub key: Key,
+    pub marker: Option<VaryMarker>,
+    pub epoch: u128,
+    /// Why those who wait may not have it, if so.
+    pub unshareable: Option<HitForMiss>,
 }
 
 /// What the fill of a gap brings.

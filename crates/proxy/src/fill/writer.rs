@@ -12,11 +12,9 @@ use store::{Partial, Refusal};
 
 use crate::fill::state::Fill;
 use crate::message::cut_short::Truncated;
+use crate::object::stored_response::Writer;
 use crate::observe::outcome::Error;
 use crate::upstream::response_body::BodyError;
-
-/// The store's writer over any device, in real time.
-pub(crate) type Writer = store::Writer<device::AnyDevice, crate::net::clock::TokioClock>;
 
 /// Bytes of a body that is not stored which may wait for its readers.
 pub(crate) const UNSTORED_WINDOW: u64 = 128 * 1024;

@@ -8,14 +8,15 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Method, Response, StatusCode, header};
+use http::{Method, Response, StatusCode};
 use semantics::cache_control::Delta;
 use semantics::reuse::{Cause, Fallback, StalePermit};
-use semantics::{Exchange, MethodClass, RequestFacts, Seconds, VaryMarker, partial, reuse};
-use store::{Key, Source as From};
+use semantics::{Exchange, Seconds, VaryMarker, partial, reuse};
+use store::{FetchToken, Key, Source as From};
 use tokio::task::spawn_local;
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
+use crate::fill::registry::HitForMiss;
 use crate::fill::state::{Fill, Reader};
 use crate::get::follower;
 use crate::get::follower::{Fit, Follower, Role};
@@ -106,14 +107,20 @@ pub(crate) async fn answer(
 
 /// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
 fn counted(visit: &RequestContext<'_>, response: Response<ResponseBody>) -> Response<ResponseBody> {
-    let headers = &visit.parts.headers;
-    let conditions = [header::IF_MODIFIED_SINCE, header::IF_NONE_MATCH];
-    if conditions.iter().any(|name| headers.contains_key(name)) {
+    if visit.facts.conditional {
         let hit = response.status() == StatusCode::NOT_MODIFIED;
         let event = if hit { Event::ConditionalHit } else { Event::ConditionalMiss };
         visit.services.observer.count(event, 1);
     }
     response
+}
+
+/// An answer of the origin that has come before there was a fill for it.
+pub(crate) struct FetchedResponse {
+    pub response: Response<UpstreamBody>,
+    pub exchange: Exchange,
+    /// From before the origin was asked.
+    pub token: FetchToken,
 }
 
 /// One look at what is there for a request, and what follows from it.
@@ -282,11 +289,18 @@ impl CacheRequest<'_> {
         // Several ranges in one answer are for nobody else.
         let several = self.is_ranged() && !partial::asks_for_one(&visit.parts.headers);
         let running = self.fit(&key);
+        let unshareable = unshareable.filter(|why| why.concerns(&visit.facts));
         let alone = several
             || self.alone
-            || unshareable.is_some_and(|why| why.concerns(&visit.facts))
+            || unshareable.is_some()
             || (reloads && running.is_some())
             || running == Some(Fit::Alone);
+        let is_plain = outdated.is_none() && visit.parts.method == Method::GET && !self.is_ranged();
+        if let (Some(HitForMiss::NotStorable | HitForMiss::Credentials), true) =
+            (unshareable, is_plain)
+        {
+            return Box::pin(self.fetch_unshared(key, marker, account)).await;
+        }
         if visit.services.shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
             return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
         }
@@ -398,7 +412,7 @@ impl CacheRequest<'_> {
             primary: self.primary.clone(),
             marker,
             errand,
-            facts: self.facts_of_get(),
+            facts: visit.facts.of_get(),
             request: visit.parts.headers.clone(),
             stale: outdated.map(|outdated| outdated.answer.clone()).filter(|a| !a.is_of_head()),
             fallback: outdated.map_or(Fallback::default(), |outdated| outdated.fallback),
@@ -417,11 +431,12 @@ impl CacheRequest<'_> {
         (key, marker): (Key, Option<VaryMarker>),
         status: CacheStatus,
         account: Transaction,
-        response: Response<UpstreamBody>,
-        exchange: Exchange,
+        fetched: FetchedResponse,
     ) -> Step {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
-        let fill = Arc::new(self.new_fill());
+        let FetchedResponse { response, exchange, token } = fetched;
+        let windows = visit.services.shared.windows.clone();
+        let fill = Arc::new(Fill::new(token, windows));
         let Some(reader) = fill.join() else {
             return Step::Respond(pass_through::relay_response(visit, account, response, status));
         };
@@ -431,12 +446,6 @@ impl CacheRequest<'_> {
         let (outdated, is_first) = (None, self.is_first);
         let follow = Follower { visit, store, primary, key, role, outdated, status, is_first };
         Box::pin(follow.answer(reader, account)).await
-    }
-
-    /// The request's facts, as if it were the plain GET whose answer is stored.
-    pub fn facts_of_get(&self) -> RequestFacts {
-        let class = MethodClass::Cacheable;
-        RequestFacts { class, is_head: false, has_range: false, ..self.visit.facts.clone() }
     }
 }
 
@@ -453,12 +462,11 @@ pub(crate) async fn keep_post(
     store: &Store,
     primary: &Key,
     account: Transaction,
-    response: Response<UpstreamBody>,
-    exchange: Exchange,
+    fetched: FetchedResponse,
 ) -> Response<ResponseBody> {
     let round = CacheRequest { visit, store, primary, is_first: true, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
-    match round.keep((primary.clone(), None), status, account, response, exchange).await {
+    match round.keep((primary.clone(), None), status, account, fetched).await {
         Step::Respond(response) => response,
         // Its own fill has an answer for whoever began it.
         Step::Retry(account) | Step::FetchAlone(account) | Step::Bypass(account, _) => {

@@ -10,17 +10,15 @@ use std::sync::Arc;
 
 use http::header::HeaderMap;
 use http::{Method, StatusCode, header};
-use semantics::packed::Flag;
-use semantics::range::{Limits, Selection};
 use semantics::reuse::{Cause, Reuse, StalePermit};
 use semantics::validators::Selected;
-use semantics::{Seconds, hop_by_hop, range, reuse};
+use semantics::{Portion, Seconds, hop_by_hop, reuse};
 use store::Key;
 
 use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
 use crate::fill::registry::HitForMiss;
-use crate::fill::state::{Failed, Fill, FillHead, Reader, Stage, Validated};
+use crate::fill::state::{Failed, Fill, FillHead, Reader, SparseStage, Stage, Validated};
 use crate::get::cache_request::{StaleHit, Step};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
@@ -137,7 +135,7 @@ impl Follower<'_> {
             Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
             Stage::Streaming(head) => self.streaming(&head, reader, account).await,
             // The reader stays until the answer has taken its place.
-            Stage::Sparse(key, epoch, why) => self.sparse(&key, epoch, why, account).await,
+            Stage::Sparse(stage) => self.sparse(&stage, account).await,
         }
     }
 
@@ -168,21 +166,17 @@ impl Follower<'_> {
     }
 
     /// An answer that is being stored in parts.
-    async fn sparse(
-        &self,
-        key: &Key,
-        epoch: u128,
-        why: Option<HitForMiss>,
-        account: Transaction,
-    ) -> Step {
-        if !self.leads() && concerns(why, self.visit) {
+    async fn sparse(&self, stage: &SparseStage, account: Transaction) -> Step {
+        let SparseStage { key, marker, epoch, unshareable } = stage;
+        if !self.leads() && concerns(*unshareable, self.visit) {
             return Step::FetchAlone(account);
         }
         // Of another variant: it will be found where it belongs.
         if !self.leads() && *key != self.key {
             return Step::Retry(account);
         }
-        let Some(answer) = stored_response::find_sparse(self.store, key, epoch).await else {
+        let found = stored_response::find_sparse(self.store, key, marker.clone(), *epoch).await;
+        let Some(answer) = found else {
             return match self.leads() {
                 true => past(account, Bypass::Range),
                 false => Step::Retry(account),
@@ -315,21 +309,22 @@ impl Follower<'_> {
         account: Transaction,
     ) -> Step {
         let parts = self.visit.parts;
-        if !self.holds_range(head, reader.produced()) {
+        let selected = match &head.shared {
+            Some(shared) => shared.selected(),
+            None => Selected::of(head.status, &head.headers, self.visit.now()),
+        };
+        let mut portion = self.visit.portion(&selected, head.length);
+        if !self.holds(&portion, head, reader.produced()) {
             return past(account, Bypass::RangeBeyondFill);
+        }
+        // Several ranges are not cut from what is still coming: then all of it is sent.
+        if matches!(portion, Portion::Parts(_)) {
+            portion = Portion::Whole;
         }
         let trailers = hop_by_hop::accepts_trailers(&parts.headers);
         if !trailers {
             fields.remove(header::TRAILER);
         }
-        let (received, strong_last_modified) = match &head.shared {
-            Some(shared) => {
-                let packed = shared.packed();
-                (packed.received(), packed.is(Flag::StrongLastModified))
-            }
-            // Ranges are not cut from what is for one client alone.
-            None => (self.visit.now(), false),
-        };
         let store = head.stored.then(|| self.store.clone());
         // Only what is larger than the window can be lost on the way.
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
@@ -338,53 +333,40 @@ impl Follower<'_> {
             _ => None,
         };
         let length = head.length;
-        // Several ranges are not cut from what is still coming: then all of it is sent.
-        let cut = length.filter(|length| !self.asks_for_several(head, *length));
         let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
             Some(body) => BodySource::Fill(Box::new(body.with_rescue(rescue))),
             None => BodySource::Empty,
         };
-        let outcome = status.outcome;
-        let (status, length, body) = (head.status, cut, Box::new(body));
-        let material =
-            ResponseParts { status, fields, received, strong_last_modified, length, body };
-        let now = self.visit.now();
-        Step::Respond(from_cache::from_material(parts, account, outcome, now, material))
+        let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
+        let response = ResponseParts { status, fields, portion, length, body };
+        Step::Respond(from_cache::build(&parts.method, account, outcome, response))
     }
 
-    /// Whether the range that is asked for, if any, is there already or soon: for another one the
-    /// origin is quicker, unless it is what the origin was asked for.
-    fn holds_range(&self, head: &FillHead, produced: u64) -> bool {
-        let parts = self.visit.parts;
+    /// Whether what is sent to this request is there already or soon: for another range the origin
+    /// is quicker, unless it is what the origin was asked for.
+    fn holds(&self, portion: &Portion, head: &FillHead, produced: u64) -> bool {
+        let visit = self.visit;
         let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
-        if !self.visit.facts.has_range || parts.method != Method::GET || asked_for {
+        if !visit.facts.has_range || visit.parts.method != Method::GET || asked_for {
             return true;
         }
-        let (Some(length), Some(shared)) = (head.length, &head.shared) else { return false };
-        let (limits, distance) = (Limits::default(), self.visit.options.fill.follow_distance);
-        match range::select(&parts.method, &parts.headers, &shared.selected(), length, limits) {
-            Selection::Single(part) => part.start <= produced.saturating_add(distance),
-            Selection::Whole | Selection::Unsatisfiable => true,
-            // Who began it gets all of it then.
-            Selection::Multiple(_) => self.leads(),
+        // Without a length, or for one client alone, no range can be cut from it.
+        if head.length.is_none() || head.shared.is_none() {
+            return false;
         }
-    }
-
-    /// Whether several ranges of a body of `length` bytes are asked for.
-    fn asks_for_several(&self, head: &FillHead, length: u64) -> bool {
-        let (parts, limits) = (self.visit.parts, Limits::default());
-        let selected = Selected::of(head.status, &head.headers, self.visit.now());
-        self.visit.facts.has_range
-            && matches!(
-                range::select(&parts.method, &parts.headers, &selected, length, limits),
-                Selection::Multiple(_)
-            )
+        match portion {
+            Portion::Part(part) => {
+                part.start <= produced.saturating_add(visit.options.fill.follow_distance)
+            }
+            // Who began it gets all of it then.
+            Portion::Parts(_) => self.leads(),
+            Portion::Whole | Portion::Unsatisfiable | Portion::NotModified => true,
+        }
     }
 
     /// Whether the client may get another status than the origin sent.
     fn asks_for_less(&self) -> bool {
-        let names = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::RANGE];
-        names.iter().any(|name| self.visit.parts.headers.contains_key(name))
+        self.visit.facts.conditional || self.visit.facts.has_range
     }
 
     /// Serves what is stored in place of what the origin answered, if it did.

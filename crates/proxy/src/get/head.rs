@@ -9,14 +9,14 @@
 use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::HeadEffect;
 use semantics::packed::Flag;
-use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge, storability};
+use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
 use crate::get::cache_request::{CacheRequest, StaleHit, Step, miss_status};
 use crate::net::wall_clock::now;
-use crate::object::epoch::new_epoch;
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::origin::failure::Failure;
@@ -125,25 +125,17 @@ impl CacheRequest<'_> {
         let (stored, length) = (answer.head.stored(), answer.length());
         let HeadResponse { status, headers, exchange, .. } = told;
         let effect = merge::head_effect(stored, length, *status, headers, *exchange, settings);
+        let facts = self.visit.facts.of_get();
+        let judge = Judge { facts: &facts, exchange: *exchange, settings };
+        let is_kept =
+            |head: &StoredHead| judge.refreshed(head, answer.marker.as_ref()) == Refreshed::InPlace;
         let head = match effect {
-            HeadEffect::Refresh(head) if self.may_keep(&head, answer, *exchange) => head,
+            HeadEffect::Refresh(head) if is_kept(&head) => head,
             HeadEffect::Refresh(_) | HeadEffect::Outdated => stored.clone().expired(),
             HeadEffect::Nothing => return None,
         };
-        let meta = answer.encode(&head);
-        let kept = self.store.replace_meta(told.token, &answer.key, &answer.entry, meta);
-        if let Err(refusal) = kept.await {
-            log::debug!("what a HEAD told of a stored object was not kept: {refusal}");
-        }
+        self.stored(told.token).replace(answer, &head).await;
         None
-    }
-
-    /// Whether a head may be stored where `answer` is.
-    fn may_keep(&self, head: &StoredHead, answer: &StoredResponse, exchange: Exchange) -> bool {
-        let settings = self.visit.settings();
-        let facts = self.facts_of_get();
-        let judged = storability::judge(&facts, head.status(), head.headers(), exchange, settings);
-        judged.is_ok() && head.vary().is_covered(answer.marker.as_ref())
     }
 
     /// Stores the answer to a HEAD for later ones, unless there is something better: what a GET
@@ -157,7 +149,8 @@ impl CacheRequest<'_> {
     ) -> Option<StoredHead> {
         let (visit, settings) = (self.visit, self.visit.settings());
         let HeadResponse { status, headers, exchange, .. } = told;
-        storability::judge(&self.facts_of_get(), *status, headers, *exchange, settings).ok()?;
+        let judge = Judge { facts: &visit.facts.of_get(), exchange: *exchange, settings };
+        judge.permits(*status, headers).ok()?;
         let head = StoredHead::new(*status, headers, *exchange, settings).of_head();
         let facts = head.packed();
         if !facts.is_fresh(exchange.received) || facts.is(Flag::NoCache) {
@@ -167,11 +160,6 @@ impl CacheRequest<'_> {
         if forwarded::tells_clients_apart(&visit.options.forwarded.add, &vary) {
             return None;
         }
-        let new_marker = match (vary.is_covered(marker), marker) {
-            (true, _) => None,
-            (false, None) => Some(VaryMarker::new(new_epoch(), vary.names())),
-            (false, Some(marker)) => Some(marker.with(&vary, new_epoch())),
-        };
         let fields = &visit.parts.headers;
         if visit.services.shared.fills.running(key.as_bytes()).is_some() {
             return None;
@@ -180,7 +168,8 @@ impl CacheRequest<'_> {
             LookupResult::Nothing { marker: found, .. } if found.as_ref() == marker => {}
             _ => return None,
         }
-        let stored = self.insert_head(told.token, key, new_marker.as_ref(), &head).await;
+        let place = Place::of(&vary, self.primary, (key, marker), fields)?;
+        let stored = self.insert_head(told.token, &place, &head).await;
         stored.inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}")).ok()?;
         Some(head)
     }
@@ -188,18 +177,15 @@ impl CacheRequest<'_> {
     async fn insert_head(
         &self,
         token: &FetchToken,
-        key: &Key,
-        new_marker: Option<&VaryMarker>,
+        place: &Place,
         head: &StoredHead,
     ) -> Result<(), Refusal> {
-        let mut key = key.clone();
-        if let Some(marker) = new_marker {
-            let fields = &self.visit.parts.headers;
-            key = stored_response::variant_key(self.primary, marker, fields)
-                .ok_or(Refusal::TooLarge)?;
-            stored_response::insert_marker(self.store, token, self.primary, marker).await?;
-        }
         let hint = Hint { size: Some(0), ..Hint::default() };
-        self.store.insert(token, &key, head.encode(), hint).await?.commit().await
+        let (stored, marker) = (self.stored(token), place.new_marker.as_ref());
+        stored.insert(&place.key, marker, head.encode(), hint).await?.commit().await
+    }
+
+    fn stored<'a>(&'a self, token: &'a FetchToken) -> StoredResponses<'a> {
+        StoredResponses { store: self.store, token, primary: self.primary }
     }
 }

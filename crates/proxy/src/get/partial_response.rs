@@ -5,16 +5,14 @@
 use std::rc::Rc;
 
 use http::header::HeaderMap;
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::Body;
-use semantics::packed::Flag;
-use semantics::range::{ByteRange, Limits, Selection};
-use semantics::validators::Verdict;
-use semantics::{Seconds, StoredHead, partial, range, validators};
+use semantics::range::ByteRange;
+use semantics::{Portion, Seconds, StoredHead, partial};
 use store::{Key, Source as From};
 
 use crate::fill::state::Failed;
-use crate::get::cache_request::{CacheRequest, Step, only_if_cached};
+use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, only_if_cached};
 use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
@@ -27,7 +25,7 @@ use crate::request::context::RequestContext;
 use crate::response::from_cache::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
-use crate::response::{error_response, from_cache};
+use crate::response::{error_response, from_cache, pass_through};
 use crate::upstream::response_body::UpstreamBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
@@ -80,7 +78,8 @@ impl PartialResponder<'_> {
 
     async fn run(&self, mut account: Transaction, may_ask: bool) -> Served {
         let parts = PartialObject::of(self.visit, self.store, self.primary, self.answer);
-        let wanted = self.wanted(parts.layout.length);
+        let portion = self.visit.portion(&self.stored_head().selected(), Some(parts.layout.length));
+        let wanted = self.wanted(&portion, parts.layout.length);
         let (missing, source) = look(&parts, &wanted).await;
         let mut ahead = None;
         let mut status = CacheStatus::new(match source {
@@ -124,7 +123,7 @@ impl PartialResponder<'_> {
         }
         self.count(status.outcome);
         let status = self.status.unwrap_or(status);
-        Served::Step(self.reply(parts, status, ahead, account))
+        Served::Step(self.reply(parts, portion, status, ahead, account))
     }
 
     /// Whether what the origin sent in place of a part is an answer to the request itself: anything
@@ -146,9 +145,14 @@ impl PartialResponder<'_> {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
         let place = (self.answer.key.clone(), self.answer.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
-        let OtherResponse { response, exchange, .. } = unfit;
+        let OtherResponse { response, exchange, token, .. } = unfit;
+        let Some(token) = token else {
+            let response = pass_through::relay_response(visit, account, response, status);
+            return Step::Respond(response);
+        };
+        let fetched = FetchedResponse { response, exchange, token };
         let round = CacheRequest { visit, store, primary, is_first: true, alone: true };
-        Box::pin(round.keep(place, status, account, response, exchange)).await
+        Box::pin(round.keep(place, status, account, fetched)).await
     }
 
     /// Why the origin is not asked for what is missing, if it is not.
@@ -166,23 +170,14 @@ impl PartialResponder<'_> {
         None
     }
 
-    /// The parts of the body that the request comes to.
-    fn wanted(&self, length: u64) -> Vec<ByteRange> {
-        let (parts, selected) = (self.visit.parts, self.stored_head().selected());
-        if parts.method != Method::GET {
-            return Vec::new();
-        }
-        let verdict =
-            validators::as_cache(&parts.method, &parts.headers, &selected, self.visit.now());
-        if verdict == Verdict::NotModified {
-            return Vec::new();
-        }
-        let limits = Limits::default();
-        match range::select(&parts.method, &parts.headers, &selected, length, limits) {
-            Selection::Whole => vec![ByteRange { start: 0, end: length }],
-            Selection::Single(part) => vec![part],
-            Selection::Multiple(parts) => parts,
-            Selection::Unsatisfiable => Vec::new(),
+    /// The ranges of the body that are sent.
+    fn wanted(&self, portion: &Portion, length: u64) -> Vec<ByteRange> {
+        match portion {
+            _ if self.visit.facts.is_head => Vec::new(),
+            Portion::Whole => vec![ByteRange { start: 0, end: length }],
+            Portion::Part(part) => vec![*part],
+            Portion::Parts(parts) => parts.clone(),
+            Portion::NotModified | Portion::Unsatisfiable => Vec::new(),
         }
     }
 
@@ -199,6 +194,7 @@ impl PartialResponder<'_> {
     fn reply(
         &self,
         parts: Rc<PartialObject>,
+        portion: Portion,
         status: CacheStatus,
         mut ahead: Option<(u64, Segment)>,
         account: Transaction,
@@ -220,16 +216,15 @@ impl PartialResponder<'_> {
             };
             BodySource::Parts(Box::new(PartsBody::new(parts, range, ahead.take())))
         };
-        let material = ResponseParts {
+        let response = ResponseParts {
             status: StatusCode::OK,
             fields,
-            received: head.packed().received(),
-            strong_last_modified: head.packed().is(Flag::StrongLastModified),
+            portion,
             length: Some(length),
             body: Box::new(body),
         };
-        let (request, now) = (self.visit.parts, self.visit.now());
-        Step::Respond(from_cache::from_material(request, account, status.outcome, now, material))
+        let method = &self.visit.parts.method;
+        Step::Respond(from_cache::build(method, account, status.outcome, response))
     }
 }
 

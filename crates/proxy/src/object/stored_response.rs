@@ -26,6 +26,9 @@ pub type Store = store::Store<AnyDevice, TokioClock>;
 /// A stored object.
 pub(crate) type Entry = store::Entry<AnyDevice, TokioClock>;
 
+/// A stored object in the making.
+pub(crate) type Writer = store::Writer<AnyDevice, TokioClock>;
+
 /// The body of a stored object.
 pub(crate) type Body = store::Body<AnyDevice, TokioClock>;
 
@@ -250,12 +253,13 @@ pub(crate) async fn find_variant(
 pub(crate) async fn find_sparse(
     store: &Store,
     key: &Key,
+    marker: Option<VaryMarker>,
     epoch: u128,
 ) -> Option<Rc<StoredResponse>> {
     let Lookup::Hit(entry) = store.lookup(key).await else { return None };
     let Ok(Meta::Sparse(sparse)) = Meta::decode(entry.meta()) else { return None };
     let read = ReadHead { head: Head::Own(sparse.head), sparse: Some(sparse.layout) };
-    (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), None, entry, read))
+    (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), marker, entry, read))
 }
 
 /// What is in memory under `key`, its marker known; whole answers only. It does not count as asked

@@ -16,11 +16,12 @@ use http_body::Body;
 use semantics::partial::Verdict;
 use semantics::range::ByteRange;
 use semantics::{Exchange, PartHead, partial};
-use store::{Hint, Key, PIECE_MAX};
+use store::{FetchToken, Hint, Key, PIECE_MAX};
 
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
-use crate::fill::writer::{Sink, Step, UNSTORED_WINDOW, Writer, next_frame};
+use crate::fill::writer::{Sink, Step, UNSTORED_WINDOW, next_frame};
 use crate::net::wall_clock::now;
+use crate::object::stored_response::Writer;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
@@ -43,6 +44,8 @@ pub(crate) struct OtherResponse {
     pub exchange: Exchange,
     /// The origin has another representation by now.
     pub changed: bool,
+    /// From before the origin was asked; `None`: the object was removed since, by another request.
+    pub token: Option<FetchToken>,
 }
 
 /// A fill in the table: taken out and ended, however the task ends.
@@ -109,6 +112,7 @@ impl RangeFetch {
         let parts = self.parts.clone();
         let mut errand = parts.errand.clone();
         partial::ask(&mut errand.headers, &parts.head, self.gap);
+        let token = parts.store.begin_fetch(&parts.primary);
         let requested = now();
         let mut response = match errand.run(&parts.services, &parts.options, None).await {
             Ok(response) => response,
@@ -131,11 +135,14 @@ impl RangeFetch {
             verdict => {
                 log::debug!("a part of a stored object is not to be had: {verdict:?}");
                 let changed = verdict == Verdict::Changed;
-                if changed {
-                    parts.forget().await;
-                }
+                let removal = async {
+                    if changed {
+                        parts.forget().await;
+                    }
+                };
+                let ((), token) = token.outlive(removal).await;
                 *response.headers_mut() = as_it_came;
-                self.unfit.set(Some(OtherResponse { response, exchange, changed }));
+                self.unfit.set(Some(OtherResponse { response, exchange, changed, token }));
                 self.now.leave_table();
                 self.now.fill.publish(Stage::Absent(changed), None);
                 parts.count(Event::FillAborted);

@@ -12,8 +12,7 @@ use http::{HeaderMap, Method};
 use semantics::range::ByteRange;
 use semantics::sparse::Layout;
 use semantics::{
-    Exchange, Meta, NotStorable, RequestFacts, StoredHead, cache_key, merge, partial, storability,
-    validators,
+    Exchange, Meta, RequestFacts, StoredHead, VaryMarker, cache_key, merge, partial, validators,
 };
 use store::{FetchToken, Key, Lookup, Source};
 use tokio::task::spawn_local;
@@ -23,6 +22,7 @@ use crate::body::stored_body::EntryBody;
 use crate::fill::services::Services;
 use crate::fill::state::{Failed, Fill, Stage};
 use crate::object::stored_response::{Entry, Store, StoredResponse, find_sparse};
+use crate::object::stored_responses::{Judge, Refreshed, StoredResponses};
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::partial::gap_fill::{OtherResponse, RangeFetch};
@@ -45,6 +45,7 @@ pub(crate) struct PartialObject {
     /// Of a GET of the whole.
     pub facts: RequestFacts,
     pub key: Key,
+    pub marker: Option<VaryMarker>,
     pub primary: Key,
     /// From when the object was found: what is removed since is not stored again.
     pub token: FetchToken,
@@ -113,7 +114,7 @@ impl PartialObject {
         errand.method = Method::GET;
         errand.interim = None;
         validators::remove_conditions(&mut errand.headers);
-        let facts = RequestFacts { is_head: false, has_range: false, ..visit.facts.clone() };
+        let facts = visit.facts.of_get();
         Rc::new(PartialObject {
             services: visit.services.clone(),
             options: visit.options.clone(),
@@ -121,6 +122,7 @@ impl PartialObject {
             errand,
             facts,
             key: answer.key.clone(),
+            marker: answer.marker.clone(),
             primary: primary.clone(),
             token: store.begin_fetch(primary),
             layout,
@@ -303,26 +305,22 @@ impl PartialObject {
         if head == self.head {
             return;
         }
-        let judged =
-            storability::judge(&self.facts, head.status(), head.headers(), exchange, settings);
-        match judged {
-            Ok(()) => {
-                let Some(current) = self.current().await else { return };
-                let meta = current.encode(&head);
-                let replaced =
-                    self.store.replace_meta(&self.token, &self.key, &current.entry, meta).await;
-                if let Err(refusal) = replaced {
-                    log::debug!("the refreshed head was not stored: {refusal}");
-                }
-            }
-            // It was for this client alone, and says nothing of what others have.
-            Err(NotStorable::Authorization) => {}
-            Err(_) => self.forget().await,
+        let judge = Judge { facts: &self.facts, exchange, settings };
+        if judge.refreshed(&head, self.marker.as_ref()) == Refreshed::ForClient {
+            return;
+        }
+        let Some(current) = self.current().await else { return };
+        let (store, token, primary) = (&self.store, &self.token, &self.primary);
+        let stored = StoredResponses { store, token, primary };
+        if stored.refresh(&current, &head, &judge).await == Refreshed::Elsewhere {
+            // Who asks by the other fields has another representation.
+            self.store.remove(&self.key).await;
         }
     }
 
     async fn current(&self) -> Option<Rc<StoredResponse>> {
-        find_sparse(&self.store, &self.key, self.layout.epoch).await
+        let (marker, epoch) = (self.marker.clone(), self.layout.epoch);
+        find_sparse(&self.store, &self.key, marker, epoch).await
     }
 
     /// Removes the object with all its parts, unless another has taken its place.

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::request::Parts;
-use semantics::{RequestFacts, Settings, Time, Url};
+use semantics::validators::Selected;
+use semantics::{Portion, RequestFacts, Settings, Time, Url};
 use store::Key;
 
 use crate::client::handle::Client;
@@ -83,6 +84,13 @@ impl<'a> RequestContext<'a> {
 
     pub fn store(&self) -> Option<Store> {
         self.services.store()
+    }
+
+    /// What it is sent of a representation: conditions and ranges are decided here alone. `length`
+    /// of the body in bytes; without it ranges do not count.
+    pub fn portion(&self, selected: &Selected<'_>, length: Option<u64>) -> Portion {
+        let Parts { method, headers, .. } = self.parts;
+        Portion::of(&self.facts, method, headers, selected, length, self.now())
     }
 
     /// The rules of caching for it.

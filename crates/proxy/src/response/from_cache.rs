@@ -1,17 +1,14 @@
 //! From something that is known (a stored object, the head of a fill) to the answer for one
-//! request: conditions, ranges, HEAD, and the fields that a cache adds.
+//! request: its portion ([`RequestContext::portion`]), HEAD, and the fields that a cache adds.
 
 use std::ops::Range;
 use std::rc::Rc;
 
 use http::header::{HeaderMap, HeaderValue};
-use http::request::Parts;
 use http::{Method, Response, StatusCode, header};
 use semantics::multipart::Multipart;
-use semantics::packed::Flag;
-use semantics::range::{ByteRange, Limits, Selection};
-use semantics::validators::{Selected, Verdict};
-use semantics::{Seconds, StoredHead, Time, hop_by_hop, range, validators};
+use semantics::range::ByteRange;
+use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators};
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
@@ -26,13 +23,12 @@ use crate::response::transaction::Transaction;
 
 /// What an answer is made from.
 pub(crate) struct ResponseParts<'a> {
+    /// Of all of it.
     pub status: StatusCode,
     /// The fields to send, complete but for `Content-Length`.
     pub fields: HeaderMap,
-    /// What conditions are held against.
-    pub received: Time,
-    /// `Last-Modified` among the fields is a strong validator.
-    pub strong_last_modified: bool,
+    /// What is sent of it.
+    pub portion: Portion,
     /// Body length in bytes, when known.
     pub length: Option<u64>,
     pub body: Box<dyn FnOnce(BodyPart) -> BodySource + 'a>,
@@ -45,43 +41,28 @@ pub(crate) enum BodyPart {
     Parts(Multipart),
 }
 
-/// Answers a GET or HEAD from `material`, conditions and ranges heeded.
-pub(crate) fn from_material(
-    parts: &Parts,
+/// Builds the response to a GET or HEAD.
+pub(crate) fn build(
+    method: &Method,
     mut account: Transaction,
     outcome: Outcome,
-    now: Time,
-    material: ResponseParts<'_>,
+    response: ResponseParts<'_>,
 ) -> Response<ResponseBody> {
-    let ResponseParts { status, fields, received, strong_last_modified, length, body } = material;
-    let mut response = Response::new(());
-    let selected = Selected { status, headers: &fields, received, strong_last_modified };
-    let verdict = validators::as_cache(&parts.method, &parts.headers, &selected, now);
-    if verdict == Verdict::NotModified {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        *response.headers_mut() = validators::not_modified_headers(&fields);
-        account.answered(StatusCode::NOT_MODIFIED, outcome, response.headers());
-        return response.map(|()| ResponseBody::new(BodySource::Empty, account));
-    }
-    let selection = match length {
-        Some(length) if parts.headers.contains_key(header::RANGE) => {
-            range::select(&parts.method, &parts.headers, &selected, length, Limits::default())
+    let ResponseParts { mut status, fields: mut headers, portion, length, body } = response;
+    let source = match (portion, length) {
+        (Portion::NotModified, _) => {
+            status = StatusCode::NOT_MODIFIED;
+            headers = validators::not_modified_headers(&headers);
+            BodySource::Empty
         }
-        _ => Selection::Whole,
-    };
-    *response.headers_mut() = fields;
-    *response.status_mut() = status;
-    let source = match (selection, length) {
-        (Selection::Single(part), Some(length)) => {
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            let headers = response.headers_mut();
+        (Portion::Part(part), Some(length)) => {
+            status = StatusCode::PARTIAL_CONTENT;
             headers.insert(header::CONTENT_RANGE, part.content_range(length));
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count()));
             body(BodyPart::Part(part))
         }
-        (Selection::Multiple(ranges), Some(length)) => {
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            let headers = response.headers_mut();
+        (Portion::Parts(ranges), Some(length)) => {
+            status = StatusCode::PARTIAL_CONTENT;
             let boundary = u128::from(random()) << 64 | u128::from(random());
             let content_type = headers.get(header::CONTENT_TYPE);
             let frame = Multipart::new(&ranges, length, content_type, boundary);
@@ -89,26 +70,28 @@ pub(crate) fn from_material(
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(frame.total_length()));
             body(BodyPart::Parts(frame))
         }
-        (Selection::Unsatisfiable, Some(length)) => {
-            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
-            let headers = response.headers_mut();
+        (Portion::Unsatisfiable, Some(length)) => {
+            status = StatusCode::RANGE_NOT_SATISFIABLE;
             headers.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
             for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING] {
                 headers.remove(name);
             }
             BodySource::Empty
         }
-        _ if parts.method == Method::HEAD => {
+        _ if *method == Method::HEAD => {
             // A 204 has none (RFC 9110, 8.6).
             if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
-                response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
             }
             BodySource::Empty
         }
         _ => body(BodyPart::Whole),
     };
-    account.answered(response.status(), outcome, response.headers());
-    response.map(|()| ResponseBody::new(source, account))
+    account.answered(status, outcome, &headers);
+    let mut response = Response::new(ResponseBody::new(source, account));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
 }
 
 /// Answers from a stored object. `head` takes the place of the object's own after a validation.
@@ -120,7 +103,7 @@ pub(crate) fn from_entry(
     answer: &Rc<StoredResponse>,
     head: Option<&StoredHead>,
 ) -> Response<ResponseBody> {
-    let (parts, now) = (visit.parts, visit.now());
+    let parts = visit.parts;
     let stored = head.unwrap_or(answer.head.stored());
     let mut fields = match (&answer.head, head) {
         (Head::Ready(ready), None) => {
@@ -132,16 +115,12 @@ pub(crate) fn from_entry(
         }
         _ => stored.reply_headers(age),
     };
-    let status = status.ttl(stored.packed().ttl(now));
+    let status = status.ttl(stored.packed().ttl(visit.now()));
     status.append_to(account.pseudonym(), &mut fields);
-    let length = answer.length();
     let outcome = status.outcome;
+    let length = answer.length();
     // The common case first, without a box: everything, and in one piece.
-    let plain = parts.method == Method::GET
-        && !parts.headers.contains_key(header::RANGE)
-        && !parts.headers.contains_key(header::IF_NONE_MATCH)
-        && !parts.headers.contains_key(header::IF_MODIFIED_SINCE);
-    if plain {
+    if parts.method == Method::GET && !visit.facts.has_range && !visit.facts.conditional {
         let mut account = account;
         let mut source = source(visit, answer, stored, 0..length);
         if let Some(trailers) = stored.trailers()
@@ -163,16 +142,12 @@ pub(crate) fn from_entry(
             BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
-    let material = ResponseParts {
-        status: stored.status(),
-        fields,
-        received: stored.packed().received(),
-        strong_last_modified: stored.packed().is(Flag::StrongLastModified),
-        // Of what a HEAD brought only the origin knows the length.
-        length: (!answer.is_of_head()).then_some(length),
-        body: Box::new(body),
-    };
-    from_material(parts, account, outcome, now, material)
+    // Of what a HEAD brought only the origin knows the length.
+    let length = (!answer.is_of_head()).then_some(length);
+    let portion = visit.portion(&stored.selected(), length);
+    let status = stored.status();
+    let response = ResponseParts { status, fields, portion, length, body: Box::new(body) };
+    build(&parts.method, account, outcome, response)
 }
 
 /// The bytes `range` of a stored object.

@@ -44,6 +44,8 @@ pub struct RequestFacts {
     pub authorized: bool,
     /// A `Range` field is there.
     pub has_range: bool,
+    /// It asks whether what the client has is still good: `If-None-Match` or `If-Modified-Since`.
+    pub conditional: bool,
 }
 
 impl RequestFacts {
@@ -55,6 +57,19 @@ impl RequestFacts {
             directives: RequestDirectives::parse(headers),
             authorized: headers.contains_key(header::AUTHORIZATION),
             has_range: headers.contains_key(header::RANGE),
+            conditional: headers.contains_key(header::IF_NONE_MATCH)
+                || headers.contains_key(header::IF_MODIFIED_SINCE),
+        }
+    }
+
+    /// The same request as if it were the plain GET whose answer is stored.
+    pub fn of_get(&self) -> RequestFacts {
+        RequestFacts {
+            class: MethodClass::Cacheable,
+            is_head: false,
+            has_range: false,
+            conditional: false,
+            ..self.clone()
         }
     }
 }

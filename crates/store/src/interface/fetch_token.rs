@@ -29,6 +29,19 @@ impl FetchToken {
         FetchToken { shared, digest, flag, begun, admitted: OnceLock::new() }
     }
 
+    /// Awaits a removal that the fetch's own answer calls for, which would overtake it like any
+    /// other. `None`: another removal or purge of the key came before.
+    pub async fn outlive<T>(self, removal: impl Future<Output = T>) -> (T, Option<FetchToken>) {
+        let was_overtaken = self.overtaken();
+        let done = removal.await;
+        if was_overtaken {
+            return (done, None);
+        }
+        let mut token = FetchToken::begin(&self.shared, self.digest);
+        token.begun = self.begun;
+        (done, Some(token))
+    }
+
     /// True when the key was removed or purged since.
     pub fn overtaken(&self) -> bool {
         self.flag.load(Ordering::Acquire)

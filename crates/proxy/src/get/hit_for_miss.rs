@@ -1,0 +1,58 @@
+//! A request for what could lately not be stored: it is asked for without a fill, for nobody else
+//! could follow it. When its answer may be stored by now, it is stored, and handed on by the fill
+//! that does it.
+
+use http::Response;
+use semantics::{Exchange, VaryMarker};
+use store::Key;
+
+use crate::fill::registry::HitForMiss;
+use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status};
+use crate::net::wall_clock::now;
+use crate::object::stored_responses::Judge;
+use crate::response::transaction::Transaction;
+use crate::response::{failure, pass_through};
+use crate::upstream::response_body::UpstreamBody;
+
+impl CacheRequest<'_> {
+    /// Sends a GET on as it came.
+    pub(crate) async fn fetch_unshared(
+        &self,
+        key: Key,
+        marker: Option<VaryMarker>,
+        mut account: Transaction,
+    ) -> Step {
+        let (visit, mut status) = (self.visit, miss_status(&marker));
+        let token = self.store.begin_fetch(self.primary);
+        let requested = now();
+        let response = match pass_through::ask(visit, &mut account, None).await {
+            Ok(response) => response,
+            Err(failure) => return Step::Respond(failure::failed(account, failure)),
+        };
+        let exchange = Exchange { requested, received: now() };
+        visit.look_at_clock();
+        match self.judge(&response, exchange) {
+            Ok(()) => {
+                let fetched = FetchedResponse { response, exchange, token };
+                self.keep((key, marker), status, account, fetched).await
+            }
+            Err(why) => {
+                visit.services.shared.fills.remember(&key, why, &visit.options.fill);
+                if visit.facts.conditional {
+                    status = status.fwd_status(response.status().as_u16());
+                }
+                Step::Respond(pass_through::relay_response(visit, account, response, status))
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        response: &Response<UpstreamBody>,
+        exchange: Exchange,
+    ) -> Result<(), HitForMiss> {
+        let (facts, settings) = (self.visit.facts.of_get(), self.visit.settings());
+        let judge = Judge { facts: &facts, exchange, settings };
+        judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)
+    }
+}
