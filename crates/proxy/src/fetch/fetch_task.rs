@@ -30,9 +30,9 @@ use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
+use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::error::Failure;
 use crate::upstream::response_body::UpstreamBody;
 
 /// Everything a fill's task needs.

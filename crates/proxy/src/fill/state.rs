@@ -26,7 +26,7 @@ use crate::fill::memory_budget::FillBudget;
 use crate::fill::registry::HitForMiss;
 use crate::fill::window::Window;
 use crate::observe::outcome::{Denied, Error};
-use crate::upstream::error::Failure;
+use crate::origin::failure::Failure;
 
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {

@@ -45,7 +45,7 @@ where
 
 impl From<BodyError> for Error {
     fn from(error: BodyError) -> Error {
-        error.reason()
+        error.reason().into()
     }
 }
 

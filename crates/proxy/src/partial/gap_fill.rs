@@ -23,9 +23,9 @@ use crate::net::wall_clock::now;
 use crate::object::stored_response::Writer;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
+use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
-use crate::upstream::error::Failure;
 use crate::upstream::response_body::UpstreamBody;
 
 /// See the module.

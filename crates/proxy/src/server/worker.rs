@@ -16,6 +16,7 @@ use crate::net::wall_clock::WallClock;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::options::control::State;
+use crate::origin::events::Observed;
 use crate::upstream::client::Upstream;
 use crate::upstream::failure_log::FailureLog;
 
@@ -42,9 +43,10 @@ pub(crate) struct Worker {
 impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
         let Process { requests, admission, failures, .. } = &*process;
-        let upstream = Upstream::new(&options.upstream, requests.observer.clone())
-            .with_log(failures.clone())
-            .with_crowd(admission.crowd.clone());
+        let upstream =
+            Upstream::new(&options.upstream, Arc::new(Observed(requests.observer.clone())))
+                .with_log(failures.clone())
+                .with_descriptors(admission.crowd.clone());
         let services = Services::new(requests.clone(), upstream, options);
         let connections = Connections::new(index, services.clone(), admission.clone());
         Rc::new(Worker { index, process, services, connections })
