@@ -8,6 +8,5 @@ pub(crate) mod http2_body;
 pub mod http2_options;
 pub mod limits;
 pub(crate) mod link;
-pub(crate) mod request_body;
 pub(crate) mod tunnel_places;
 pub(crate) mod upload_rate;

@@ -12,9 +12,12 @@
 //! - `response` makes responses and keeps the record of each; `body` is where bytes come from;
 //! - `fill` is a running fetch and its readers;
 //! - `request` is what a request means, and the request that is sent upstream for it;
-//! - `upstream` is the origin servers; `object` is what is stored; `rules` is what operators say;
-//! - `client` is what a client's connection has; `observe` is what is seen from outside;
-//! - `message` is HTTP messages; `net` is sockets, addresses, certificates and clocks.
+//! - `origin` is sites and what is told of the way to their servers; `object` is what is stored;
+//!   `rules` is what operators say;
+//! - `client` is what a client's connection has; `observe` is what is seen from outside.
+//!
+//! Below them are crates: `upstream`, the connections to the origin servers; `message`, HTTP
+//! messages; `net`, sockets, addresses, certificates and clocks.
 
 // How large is in `clippy.toml`.
 #![warn(clippy::large_futures)]
@@ -27,21 +30,20 @@ mod fetch;
 mod fill;
 pub mod front;
 mod get;
-pub mod message;
-pub mod net;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod network_fuzz;
 pub mod object;
 pub mod observe;
 pub mod options;
+pub mod origin;
 mod partial;
 pub mod request;
 mod response;
 pub mod rules;
 mod server;
-pub mod upstream;
 
+pub use ::{message, net, upstream};
 pub use admin::backend::{AdminSetup, Reload};
 pub use front::listener::{ListenSocket, Listener};
 pub use net::clock::TokioClock;

@@ -21,12 +21,12 @@ use crate::front::proxy_protocol::Told;
 use crate::message::framing_check::{RequestFraming, Trust};
 use crate::message::scheme::Scheme;
 use crate::net::clock::TokioClock;
+use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
 use crate::rules::aliases::Aliases;
 use crate::upstream::group::Group;
 use crate::upstream::origin::Origin;
-use crate::upstream::site::{Front, Site};
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);

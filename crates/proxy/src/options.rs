@@ -12,11 +12,11 @@ use crate::message::forwarded::Forwarded;
 use crate::message::pseudonym::Pseudonym;
 use crate::net::certificate_store::CertificateStore;
 use crate::options::fill::FillOptions;
+use crate::origin::site::Front;
 use crate::rules::access::Access;
 use crate::rules::purging::Purging;
 use crate::rules::request_rules::Rules;
 use crate::upstream::limits::UpstreamLimits;
-use crate::upstream::site::Front;
 
 /// All settings of the proxy.
 #[derive(Clone, Debug)]

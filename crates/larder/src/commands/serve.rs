@@ -23,7 +23,7 @@ use proxy::observe::front_kind;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
 use proxy::options::Options;
-use proxy::upstream::site::{Front, Site};
+use proxy::origin::site::{Front, Site};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, PendingCache, Recorder, Reload,
     Setup, TokioClock,

@@ -15,6 +15,7 @@ use proxy::net::certificate::Certificate;
 use proxy::net::certificate_store::CertificateStore;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
+use proxy::origin::site::{Front, Site};
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
@@ -22,7 +23,6 @@ use proxy::rules::request_rules::Rules;
 use proxy::upstream::limits::UpstreamLimits;
 use proxy::upstream::lookup::{Lookup, SystemLookup};
 use proxy::upstream::resolver::DnsLookup;
-use proxy::upstream::site::{Front, Site};
 use semantics::Settings;
 use semantics::forwarded::Field;
 

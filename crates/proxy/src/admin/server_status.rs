@@ -1,15 +1,13 @@
 //! What the metrics and the admin interface show of the servers of all sites.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use serde_json::{Value, json};
 
 use crate::net::clock::TokioClock;
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
+use crate::origin::site::{Front, Site};
 use crate::upstream::health::Use;
-use crate::upstream::site::{Front, Site};
 
 /// The figures of a proxy's servers, as they are at each scrape.
 pub(crate) struct ServerFigures(pub Control, pub TokioClock);
@@ -20,29 +18,24 @@ impl Source for ServerFigures {
         for site in sites(&options) {
             queue_samples(site, out);
             for server in site.upstream.servers() {
-                let (health, name) = (&server.health, server.origin.to_string());
+                let (status, name) = (server.status(now), server.origin.to_string());
                 let labels = [("site", site.name.as_str()), ("server", name.as_str())];
-                let up = u64::from(health.usage(now) == Use::Up);
+                let up = u64::from(status.usage == Use::Up);
                 let help = "Whether a server of a site is in use.";
                 out.gauge("larder_upstream_server_up", help, &labels, up);
                 let help = "Requests under way at a server.";
-                let active = u64::from(health.active.load(Relaxed));
+                let active = u64::from(status.active);
                 out.gauge("larder_upstream_server_active", help, &labels, active);
-                let figures = &health.figures;
                 let help = "Requests sent to a server.";
-                let n = figures.requests.load(Relaxed);
-                out.counter("larder_upstream_server_requests", help, &labels, n);
+                out.counter("larder_upstream_server_requests", help, &labels, status.requests);
                 let help = "Requests that failed at a server.";
-                let n = figures.failures.load(Relaxed);
-                out.counter("larder_upstream_server_failures", help, &labels, n);
+                out.counter("larder_upstream_server_failures", help, &labels, status.failures);
                 let help = "Times that a server went out of use.";
-                let n = figures.outages.load(Relaxed);
-                out.counter("larder_upstream_server_outages", help, &labels, n);
+                out.counter("larder_upstream_server_outages", help, &labels, status.outages);
                 let help = "Connections opened to a server.";
-                let n = figures.connects.load(Relaxed);
-                out.counter("larder_upstream_server_connects", help, &labels, n);
+                out.counter("larder_upstream_server_connects", help, &labels, status.connects);
                 let help = "Time spent on opening them, TLS included.";
-                let us = figures.connect_us.load(Relaxed);
+                let us = status.connect_us;
                 out.counter("larder_upstream_server_connect_microseconds", help, &labels, us);
             }
         }
@@ -51,21 +44,20 @@ impl Source for ServerFigures {
 
 /// Of the requests that wait until one of a site's servers has room.
 fn queue_samples(site: &Site, out: &mut Samples) {
-    let (queue, labels) = (site.upstream.queue(), [("site", site.name.as_str())]);
+    let (queue, labels) = (site.upstream.queue_status(), [("site", site.name.as_str())]);
     let help = "Requests that wait for a server with room.";
-    out.gauge("larder_upstream_queue_waiting", help, &labels, u64::from(queue.waiting()));
-    let figures = &queue.figures;
+    out.gauge("larder_upstream_queue_waiting", help, &labels, u64::from(queue.waiting));
     for (name, help, n) in [
         (
             "larder_upstream_queue_waits",
             "Requests that have waited for a server with room.",
-            &figures.waits,
+            queue.waits,
         ),
-        ("larder_upstream_queue_wait_microseconds", "Time that they waited.", &figures.wait_us),
-        ("larder_upstream_queue_timeouts", "Requests that waited for too long.", &figures.timeouts),
-        ("larder_upstream_queue_refused", "Requests that found the queue full.", &figures.refused),
+        ("larder_upstream_queue_wait_microseconds", "Time that they waited.", queue.wait_us),
+        ("larder_upstream_queue_timeouts", "Requests that waited for too long.", queue.timeouts),
+        ("larder_upstream_queue_refused", "Requests that found the queue full.", queue.refused),
     ] {
-        out.counter(name, help, &labels, n.load(Relaxed));
+        out.counter(name, help, &labels, n);
     }
 }
 
@@ -75,29 +67,29 @@ pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
     let site = |site: &Site| {
         let group = &site.upstream;
         let servers = group.servers().iter().map(|server| {
-            let (health, figures) = (&server.health, &server.health.figures);
+            let status = server.status(now);
             json!({
                 "server": server.origin.to_string(),
                 "scheme": server.origin.scheme(),
-                "state": health.usage(now).name(),
+                "state": status.usage.name(),
                 "weight": server.weight,
                 "backup": server.backup,
-                "active": health.active.load(Relaxed),
-                "requests": figures.requests.load(Relaxed),
-                "failures": figures.failures.load(Relaxed),
-                "outages": figures.outages.load(Relaxed),
-                "connects": figures.connects.load(Relaxed),
-                "connect_microseconds": figures.connect_us.load(Relaxed),
+                "active": status.active,
+                "requests": status.requests,
+                "failures": status.failures,
+                "outages": status.outages,
+                "connects": status.connects,
+                "connect_microseconds": status.connect_us,
             })
         });
-        let queue = group.queue();
+        let queue = group.queue_status();
         let queue = json!({
-            "waiting": queue.waiting(),
+            "waiting": queue.waiting,
             "places": group.options().queue,
-            "waits": queue.figures.waits.load(Relaxed),
-            "wait_microseconds": queue.figures.wait_us.load(Relaxed),
-            "timeouts": queue.figures.timeouts.load(Relaxed),
-            "refused": queue.figures.refused.load(Relaxed),
+            "waits": queue.waits,
+            "wait_microseconds": queue.wait_us,
+            "timeouts": queue.timeouts,
+            "refused": queue.refused,
         });
         json!({ "site": site.name, "queue": queue, "servers": servers.collect::<Vec<_>>() })
     };

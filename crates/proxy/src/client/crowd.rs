@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 use crate::client::connection_state::Phase;
+use crate::upstream::descriptors::{FreeDescriptors, Freeing};
 
 /// What a client has to send its head in before it counts as one that may never.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -159,6 +160,16 @@ impl Crowd {
             (worker, told)
         });
         asked.collect()
+    }
+}
+
+impl FreeDescriptors for Crowd {
+    /// Idle connections make way, those to origin servers first.
+    fn free(&self) -> Freeing<'_> {
+        Box::pin(async {
+            let _turn = self.turn().await;
+            self.let_go().await > 0 || self.make_way().await > 0
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The body of one request in HTTP/2. The client may send as much as is being passed on: room in
 //! its window is given back when the piece before has gone its way.
 
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -8,11 +9,11 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http::header;
 use http::header::HeaderMap;
-use http_body::{Frame, SizeHint};
+use http_body::{Body, Frame, SizeHint};
 
 use crate::client::handle::Client;
-use crate::client::request_body::BrokenOff;
 use crate::client::upload_rate::Watched;
+use crate::message::request_body::BrokenOff;
 
 /// See the module.
 pub(crate) struct StreamBody {
@@ -37,10 +38,7 @@ impl StreamBody {
         StreamBody { stream, left: length, owed: 0, data_ended: false, watched, expectant }
     }
 
-    pub fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         if let Some(client) = self.expectant.take() {
             client.ask_for_body();
         }
@@ -77,12 +75,24 @@ impl StreamBody {
         let trailers = trailers.map_err(BrokenOff::Http2);
         Poll::Ready(trailers.transpose().map(|trailers| trailers.map(Frame::trailers)))
     }
+}
 
-    pub fn is_end_stream(&self) -> bool {
+impl Body for StreamBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        self.get_mut().poll_next(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
         self.stream.is_end_stream()
     }
 
-    pub fn size_hint(&self) -> SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -13,13 +13,13 @@ use semantics::{Exchange, Url, hop_by_hop, invalidation, storability};
 use store::Key;
 
 use crate::client::handle::Client;
-use crate::client::request_body::RequestBody;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
 use crate::fill::services::Services;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
 use crate::message::framing_check::Trust;
+use crate::message::request_body::RequestBody;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing, upgrade};
 use crate::net::address;
@@ -27,6 +27,9 @@ use crate::object::stored_response::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
+use crate::origin::address_check::AddressCheck;
+use crate::origin::failure::Failure;
+use crate::origin::site::Front;
 use crate::request::context::RequestContext;
 use crate::request::route::Route;
 use crate::request::rule::rule_for;
@@ -39,9 +42,7 @@ use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::upstream::attempts::Attempts;
-use crate::upstream::error::Failure;
 use crate::upstream::origin::Origin;
-use crate::upstream::site::Front;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.
@@ -180,8 +181,10 @@ async fn permitted(visit: &RequestContext<'_>) -> Result<(), Failure> {
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
         Verdict::ByAddress => {
             let (to, limits) = (visit.destination(), &visit.options.upstream);
-            let check = |address: SocketAddr| visit.check(address);
-            visit.services.upstream.permitted(&to, limits, &check).await
+            let rules = AddressCheck::new(&visit.options.access, visit.query());
+            let check = |address: SocketAddr| rules.permits(address);
+            let permitted = visit.services.upstream.permitted(&to, limits, &check).await;
+            permitted.map_err(|failure| rules.explain(failure))
         }
     }
 }
@@ -397,10 +400,11 @@ async fn connect(
     let Some(place) = services.shared.tunnels.take(options.tunnels.max) else {
         return too_many_tunnels(account);
     };
-    let check = |address: SocketAddr| options.access.at(&query, address);
+    let rules = AddressCheck::new(&options.access, query);
+    let check = |address: SocketAddr| rules.permits(address);
     let origin = Origin::plain(host, port);
     match services.upstream.dial(&origin, &options.upstream, &check).await {
-        Err(failure) => failed(account, failure),
+        Err(failure) => failed(account, rules.explain(failure)),
         Ok(stream) => {
             account.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Attempts::default());

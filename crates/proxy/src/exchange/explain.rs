@@ -30,13 +30,13 @@ use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::observe::outcome::Bypass;
 use crate::options::Options;
+use crate::origin::failure::Failure;
+use crate::origin::site::Front;
 use crate::request::route::Route;
 use crate::request::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{context, route, rule, target};
 use crate::rules::request_rules::Rule;
-use crate::upstream::error::Failure;
-use crate::upstream::site::Front;
 
 /// What is to be explained.
 #[derive(Clone, Debug)]

@@ -15,13 +15,13 @@ use crate::object::purge_labels;
 use crate::object::stored_response::{Store, primary_key};
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
+use crate::origin::site::{Front, Site};
 use crate::request::context::RequestContext;
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::rules::aliases::Aliases;
-use crate::upstream::site::{Front, Site};
 
 /// The method that removes what is stored. Not one of RFC 9110.
 pub(crate) const METHOD: &str = "PURGE";

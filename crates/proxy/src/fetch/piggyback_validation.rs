@@ -37,10 +37,10 @@ use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::options::Options;
+use crate::origin::site::Front;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{context, key_check, rule, target};
 use crate::rules::access::{Query, Verdict};
-use crate::upstream::site::Front;
 
 /// Sites that one worker attends to at a time.
 const ATTENDED_MAX: usize = 16;

@@ -26,7 +26,7 @@ use crate::fill::memory_budget::FillBudget;
 use crate::fill::registry::HitForMiss;
 use crate::fill::window::Window;
 use crate::observe::outcome::{Denied, Error};
-use crate::upstream::error::Failure;
+use crate::origin::failure::Failure;
 
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {
@@ -279,11 +279,6 @@ impl Fill {
     /// Lets the fill's task look around.
     pub fn wake(&self) {
         self.lock().wake_filler();
-    }
-
-    /// Whether anybody follows.
-    pub fn is_followed(&self) -> bool {
-        self.lock().interested > 0
     }
 
     /// Appends a piece of the body.

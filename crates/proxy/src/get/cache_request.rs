@@ -15,7 +15,6 @@ use semantics::{Exchange, Seconds, VaryMarker, partial, reuse};
 use store::{FetchToken, Key, Source as From};
 use tokio::task::spawn_local;
 
-use crate::client::request_body::RequestBody;
 use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
@@ -24,6 +23,7 @@ use crate::get::follower;
 use crate::get::follower::{Fit, Follower, Role};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Asked, Plan};
+use crate::message::request_body::RequestBody;
 use crate::message::via::random;
 use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};

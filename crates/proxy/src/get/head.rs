@@ -18,10 +18,10 @@ use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
+use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, from_cache, pass_through};
-use crate::upstream::error::Failure;
 
 /// What the origin told with the answer to a HEAD.
 struct HeadResponse<'a> {

@@ -1,7 +1,6 @@
 //! One request on its way through the decisions: what is known of it, in one place.
 
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,11 +16,11 @@ use crate::message::upgrade::Upgrade;
 use crate::object::stored_response;
 use crate::object::stored_response::Store;
 use crate::options::Options;
+use crate::origin::site::Front;
 use crate::request::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::rules::access::{Denial, Query};
+use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::site::Front;
 use crate::upstream::target::Destination;
 
 /// See the module.
@@ -171,11 +170,6 @@ impl<'a> RequestContext<'a> {
             host: self.target.host,
             port: self.target.port,
         }
-    }
-
-    /// Whether this client may have this request sent to an address.
-    pub fn check(&self, address: SocketAddr) -> Result<(), Denial> {
-        self.options.access.at(&self.query(), address)
     }
 }
 

@@ -19,8 +19,8 @@ use crate::net::address;
 use crate::net::address::bare;
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
+use crate::origin::site::{Front, Site};
 use crate::rules::aliases::Aliases;
-use crate::upstream::site::{Front, Site};
 
 /// Where a request is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

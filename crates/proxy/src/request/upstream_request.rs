@@ -13,28 +13,28 @@ use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, forwarded, hop_by_hop};
 
-use crate::client::request_body::RequestBody;
 use crate::fill::services::Services;
 use crate::message::informational::Informational;
+use crate::message::request_body::RequestBody;
 use crate::message::scheme::Scheme;
 use crate::message::upgrade::Upgrade;
 use crate::message::{framing, via};
 use crate::net::address;
-use crate::observe::outcome::Error as Reason;
+use crate::observe::outcome::Error;
 use crate::options::Options;
+use crate::origin::address_check::AddressCheck;
+use crate::origin::failure::Failure;
+use crate::origin::site::Front;
 use crate::request::target;
 use crate::request::target::Target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::upstream::attempts::Attempts;
 use crate::upstream::client::Outgoing;
-use crate::upstream::error::Failure;
-use crate::upstream::failure_log::Phase;
 use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::origin::Origin;
 use crate::upstream::request_body::{ClientBody, OutBody};
 use crate::upstream::response_body::UpstreamBody;
-use crate::upstream::site::Front;
 use crate::upstream::target::Destination;
 
 /// A request for an upstream.
@@ -193,9 +193,8 @@ impl UpstreamRequest {
 
     /// An answer that is none to go on with.
     pub fn bad_answer(&self, services: &Services, cause: String) -> Failure {
-        let failure = Failure::Failed(Reason::BadAnswer, cause);
-        services.upstream.failed(&self.to, Phase::Answer, &failure);
-        failure
+        services.upstream.bad_answer(&self.to, &cause);
+        Failure::Failed(Error::BadAnswer, cause)
     }
 
     /// The client on whose behalf it is.
@@ -220,14 +219,16 @@ impl UpstreamRequest {
             host: &self.named.0,
             port: self.named.1,
         };
-        let check = |address: SocketAddr| options.access.at(&query, address);
+        let rules = AddressCheck::new(&options.access, query);
+        let check = |address: SocketAddr| rules.permits(address);
         let upstream = &services.upstream;
         let limits = &options.upstream;
         let Some(body) = body else {
             let again = || self.request(OutBody::Empty);
             let request = self.request(OutBody::Empty);
             let outgoing = Outgoing { again: Some(&again), ..self.outgoing(request) };
-            return upstream.send(&self.to, limits, &check, outgoing).await;
+            let sent = upstream.send(&self.to, limits, &check, outgoing).await;
+            return sent.map_err(|failure| rules.explain(failure));
         };
         let expects = self.headers.contains_key(header::EXPECT);
         let chunked = http_body::Body::size_hint(&body).exact().is_none();
@@ -240,7 +241,8 @@ impl UpstreamRequest {
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
         let outgoing = Outgoing { progress, ..self.outgoing(request) };
-        upstream.send(&self.to, limits, &check, outgoing).await
+        let sent = upstream.send(&self.to, limits, &check, outgoing).await;
+        sent.map_err(|failure| rules.explain(failure))
     }
 
     fn outgoing(&self, request: Request<OutBody>) -> Outgoing<'_> {

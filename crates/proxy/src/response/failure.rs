@@ -3,10 +3,10 @@
 use http::Response;
 
 use crate::observe::outcome::{Invalid, Outcome};
+use crate::origin::failure::Failure;
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
-use crate::upstream::error::Failure;
 
 /// The answer to a request that got no answer from its upstream.
 pub(crate) fn failed(account: Transaction, failure: Failure) -> Response<ResponseBody> {

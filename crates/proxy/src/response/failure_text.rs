@@ -1,7 +1,7 @@
 //! What clients are told of an origin server that gave no answer.
 
 use crate::observe::outcome::Error as Reason;
-use crate::upstream::site::Front;
+use crate::origin::site::Front;
 
 /// What a client is told of a failure. Of a reverse proxy nothing of what lies behind it: a
 /// sentence for each reason. Who named the server itself, to a forward proxy, is told the cause,

@@ -11,21 +11,20 @@ use http_body::Body as _;
 use semantics::hop_by_hop;
 
 use crate::client::handle::Client;
-use crate::client::request_body::RequestBody;
 use crate::message::informational::Informational;
+use crate::message::request_body::RequestBody;
 use crate::message::upgrade;
 use crate::message::upgrade::Upgrade;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
+use crate::origin::failure::Failure;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request;
 use crate::response::failure;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::error::Failure;
-use crate::upstream::failure_log::Phase;
 use crate::upstream::response_body::UpstreamBody;
 use crate::upstream::tunnel::UpstreamTunnel;
 
@@ -95,9 +94,8 @@ fn switch(
         let asked = &visit.parts.headers;
         if !upgrade::to_stream(asked, answer.headers_mut()) {
             let cause = "its answer to the WebSocket handshake is wrong".to_owned();
-            let failure = Failure::Failed(Error::BadAnswer, cause);
-            visit.services.upstream.failed(&visit.destination(), Phase::Answer, &failure);
-            return failure::failed(account, failure);
+            visit.services.upstream.bad_answer(&visit.destination(), &cause);
+            return failure::failed(account, Failure::Failed(Error::BadAnswer, cause));
         }
         *answer.status_mut() = StatusCode::OK;
     } else if let Some(chosen) = chosen {

@@ -145,7 +145,7 @@ impl ResponseBody {
             }),
             BodySource::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
                 frame.map_err(|error| {
-                    broke(error.reason());
+                    broke(error.reason().into());
                     Truncated("the upstream's body ended early")
                 })
             }),

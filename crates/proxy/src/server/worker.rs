@@ -17,6 +17,7 @@ use crate::net::wall_clock::WallClock;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::options::control::State;
+use crate::origin::events::Observed;
 use crate::upstream::client::Upstream;
 use crate::upstream::failure_log::FailureLog;
 
@@ -44,9 +45,10 @@ pub(crate) struct Worker {
 impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
         let Process { requests, clock, admission, failures, .. } = &*process;
-        let upstream = Upstream::new(&options.upstream, requests.observer.clone(), *clock)
+        let events = Arc::new(Observed(requests.observer.clone()));
+        let upstream = Upstream::new(&options.upstream, events, *clock)
             .with_log(failures.clone())
-            .with_crowd(admission.crowd.clone());
+            .with_descriptors(admission.crowd.clone());
         let services = Services::new(requests.clone(), *clock, upstream, options);
         let connections = Connections::new(index, services.clone(), admission.clone());
         Rc::new(Worker { index, process, services, connections })

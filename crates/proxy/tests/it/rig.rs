@@ -14,11 +14,11 @@ use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;
 use proxy::options::Options;
+use proxy::origin::site::{Front, Site};
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::upstream::group::Group;
 use proxy::upstream::origin::Origin;
-use proxy::upstream::site::{Front, Site};
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord,
     Setup, TokioClock,

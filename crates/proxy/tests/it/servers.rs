@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proxy::origin::site::Front;
 use proxy::upstream::balance::Balance;
 use proxy::upstream::group::{Group, GroupOptions, Next, Server};
 use proxy::upstream::health_check::HealthCheck;
 use proxy::upstream::lookup::{Found, Looking, Lookup};
 use proxy::upstream::origin::Origin as To;
-use proxy::upstream::site::Front;
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};

@@ -22,7 +22,6 @@ use super::send::{send_body, settle};
 use crate::client::connection_state::{CloseReason, Phase};
 use crate::client::handle::Client;
 use crate::client::http2_body::StreamBody;
-use crate::client::request_body::RequestBody;
 use crate::exchange::dispatch;
 use crate::fill::services::Services;
 use crate::front::client_io::ClientIo;
@@ -30,6 +29,7 @@ use crate::front::connection::tunnel_through;
 use crate::front::connections::Connections;
 use crate::front::stream::Stream;
 use crate::message::framing_check::Trust;
+use crate::message::request_body::RequestBody;
 use crate::message::upgrade;
 use crate::net::http2_stream::StreamIo;
 use crate::response::response_body::ResponseBody;
@@ -148,7 +148,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
         false if stream.is_end_stream() => (RequestBody::Empty, None),
         false => {
             let body = StreamBody::new(stream, &parts.headers, &client);
-            (RequestBody::Http2(Box::new(body)), None)
+            (RequestBody::Stream(Box::pin(body)), None)
         }
     };
     upgrade::from_stream(&mut parts);

@@ -1,0 +1,38 @@
+//! The field `Cookie` in HTTP/2.
+
+use http::header;
+use http::header::{HeaderMap, HeaderValue};
+
+/// Joins the pieces into which a client may split `Cookie` (RFC 9113, 8.2.3): beyond HTTP/2 there
+/// is one line.
+pub fn join_cookies(headers: &mut HeaderMap) {
+    let pieces: Vec<&[u8]> =
+        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if pieces.len() < 2 {
+        return;
+    }
+    // What was two good values is one.
+    if let Ok(mut whole) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
+        whole.set_sensitive(true);
+        headers.insert(header::COOKIE, whole);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_become_one_line() {
+        let mut headers = HeaderMap::new();
+        join_cookies(&mut headers);
+        assert!(headers.is_empty());
+        for piece in ["a=1", "b=2; c=3", "d=4"] {
+            headers.append(header::COOKIE, piece.parse().unwrap());
+        }
+        join_cookies(&mut headers);
+        let all: Vec<_> = headers.get_all(header::COOKIE).iter().collect();
+        assert_eq!(all, ["a=1; b=2; c=3; d=4"]);
+    }
+}

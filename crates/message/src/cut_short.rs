@@ -1,0 +1,15 @@
+//! The error of a body that has to be cut.
+
+use std::fmt;
+
+/// The transfer has to be cut: hyper closes the connection without a clean end.
+#[derive(Debug)]
+pub struct Truncated(pub &'static str);
+
+impl fmt::Display for Truncated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Truncated {}

@@ -1,0 +1,169 @@
+//! The fields that frame a message's body, made to say one thing only.
+//!
+//! hyper reads bodies by the right field, but leaves beside it what another parser might believe:
+//! a `Content-Length` next to chunks, a length twice, a transfer coding that it does not undo.
+//! What goes on from here, or into the store, has none of that (RFC 9112, 6).
+
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, StatusCode};
+
+use crate::via::list;
+
+/// True when a message's body is as it was meant once the chunks are taken apart: a coding that
+/// nobody undoes would pass for the content itself.
+pub fn is_plain(headers: &HeaderMap) -> bool {
+    if !headers.contains_key(TRANSFER_ENCODING) {
+        return true;
+    }
+    let mut codings = list(headers, &TRANSFER_ENCODING);
+    codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
+        && codings.next().is_none()
+}
+
+/// True when a request announces a body, even an empty chunked one.
+pub fn announces_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING)
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// The longest body that a length may announce: what others count in signed numbers of 64 bits.
+const LONGEST: u64 = i64::MAX as u64;
+
+/// True when a `Content-Length` announces more than anybody can send, and others might take for
+/// something else. What is no number is not judged here.
+pub fn is_absurd(headers: &HeaderMap) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter().flat_map(|line| {
+        let members = line.as_bytes().split(|&byte| byte == b',');
+        members.map(<[u8]>::trim_ascii)
+    });
+    lengths.any(|length| {
+        let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
+        is_number && number.is_none_or(|number: u64| number > LONGEST)
+    })
+}
+
+/// True when an HTTP/2 request says of its body what is so (RFC 9113, 8.1.1): beyond HTTP/2 a
+/// `Content-Length` decides where the next request begins. `empty`: there is no body. A length that
+/// a body does not keep is found while it is read.
+pub fn agrees_with_stream(headers: &HeaderMap, empty: bool) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else { return true };
+    let length = length.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    let length = length.and_then(|text| text.parse::<u64>().ok());
+    lengths.next().is_none() && length.is_some_and(|length| !empty || length == 0)
+}
+
+/// Leaves in the head of an upstream's answer to `method` the one length that is true, or none.
+/// `length` is that of the body that is read, in bytes, when known.
+///
+/// # Errors
+///
+/// What is wrong, when the body cannot be passed on.
+pub fn settle(
+    method: &Method,
+    status: StatusCode,
+    length: Option<u64>,
+    headers: &mut HeaderMap,
+) -> Result<(), &'static str> {
+    if !is_plain(headers) {
+        return Err("its body has a transfer coding that was not asked for");
+    }
+    if is_absurd(headers) {
+        return Err("its Content-Length is larger than any body");
+    }
+    let has_no_length = headers.contains_key(TRANSFER_ENCODING) || status == StatusCode::NO_CONTENT;
+    let length = match () {
+        () if has_no_length => None,
+        // There the field speaks of a body that does not come.
+        () if method == Method::HEAD || status == StatusCode::NOT_MODIFIED => said(headers),
+        () => length,
+    };
+    match length {
+        Some(length) if headers.contains_key(CONTENT_LENGTH) => {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        _ => {
+            headers.remove(CONTENT_LENGTH);
+        }
+    }
+    Ok(())
+}
+
+/// The length that all lines and members of `Content-Length` agree on.
+fn said(headers: &HeaderMap) -> Option<u64> {
+    let lines = headers.get_all(CONTENT_LENGTH).iter();
+    let mut lengths = lines.flat_map(|line| line.to_str().unwrap_or("").split(','));
+    let digits = |text: &str| -> Option<u64> {
+        let text = text.trim();
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    };
+    let first = digits(lengths.next()?)?;
+    lengths.all(|other| digits(other) == Some(first)).then_some(first)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// What is left of the lengths, or that the answer is refused.
+    fn left(method: &str, status: u16, length: Option<u64>, lines: &[(&str, &str)]) -> String {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(http::HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        let status = StatusCode::from_u16(status).unwrap();
+        if settle(&method.parse().unwrap(), status, length, &mut headers).is_err() {
+            return "refused".to_owned();
+        }
+        let lengths = headers.get_all(CONTENT_LENGTH).iter();
+        lengths.map(|line| line.to_str().unwrap()).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn one_length_is_left_or_none() {
+        const CL: &str = "content-length";
+        const TE: &str = "transfer-encoding";
+        assert_eq!(left("GET", 200, Some(5), &[(CL, "5")]), "5");
+        assert_eq!(left("GET", 200, Some(5), &[(CL, "5"), (CL, "5")]), "5");
+        assert_eq!(left("GET", 200, Some(5), &[(CL, "5, 5")]), "5");
+        assert_eq!(left("GET", 200, None, &[(CL, "5"), (TE, "chunked")]), "");
+        assert_eq!(left("GET", 200, None, &[(TE, "Chunked")]), "");
+        for codings in ["gzip, chunked", "gzip", "chunked, chunked", ""] {
+            assert_eq!(left("GET", 200, None, &[(TE, codings)]), "refused", "{codings}");
+        }
+        assert_eq!(left("GET", 204, Some(0), &[(CL, "5")]), "");
+        assert_eq!(left("GET", 304, Some(0), &[(CL, "5")]), "5");
+        assert_eq!(left("HEAD", 200, Some(0), &[(CL, "5")]), "5");
+        for lengths in ["5, 6", "+5", "", "x", "5,"] {
+            assert_eq!(left("HEAD", 200, Some(0), &[(CL, lengths)]), "", "{lengths}");
+        }
+        let most = "9223372036854775807";
+        assert_eq!(left("HEAD", 200, Some(0), &[(CL, most)]), most);
+        for lengths in ["9223372036854775808", "18446744073709551615", "99999999999999999999999"] {
+            for method in ["GET", "HEAD"] {
+                assert_eq!(left(method, 200, None, &[(CL, lengths)]), "refused", "{lengths}");
+            }
+            let beside = [(CL, "5"), (CL, lengths)];
+            assert_eq!(left("HEAD", 200, Some(0), &beside), "refused", "{lengths}");
+        }
+    }
+
+    #[test]
+    fn a_length_agrees_with_the_stream() {
+        let agrees = |lines: &[&str], empty| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(CONTENT_LENGTH, line.parse().unwrap());
+            }
+            agrees_with_stream(&headers, empty)
+        };
+        assert!(agrees(&[], true) && agrees(&[], false));
+        assert!(agrees(&["0"], true) && agrees(&["5"], false));
+        for bad in [&["5"][..], &["0", "0"], &["+0"], &["x"], &[""], &["0, 0"]] {
+            assert!(!agrees(bad, true), "{bad:?}");
+        }
+        assert!(!agrees(&["5", "5"], false));
+    }
+}

@@ -1,0 +1,148 @@
+//! 1xx answers on their way from an upstream to the client whose request caused them. hyper's
+//! client tells of them in a callback on another task (and must be able to on another thread),
+//! the client's connection writes them (see `client_io`).
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use hyper::ext::on_informational;
+
+/// Interim answers forwarded for one request at most: an origin must not fill our memory.
+const HEADS_MAX: usize = 64;
+
+/// Bytes of their fields at most.
+const BYTES_MAX: usize = 64 << 10;
+
+/// The interim answers to one request.
+#[derive(Default)]
+pub struct Informational {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    heads: VecDeque<Response<()>>,
+    count: usize,
+    bytes: usize,
+    continued: bool,
+    reader: Option<Waker>,
+    body: Option<Waker>,
+}
+
+impl Informational {
+    /// Listens to the 1xx answers that `request` will cause.
+    pub fn attach<B>(self: &Arc<Self>, request: &mut http::Request<B>) {
+        let interim = self.clone();
+        on_informational(request, move |head| interim.receive(head.status(), head.headers()));
+    }
+
+    /// Takes a 1xx answer.
+    pub fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
+        let mut state = self.lock();
+        if status == StatusCode::CONTINUE {
+            // This lets the client's body through; whoever reads it from the client sends the 100.
+            state.continued = true;
+            wake(&mut state.body);
+            return;
+        }
+        let bytes: usize = headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
+        let room = state.count < HEADS_MAX && state.bytes + bytes <= BYTES_MAX;
+        if status == StatusCode::SWITCHING_PROTOCOLS || !room {
+            return;
+        }
+        state.count += 1;
+        state.bytes += bytes;
+        let mut head = Response::new(());
+        *head.status_mut() = status;
+        head.headers_mut().clone_from(headers);
+        semantics::hop_by_hop::strip(head.headers_mut());
+        state.heads.push_back(head);
+        wake(&mut state.reader);
+    }
+
+    /// The next head to forward.
+    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Response<()>> {
+        let mut state = self.lock();
+        match state.heads.pop_front() {
+            Some(head) => Poll::Ready(head),
+            None => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Ready when the upstream asked for the body with a 100.
+    pub fn poll_continue(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.continued {
+            return Poll::Ready(());
+        }
+        state.body = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}
+
+/// A head as it is written in HTTP/1.
+pub fn serialise(interim: &Response<()>) -> Bytes {
+    let (status, headers) = (interim.status(), interim.headers());
+    let mut head = String::with_capacity(128);
+    let reason = status.canonical_reason().unwrap_or("");
+    // Writing to a String cannot fail.
+    let _ = write!(head, "HTTP/1.1 {} {reason}\r\n", status.as_u16());
+    let mut head = head.into_bytes();
+    for (name, value) in headers {
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    Bytes::from(head)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_come_out_serialised_and_bounded() {
+        let interim = Informational::default();
+        let mut headers = http::HeaderMap::new();
+        headers.insert("link", "</a.css>; rel=preload".parse().unwrap());
+        headers.insert("connection", "x-hop".parse().unwrap());
+        headers.insert("x-hop", "1".parse().unwrap());
+        for _ in 0..HEADS_MAX + 5 {
+            interim.receive(StatusCode::EARLY_HINTS, &headers);
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let expected = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n";
+        for _ in 0..HEADS_MAX {
+            let Poll::Ready(head) = interim.poll_head(&mut cx) else { panic!("none") };
+            assert_eq!(serialise(&head), expected);
+        }
+        assert!(interim.poll_head(&mut cx).is_pending());
+        let interim = Informational::default();
+        headers.insert("x", "y".repeat(BYTES_MAX / 2).parse().unwrap());
+        for _ in 0..3 {
+            interim.receive(StatusCode::EARLY_HINTS, &headers);
+        }
+        assert!(interim.poll_head(&mut cx).is_ready());
+        assert!(interim.poll_head(&mut cx).is_pending());
+    }
+}

@@ -1,0 +1,15 @@
+//! HTTP messages: framing, hop by hop fields, schemes, edits of fields, upgrades.
+
+pub mod cookies;
+pub mod cut_short;
+pub mod date;
+pub mod forwarded;
+pub mod framing;
+pub mod framing_check;
+pub mod header_edits;
+pub mod informational;
+pub mod pseudonym;
+pub mod request_body;
+pub mod scheme;
+pub mod upgrade;
+pub mod via;

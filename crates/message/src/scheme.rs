@@ -1,0 +1,84 @@
+//! The scheme of the URL that a request names: part of the key of what is stored for it, and what
+//! its upstream is told.
+//!
+//! To a forward proxy the client says it. A reverse proxy knows it from the connection, or from a
+//! proxy in front that it trusts: `http://a/` and `https://a/` are two objects, for the first is
+//! often nothing but a redirection to the second.
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use semantics::forwarded;
+
+use crate::forwarded::Forwarded;
+use net::address;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// Without TLS.
+    #[default]
+    Http,
+    /// Within TLS.
+    Https,
+}
+
+impl Scheme {
+    /// As it stands in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    /// The port of a URL that has none.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+
+    /// The scheme of this name, in any case.
+    pub fn named(name: &str) -> Option<Scheme> {
+        [Scheme::Http, Scheme::Https].into_iter().find(|s| s.name().eq_ignore_ascii_case(name))
+    }
+
+    /// What a request has on a reverse proxy: what the proxy in front says the client used, if
+    /// `client` is one we trust, else that of the connection.
+    pub fn of_request(
+        connection: Scheme,
+        client: IpAddr,
+        headers: &HeaderMap,
+        options: &Forwarded,
+    ) -> Scheme {
+        let client = address::canonical(client);
+        if !options.trust.iter().any(|network| network.contains(&client)) {
+            return connection;
+        }
+        forwarded::claimed_proto(headers).and_then(Scheme::named).unwrap_or(connection)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_trusted_proxy_says_what_its_client_used() {
+        let options = Forwarded { trust: vec!["10.0.0.0/8".parse().unwrap()], add: Vec::new() };
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-proto", "https".parse().unwrap());
+        let of = |connection, client: &str, headers: &HeaderMap| {
+            Scheme::of_request(connection, client.parse().unwrap(), headers, &options)
+        };
+        assert_eq!(of(Scheme::Http, "10.1.2.3", &headers), Scheme::Https);
+        assert_eq!(of(Scheme::Http, "::ffff:10.1.2.3", &headers), Scheme::Https);
+        assert_eq!(of(Scheme::Http, "192.0.2.1", &headers), Scheme::Http);
+        assert_eq!(of(Scheme::Https, "10.1.2.3", &HeaderMap::new()), Scheme::Https);
+        headers.insert("x-forwarded-proto", "gopher".parse().unwrap());
+        assert_eq!(of(Scheme::Https, "10.1.2.3", &headers), Scheme::Https);
+    }
+}

@@ -1,0 +1,273 @@
+//! Requests that ask to change the protocol of their connection (RFC 9110, 7.8), as WebSocket's
+//! handshake does (RFC 6455), and their form in HTTP/2, the extended CONNECT (RFC 8441).
+//!
+//! Inside the proxy such a request has the form of HTTP/1.1 whatever the client and the server
+//! speak: `Upgrade` with the protocols asked for, and an answer 101 that names the one chosen. What
+//! comes as an extended CONNECT is brought into that form here ([`from_stream`]), and back
+//! ([`to_stream`]).
+//!
+//! It promises: no protocol is asked for that speaks for HTTP itself (`h2c`, `HTTP/…`, `TLS/…`:
+//! what follows would be requests that nobody here has checked); a request with a body asks for
+//! nothing, so that what lies behind its head is never in doubt; an answer changes the protocol
+//! only to one that was asked for.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use h2::ext::Protocol;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, StatusCode, Version};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+use crate::via::{has_member, list, random};
+
+const WEBSOCKET: &str = "websocket";
+const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;
+const ACCEPT: HeaderName = header::SEC_WEBSOCKET_ACCEPT;
+
+/// What the server's half of a WebSocket handshake is made with (RFC 6455, 1.3).
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// The protocols that a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// In the client's order.
+    protocols: Vec<String>,
+    /// An extended CONNECT can ask for it: it is a GET, there is but one protocol, and what
+    /// HTTP/1.1 needs for the answer is there.
+    fits_stream: bool,
+    /// The request came as an extended CONNECT.
+    of_stream: bool,
+}
+
+/// What a request asks for that has no body, when that is something that may be passed on. Of
+/// HTTP/1.0 the field is ignored, and so it is where `Connection` does not name it (RFC 9110, 7.8).
+pub fn asked(parts: &Parts, has_body: bool) -> Option<Upgrade> {
+    let of_stream = is_of_stream(parts);
+    let may_ask = parts.version == Version::HTTP_11 || of_stream;
+    if has_body || !may_ask || parts.method == Method::CONNECT {
+        return None;
+    }
+    let protocols = protocols(&parts.headers)?;
+    let fits_stream = parts.method == Method::GET && fits_stream(&protocols, &parts.headers);
+    Some(Upgrade { protocols, fits_stream, of_stream })
+}
+
+fn fits_stream(protocols: &[String], headers: &HeaderMap) -> bool {
+    let [only] = protocols else { return false };
+    let lacks_key = only.eq_ignore_ascii_case(WEBSOCKET) && !headers.contains_key(KEY);
+    !lacks_key && !only.contains('/')
+}
+
+/// The protocols that fields ask for and that may be passed on; `None`: nothing is asked for.
+pub fn protocols(headers: &HeaderMap) -> Option<Vec<String>> {
+    if !headers.contains_key(header::UPGRADE)
+        || !has_member(headers, &header::CONNECTION, "upgrade")
+    {
+        return None;
+    }
+    let asked = list(headers, &header::UPGRADE).filter(|name| may_pass(name));
+    let protocols: Vec<_> = asked.map(str::to_owned).collect();
+    (!protocols.is_empty()).then_some(protocols)
+}
+
+/// Whether a protocol is one that a tunnel may carry: `name[/version]`, and not HTTP in another
+/// dress (RFC 9113, 3.1 has done away with h2c; RFC 2817 would hide requests in TLS).
+fn may_pass(protocol: &str) -> bool {
+    let token = |text: &str| {
+        let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !text.is_empty() && text.bytes().all(fine)
+    };
+    let (name, version) = match protocol.split_once('/') {
+        Some((name, version)) => (name, Some(version)),
+        None => (protocol, None),
+    };
+    let is_http =
+        ["h2c", "h2", "h3", "http", "tls"].iter().any(|http| name.eq_ignore_ascii_case(http));
+    !is_http && token(name) && version.is_none_or(token)
+}
+
+/// True for a request that came as an extended CONNECT.
+pub fn is_of_stream(parts: &Parts) -> bool {
+    parts.extensions.get::<Protocol>().is_some()
+}
+
+impl Upgrade {
+    /// Puts the question into the head of a request for a server.
+    pub fn ask(&self, fields: &mut HeaderMap) {
+        if let Ok(protocols) = HeaderValue::try_from(self.protocols.join(", ")) {
+            fields.remove(header::TE);
+            fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            fields.insert(header::UPGRADE, protocols);
+        }
+    }
+
+    /// The protocol to ask for in an extended CONNECT, which can name but one.
+    pub fn of_extended_connect(&self) -> Option<&str> {
+        self.protocols.first().filter(|_| self.fits_stream).map(String::as_str)
+    }
+
+    /// The value of `Upgrade` of an answer 101, when all of it was asked for.
+    pub fn chosen(&self, answer: &HeaderMap) -> Option<HeaderValue> {
+        let mut chosen = list(answer, &header::UPGRADE).peekable();
+        chosen.peek()?;
+        let was_asked =
+            |name: &str| self.protocols.iter().any(|asked| asked.eq_ignore_ascii_case(name));
+        let chosen: Vec<_> = chosen.collect();
+        let all = chosen.iter().all(|name| was_asked(name));
+        all.then(|| HeaderValue::try_from(chosen.join(", ")).ok()).flatten()
+    }
+
+    /// True when the client has to be answered as in HTTP/2: a 2xx changes the protocol.
+    pub fn of_stream(&self) -> bool {
+        self.of_stream
+    }
+}
+
+/// Brings the head of an extended CONNECT into the form of HTTP/1.1 (RFC 8441, 5).
+pub fn from_stream(parts: &mut Parts) {
+    let Some(protocol) = parts.extensions.get::<Protocol>() else { return };
+    let name = HeaderValue::from_bytes(protocol.as_ref());
+    parts.method = Method::GET;
+    // A name that is no field's value is none that may pass: then nothing is asked for.
+    let Ok(name) = name else { return };
+    let is_websocket = name.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes());
+    parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    parts.headers.insert(header::UPGRADE, name);
+    if is_websocket {
+        let nonce = [random().to_be_bytes(), random().to_be_bytes()].concat();
+        if let Ok(key) = HeaderValue::try_from(STANDARD.encode(nonce)) {
+            parts.headers.insert(KEY, key);
+        }
+    } else {
+        parts.headers.remove(KEY);
+    }
+}
+
+/// Brings the head of an answer 101 into the form of HTTP/2. `request`: the head that it answers,
+/// as [`from_stream`] made it. False: the server did not understand WebSocket's handshake.
+pub fn to_stream(request: &HeaderMap, answer: &mut HeaderMap) -> bool {
+    let accepted = answer.remove(ACCEPT);
+    match request.get(KEY) {
+        Some(key) => accepted.is_some_and(|accepted| accepted == accept(key)),
+        None => true,
+    }
+}
+
+/// Makes the answer to an extended CONNECT of ours one that HTTP/1.1 has. `request`: the head that
+/// asked for `protocol`.
+pub fn from_server(protocol: &str, request: &HeaderMap, answer: &mut HeaderMap) {
+    answer.remove(header::CONTENT_LENGTH);
+    answer.remove(ACCEPT);
+    if let Ok(protocol) = HeaderValue::try_from(protocol) {
+        answer.insert(header::UPGRADE, protocol);
+    }
+    if let Some(key) = request.get(KEY)
+        && protocol.eq_ignore_ascii_case(WEBSOCKET)
+    {
+        answer.insert(ACCEPT, accept(key));
+    }
+}
+
+/// Makes the fields of a request those of an extended CONNECT.
+pub fn to_server(fields: &mut HeaderMap) {
+    fields.remove(KEY);
+    // No body comes, and what comes is none.
+    fields.remove(header::CONTENT_LENGTH);
+}
+
+/// `Sec-WebSocket-Accept` for a key (RFC 6455, 4.2.2).
+fn accept(key: &HeaderValue) -> HeaderValue {
+    let text = [key.as_bytes(), WEBSOCKET_GUID].concat();
+    let sum = STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text));
+    // Base64 is visible ASCII.
+    HeaderValue::try_from(sum).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Whether an answer to an extended CONNECT changes the protocol (RFC 8441, 4).
+pub fn is_switch_of_stream(status: StatusCode) -> bool {
+    status.is_success()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn parts(version: Version, fields: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().version(version).uri("/chat");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn of(fields: &[(&str, &str)]) -> Option<Vec<String>> {
+        asked(&parts(Version::HTTP_11, fields), false).map(|upgrade| upgrade.protocols)
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let both = |connection, upgrade| of(&[("connection", connection), ("upgrade", upgrade)]);
+        assert_eq!(both("Upgrade", "websocket").unwrap(), ["websocket"]);
+        assert_eq!(both("keep-alive, uPgrade", "WebSocket, x/2").unwrap(), ["WebSocket", "x/2"]);
+        // Not asked of this hop, or of nobody.
+        assert_eq!(both("keep-alive", "websocket"), None);
+        assert_eq!(of(&[("upgrade", "websocket")]), None);
+        assert_eq!(of(&[("connection", "upgrade")]), None);
+        for http in ["h2c", "H2C", "h2", "h3", "HTTP/2.0", "http/3", "TLS/1.0", "tls", "a b", "/"] {
+            assert_eq!(both("upgrade", http), None, "{http}");
+        }
+        assert_eq!(both("upgrade, http2-settings", "h2c, foo").unwrap(), ["foo"]);
+        let fields = [("connection", "upgrade"), ("upgrade", "websocket")];
+        assert_eq!(asked(&parts(Version::HTTP_10, &fields), false), None);
+        assert_eq!(asked(&parts(Version::HTTP_2, &fields), false), None);
+        assert_eq!(asked(&parts(Version::HTTP_11, &fields), true), None);
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_chosen() {
+        let protocols = vec!["websocket".to_owned(), "x/2".to_owned()];
+        let upgrade = Upgrade { protocols, fits_stream: false, of_stream: false };
+        let chosen = |value: &str| {
+            let answer = parts(Version::HTTP_11, &[("upgrade", value)]).headers;
+            upgrade.chosen(&answer).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(chosen("WebSocket").unwrap(), "WebSocket");
+        assert_eq!(chosen("x/2").unwrap(), "x/2");
+        for other in ["h2c", "x", "websocket, h2c", "", ","] {
+            assert_eq!(chosen(other), None, "{other}");
+        }
+        assert_eq!(upgrade.chosen(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn streams_have_the_form_of_http1_and_back() {
+        let mut head = parts(Version::HTTP_2, &[("sec-websocket-protocol", "chat")]);
+        head.method = Method::CONNECT;
+        head.extensions.insert(Protocol::from_static("websocket"));
+        from_stream(&mut head);
+        let upgrade = asked(&head, false).unwrap();
+        assert!(upgrade.of_stream() && head.method == Method::GET);
+        assert_eq!(STANDARD.decode(&head.headers[KEY]).unwrap().len(), 16);
+        let mut answer = HeaderMap::new();
+        assert!(!to_stream(&head.headers, &mut answer.clone()));
+        from_server("websocket", &head.headers, &mut answer);
+        assert_eq!(upgrade.chosen(&answer).unwrap(), "websocket");
+        assert!(to_stream(&head.headers, &mut answer) && !answer.contains_key(ACCEPT));
+        // One that may not pass asks for nothing.
+        let mut head = parts(Version::HTTP_2, &[]);
+        head.extensions.insert(Protocol::from_static("h2c"));
+        from_stream(&mut head);
+        assert_eq!(asked(&head, false), None);
+    }
+
+    /// The example of RFC 6455, 1.3.
+    #[test]
+    fn accepts_as_websocket_has_it() {
+        let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(accept(&key), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+}

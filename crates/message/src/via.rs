@@ -1,0 +1,77 @@
+//! What a proxy puts into a message head and reads from it by itself: `Via` with the detection of
+//! loops (RFC 9110 section 7.6.3), simple lists, methods.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Version, header};
+use semantics::MethodClass;
+
+use crate::pseudonym::Pseudonym;
+
+/// The members of a comma-separated list field, over all its lines, empty ones left out. Not for
+/// fields whose members may hold quoted commas.
+pub fn list<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .filter(|member| !member.is_empty())
+}
+
+/// True when a list field has a member, compared without case.
+pub fn has_member(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
+    headers.contains_key(name) && list(headers, name).any(|m| m.eq_ignore_ascii_case(member))
+}
+
+/// Our entries for `Via`, one for each version of HTTP a message may have come in with. A comment
+/// with a random number tells this process from others of the same name, so that two Larders in
+/// a row are no loop.
+pub struct Via {
+    http10: HeaderValue,
+    http11: HeaderValue,
+    http2: HeaderValue,
+    own: String,
+}
+
+impl Via {
+    /// The entries of a proxy of this name.
+    pub fn new(pseudonym: &Pseudonym) -> Via {
+        let own = format!("{} ({:08x})", pseudonym.as_str(), random() as u32);
+        let value = |version: &str| {
+            HeaderValue::from_str(&format!("{version} {own}")).expect("a pseudonym is a token")
+        };
+        Via { http10: value("1.0"), http11: value("1.1"), http2: value("2.0"), own }
+    }
+
+    /// The entry for a message received with `version`.
+    pub fn entry(&self, version: Version) -> HeaderValue {
+        match version {
+            Version::HTTP_10 => self.http10.clone(),
+            Version::HTTP_2 => self.http2.clone(),
+            _ => self.http11.clone(),
+        }
+    }
+
+    /// True when a request went through us before.
+    pub fn is_loop(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(header::VIA)
+            && list(headers, &header::VIA).any(|entry| entry.ends_with(&self.own))
+    }
+}
+
+/// A random number from the keys that the standard library draws for its hash maps.
+pub fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// True for methods that may be repeated (RFC 9110, 9.2.2).
+pub fn is_idempotent(method: &Method) -> bool {
+    MethodClass::of(method) != MethodClass::Unsafe
+        || matches!(*method, Method::PUT | Method::DELETE)
+}

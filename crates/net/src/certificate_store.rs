@@ -1,0 +1,249 @@
+//! All certificates of a proxy: which one a client gets, and with what parameters TLS is spoken.
+//!
+//! A keyring is made whole and replaced whole: a reload that fails leaves the one before in force.
+//! Handshakes that have begun end with the keyring that they began with. Keys of session tickets
+//! outlive all keyrings of the process, so that a reload costs nobody a full handshake.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::{ClientHello, ProducesTickets, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::certificate::Certificate;
+
+/// How TLS is spoken to clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// TLS 1.2 is spoken, too. Default true: without it some clients of 2018 and before are lost,
+    /// and what rustls speaks of it has no known weakness.
+    pub tls12: bool,
+    /// A client that names a host that no certificate is for is refused, instead of getting the
+    /// first certificate. Default false.
+    pub strict_sni: bool,
+    /// HTTP/2 is offered. Default true.
+    pub http2: bool,
+    /// Time for a handshake, from accept to its end. Default 10 s.
+    /// Time for one; then the connection is closed.
+    pub handshake_timeout: Duration,
+}
+
+impl Default for TlsOptions {
+    fn default() -> Self {
+        TlsOptions {
+            tls12: true,
+            strict_sni: false,
+            http2: true,
+            handshake_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// See the module.
+pub struct CertificateStore {
+    /// What a handshake needs.
+    pub config: Arc<ServerConfig>,
+    /// Time for one; then the connection is closed.
+    pub handshake_timeout: Duration,
+    chooser: Arc<CertResolver>,
+}
+
+impl fmt::Debug for CertificateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.chooser.certificates).finish()
+    }
+}
+
+impl CertificateStore {
+    /// A keyring of these certificates; the first is for clients that name no host, and for those
+    /// that name one that no certificate is for.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when there is no certificate or the system has no randomness.
+    pub fn new(
+        certificates: Vec<Certificate>,
+        options: &TlsOptions,
+    ) -> Result<CertificateStore, String> {
+        if certificates.is_empty() {
+            return Err("TLS needs at least one certificate".to_owned());
+        }
+        let versions: &[_] = match options.tls12 {
+            true => &[&rustls::version::TLS13, &rustls::version::TLS12],
+            false => &[&rustls::version::TLS13],
+        };
+        let chooser = Arc::new(CertResolver::new(certificates, options.strict_sni));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_cert_resolver(chooser.clone());
+        config.ticketer = ticketer()?;
+        if options.http2 {
+            config.alpn_protocols.push(b"h2".to_vec());
+        }
+        config.alpn_protocols.push(b"http/1.1".to_vec());
+        let handshake_timeout = options.handshake_timeout;
+        Ok(CertificateStore { config: Arc::new(config), handshake_timeout, chooser })
+    }
+
+    /// The certificates.
+    pub fn certificates(&self) -> &[Certificate] {
+        &self.chooser.certificates
+    }
+
+    /// Whether a connection whose client asked for `sni` may carry requests for `host`
+    /// (RFC 9110, 7.4): it asked for that host, it asked for none, or the certificate that it got
+    /// is for that host as well (RFC 9113, 9.1.1).
+    pub fn covers(&self, sni: Option<&str>, host: &str) -> bool {
+        let Some(sni) = sni else { return true };
+        let host = host.strip_suffix('.').unwrap_or(host);
+        if sni.eq_ignore_ascii_case(host) {
+            return true;
+        }
+        let given = self.chooser.candidates(sni);
+        let first = given.first().copied().unwrap_or(0);
+        let host = host.to_ascii_lowercase();
+        self.chooser.certificates[first].names().iter().any(|name| matches(name, &host))
+    }
+}
+
+/// The keys that session tickets are sealed with: one set for the process, changed by rustls every
+/// six hours.
+fn ticketer() -> Result<Arc<dyn ProducesTickets>, String> {
+    static TICKETER: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
+    if let Some(ticketer) = TICKETER.get() {
+        return Ok(ticketer.clone());
+    }
+    let made = ring::Ticketer::new().map_err(|error| format!("session tickets: {error}"))?;
+    Ok(TICKETER.get_or_init(|| made).clone())
+}
+
+/// Finds the certificate for a host.
+struct CertResolver {
+    certificates: Vec<Certificate>,
+    /// By name, `*.` for all names one level below.
+    by_name: HashMap<String, Vec<usize>>,
+    strict: bool,
+}
+
+impl CertResolver {
+    fn new(certificates: Vec<Certificate>, strict: bool) -> CertResolver {
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, certificate) in certificates.iter().enumerate() {
+            for name in certificate.names() {
+                by_name.entry(name.clone()).or_default().push(number);
+            }
+        }
+        CertResolver { certificates, by_name, strict }
+    }
+
+    /// The certificates for a host in lower case: those that name it, else those of its wildcard.
+    fn candidates(&self, host: &str) -> &[usize] {
+        let exact = self.by_name.get(host);
+        let wild = || host.split_once('.').and_then(|(_, up)| self.by_name.get(&format!("*.{up}")));
+        exact.or_else(wild).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl fmt::Debug for CertResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.certificates.fmt(f)
+    }
+}
+
+impl ResolvesServerCert for CertResolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let first = || Some(self.certificates.first()?.key.clone());
+        // rustls has put it into lower case.
+        let Some(host) = hello.server_name() else { return first() };
+        let found = self.candidates(host);
+        // Of an RSA and an elliptic one the one that the client can check.
+        let usable = found.iter().map(|&number| &self.certificates[number].key);
+        let usable = usable
+            .clone()
+            .find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some())
+            .or_else(|| usable.clone().next());
+        match usable {
+            Some(key) => Some(key.clone()),
+            None if self.strict => None,
+            None => first(),
+        }
+    }
+}
+
+/// Whether a certificate's name is for `host`, both in lower case.
+fn matches(name: &str, host: &str) -> bool {
+    match name.strip_prefix("*.") {
+        Some(domain) => host.split_once('.').is_some_and(|(_, up)| up == domain),
+        None => name == host,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn certificate(names: &[&str]) -> Certificate {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("both.pem");
+        let text = made.cert.pem() + &made.signing_key.serialize_pem();
+        fs::write(&path, text).unwrap();
+        Certificate::load(&path, &path, &[]).unwrap()
+    }
+
+    fn keyring() -> CertificateStore {
+        let all = vec![
+            certificate(&["default.example"]),
+            certificate(&["*.a.example", "a.example"]),
+            certificate(&["special.a.example"]),
+        ];
+        CertificateStore::new(all, &TlsOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn the_nearest_name_wins_and_a_wildcard_is_one_label() {
+        let ring = keyring();
+        let of = |host: &str| ring.chooser.candidates(host).to_vec();
+        assert_eq!(of("a.example"), [1]);
+        assert_eq!(of("x.a.example"), [1]);
+        assert_eq!(of("special.a.example"), [2]);
+        assert_eq!(of("x.y.a.example"), [0; 0]);
+        assert_eq!(of("example"), [0; 0]);
+    }
+
+    #[test]
+    fn a_connection_carries_what_its_certificate_is_for() {
+        let ring = keyring();
+        for (sni, host, covered) in [
+            (Some("a.example"), "A.Example", true),
+            (Some("a.example"), "x.a.example", true),
+            (Some("a.example"), "x.a.example.", true),
+            (Some("x.a.example"), "a.example", true),
+            (Some("a.example"), "x.y.a.example", false),
+            (Some("a.example"), "default.example", false),
+            (Some("special.a.example"), "a.example", false),
+            // Nobody's host got the first certificate.
+            (Some("unknown.example"), "unknown.example", true),
+            (Some("unknown.example"), "default.example", true),
+            (Some("unknown.example"), "a.example", false),
+            (None, "anything.example", true),
+        ] {
+            assert_eq!(ring.covers(sni, host), covered, "{sni:?} {host}");
+        }
+    }
+
+    #[test]
+    fn no_certificate_no_tls() {
+        assert!(CertificateStore::new(Vec::new(), &TlsOptions::default()).is_err());
+    }
+}

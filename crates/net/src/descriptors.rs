@@ -1,0 +1,9 @@
+//! The shortage of file descriptors.
+
+use std::io;
+
+/// EMFILE, ENFILE, ENOBUFS, ENOMEM.
+pub fn lacks_resource(error: &io::Error) -> bool {
+    const NAMES: [i32; 4] = [24, 23, 105, 12];
+    error.raw_os_error().is_some_and(|code| NAMES.contains(&code))
+}

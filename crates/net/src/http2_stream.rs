@@ -1,0 +1,84 @@
+//! A stream of HTTP/2 as a socket.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::{RecvStream, SendStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes that wait for room in the other side's window at most.
+pub const PIECE: usize = 16 << 10;
+
+/// See the module.
+pub struct StreamIo {
+    /// Where bytes are written to.
+    pub sink: SendStream<Bytes>,
+    /// Where they come from.
+    pub source: RecvStream,
+    /// Taken from the source, and not read yet.
+    pub early: Bytes,
+}
+
+impl AsyncRead for StreamIo {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.early.is_empty() {
+            match ready!(self.source.poll_data(cx)) {
+                Some(data) => self.early = data.map_err(io::Error::other)?,
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let n = self.early.len().min(buf.remaining());
+        buf.put_slice(&self.early[..n]);
+        self.early.advance(n);
+        // It fails for a stream that is over.
+        let _ = self.source.flow_control().release_capacity(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for StreamIo {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.sink.reserve_capacity(buf.len().min(PIECE));
+        let room = ready!(poll_room(&mut self.sink, cx)).ok_or_else(gone)?;
+        let n = room.min(buf.len()).min(PIECE);
+        let piece = Bytes::copy_from_slice(&buf[..n]);
+        Poll::Ready(self.sink.send_data(piece, false).map(|()| n).map_err(io::Error::other))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The connection sends as fast as the other side takes.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.sink.send_data(Bytes::new(), true).map_err(io::Error::other))
+    }
+}
+
+/// Waits until some of the room that was asked for is there: its bytes. `None` when the stream is
+/// over.
+pub fn poll_room(sink: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    loop {
+        match sink.capacity() {
+            0 => match ready!(sink.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return Poll::Ready(None),
+            },
+            room => return Poll::Ready(Some(room)),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Sockets, addresses, certificates, clocks.
+
+pub mod address;
+pub mod certificate;
+pub mod certificate_store;
+pub mod clock;
+pub mod descriptors;
+pub mod http2_stream;
+pub mod pem;
+pub mod shortage;
+pub mod socket;
+pub mod wall_clock;

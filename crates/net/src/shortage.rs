@@ -1,0 +1,48 @@
+//! A shortage of descriptors: when it begins and when it is over. It comes and goes with every
+//! connection that ends, so that it counts as over only when none was felt for a while, and is told
+//! of twice and not at every turn.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// It is over when it was not felt for so long.
+const OVER_AFTER: Duration = Duration::from_secs(5);
+
+/// See the module.
+#[derive(Default)]
+pub struct Shortage(Mutex<Option<Instant>>);
+
+impl Shortage {
+    /// A descriptor was wanting. True when that is news.
+    pub fn felt(&self, now: Instant) -> bool {
+        self.lock().replace(now).is_none()
+    }
+
+    /// One was to be had. True when that is news.
+    pub fn relieved(&self, now: Instant) -> bool {
+        let mut last = self.lock();
+        let over = last.is_some_and(|last| now.duration_since(last) >= OVER_AFTER);
+        if over {
+            *last = None;
+        }
+        over
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[test]
+fn it_is_told_of_when_it_begins_and_when_it_is_over() {
+    let (shortage, begin) = (Shortage::default(), crate::clock::TokioClock::system().instant());
+    let after = |seconds| begin + Duration::from_secs(seconds);
+    assert!(!shortage.relieved(begin), "there was none");
+    assert!(shortage.felt(begin));
+    for second in 1..20 {
+        assert!(!shortage.relieved(after(second)) && !shortage.felt(after(second)));
+    }
+    assert!(!shortage.relieved(after(23)));
+    assert!(shortage.relieved(after(24)) && !shortage.relieved(after(25)));
+    assert!(shortage.felt(after(26)));
+}

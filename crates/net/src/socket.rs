@@ -1,0 +1,109 @@
+//! The sockets that both sides speak through, TCP or Unix, and how a type that is one of several
+//! transports is a transport itself.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::net::{TcpStream, UnixStream};
+
+/// A bare socket.
+pub enum Socket {
+    /// Of TCP.
+    Tcp(TcpStream),
+    /// In the file system.
+    Unix(UnixStream),
+}
+
+/// Makes an enum whose variants each hold a transport a transport: every call goes to the one that
+/// is there. Whoever calls it needs the crate `tokio`.
+#[macro_export]
+macro_rules! transport {
+    ($type:ident { $($variant:ident),+ }) => {
+        impl ::tokio::io::AsyncRead for $type {
+            fn poll_read(
+                self: ::std::pin::Pin<&mut Self>,
+                cx: &mut ::std::task::Context<'_>,
+                buf: &mut ::tokio::io::ReadBuf<'_>,
+            ) -> ::std::task::Poll<::std::io::Result<()>> {
+                match self.get_mut() {
+                    $($type::$variant(inner) => ::std::pin::Pin::new(inner).poll_read(cx, buf),)+
+                }
+            }
+        }
+
+        impl ::tokio::io::AsyncWrite for $type {
+            fn poll_write(
+                self: ::std::pin::Pin<&mut Self>,
+                cx: &mut ::std::task::Context<'_>,
+                buf: &[u8],
+            ) -> ::std::task::Poll<::std::io::Result<usize>> {
+                match self.get_mut() {
+                    $($type::$variant(inner) => ::std::pin::Pin::new(inner).poll_write(cx, buf),)+
+                }
+            }
+
+            fn poll_write_vectored(
+                self: ::std::pin::Pin<&mut Self>,
+                cx: &mut ::std::task::Context<'_>,
+                bufs: &[::std::io::IoSlice<'_>],
+            ) -> ::std::task::Poll<::std::io::Result<usize>> {
+                match self.get_mut() {
+                    $($type::$variant(inner) => {
+                        ::std::pin::Pin::new(inner).poll_write_vectored(cx, bufs)
+                    })+
+                }
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                match self {
+                    $($type::$variant(inner) => inner.is_write_vectored(),)+
+                }
+            }
+
+            fn poll_flush(
+                self: ::std::pin::Pin<&mut Self>,
+                cx: &mut ::std::task::Context<'_>,
+            ) -> ::std::task::Poll<::std::io::Result<()>> {
+                match self.get_mut() {
+                    $($type::$variant(inner) => ::std::pin::Pin::new(inner).poll_flush(cx),)+
+                }
+            }
+
+            fn poll_shutdown(
+                self: ::std::pin::Pin<&mut Self>,
+                cx: &mut ::std::task::Context<'_>,
+            ) -> ::std::task::Poll<::std::io::Result<()>> {
+                match self.get_mut() {
+                    $($type::$variant(inner) => ::std::pin::Pin::new(inner).poll_shutdown(cx),)+
+                }
+            }
+        }
+    };
+}
+
+pub use crate::transport;
+
+transport!(Socket { Tcp, Unix });
+
+impl Socket {
+    /// Waits until there is something to read: bytes, the end, or an error.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = match self {
+            Socket::Tcp(stream) => stream.poll_read_ready(cx),
+            Socket::Unix(stream) => stream.poll_read_ready(cx),
+        };
+        // Whoever reads is told of the error.
+        polled.map(drop)
+    }
+
+    /// Makes the close a reset, if it can be had.
+    pub fn reset_at_close(&self) {
+        let linger = Some(Duration::ZERO);
+        // Best effort: without it a plain end is seen.
+        let _ = match self {
+            Socket::Tcp(stream) => SockRef::from(stream).set_linger(linger),
+            Socket::Unix(stream) => SockRef::from(stream).set_linger(linger),
+        };
+    }
+}

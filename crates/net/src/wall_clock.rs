@@ -1,0 +1,104 @@
+//! Steps of the wall clock: what is stored is as old as that clock says, so a step makes all of it
+//! older or younger at once. Whoever runs the proxy is told of it, once for each.
+//!
+//! A clock that was set shows in the distance between wall time and the time since the machine was
+//! started, which nobody sets. It changes slowly when time servers correct the rate; it jumps when
+//! the clock is set, or the machine was asleep.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::clock::TokioClock;
+
+/// Smaller changes between two looks go unmentioned.
+const STEP: Duration = Duration::from_secs(2);
+
+/// Looks at the clock from time to time; for all threads together.
+pub struct WallClock {
+    clock: TokioClock,
+    /// Wall time less the time since the start when somebody looked last, in milliseconds.
+    distance: Mutex<Option<i128>>,
+}
+
+impl WallClock {
+    /// A clock that nobody has looked at.
+    pub fn new(clock: TokioClock) -> WallClock {
+        WallClock { clock, distance: Mutex::new(None) }
+    }
+
+    /// Milliseconds by which the clock was set since somebody looked last, negative when it was set
+    /// back; `None`: it was not, or by little.
+    pub fn step(&self) -> Option<i64> {
+        self.step_at(self.clock.running(), self.clock.wall())
+    }
+
+    fn step_at(&self, running: Duration, wall: SystemTime) -> Option<i64> {
+        let wall = match wall.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_millis() as i128,
+            Err(before) => -(before.duration().as_millis() as i128),
+        };
+        let distance = wall - running.as_millis() as i128;
+        let mut last = self.distance.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = last.replace(distance)?;
+        let step = distance - before;
+        (step.unsigned_abs() > STEP.as_millis()).then(|| i64::try_from(step).unwrap_or(i64::MAX))
+    }
+}
+
+/// What an operator is told of a step of so many milliseconds.
+pub fn warning(step: i64) -> String {
+    let by = Duration::from_millis(step.unsigned_abs()).as_secs_f64();
+    if step < 0 {
+        format!(
+            "the clock was set back by {by:.1} s: what was stored at times that are still to come \
+             is validated before it is used"
+        )
+    } else {
+        format!(
+            "the clock was set forward by {by:.1} s, or the machine was asleep: what is stored \
+             counts as so much older"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_is_noticed_once_and_slow_corrections_are_not() {
+        let clock = WallClock::new(TokioClock::system());
+        let wall = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let at = |seconds: u64, set: i64| {
+            let running = Duration::from_secs(seconds);
+            let wall = wall + Duration::from_secs(seconds);
+            let by = Duration::from_millis(set.unsigned_abs());
+            clock.step_at(running, if set < 0 { wall - by } else { wall + by })
+        };
+        assert_eq!(at(0, 0), None);
+        assert_eq!(at(1, 1), None);
+        // Time servers correct the rate.
+        assert!((2..2_000).all(|second| at(second, second as i64 * 5).is_none()));
+        assert_eq!(at(2_000, 10_000 - 3_600_000), Some(-3_600_000 + 5));
+        assert_eq!(at(2_001, 10_000 - 3_600_000), None);
+        assert_eq!(at(2_002, 10_000), Some(3_600_000));
+        assert_eq!(at(2_003, 12_000), None, "two seconds are little");
+        assert_eq!(at(2_004, 14_001), Some(2_001));
+        assert_eq!(at(90_000, 14_001), None, "nobody looked for a day");
+    }
+
+    #[test]
+    fn a_clock_before_1970_is_one() {
+        let clock = WallClock::new(TokioClock::system());
+        assert_eq!(clock.step_at(Duration::ZERO, UNIX_EPOCH + Duration::from_secs(5)), None);
+        let before = UNIX_EPOCH - Duration::from_secs(5);
+        assert_eq!(clock.step_at(Duration::ZERO, before), Some(-10_000));
+    }
+
+    #[test]
+    fn the_warning_names_size_and_direction() {
+        assert!(warning(-3_600_000).starts_with("the clock was set back by 3600.0 s: "));
+        let forward = warning(2_500);
+        assert!(forward.starts_with("the clock was set forward by 2.5 s, or the machine was asl"));
+    }
+}

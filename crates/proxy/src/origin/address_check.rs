@@ -1,0 +1,40 @@
+//! Asks the access rules about each address that a request is about to go to.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use crate::observe::outcome::Error;
+use crate::origin::failure::Failure;
+use crate::rules::access::{Access, Denial, Query};
+use crate::upstream::error;
+
+/// The rules for one request, and why they refused the last address that they did.
+pub(crate) struct AddressCheck<'a> {
+    access: &'a Access,
+    query: Query<'a>,
+    denial: RefCell<Option<Denial>>,
+}
+
+impl<'a> AddressCheck<'a> {
+    pub fn new(access: &'a Access, query: Query<'a>) -> AddressCheck<'a> {
+        AddressCheck { access, query, denial: RefCell::default() }
+    }
+
+    /// Whether the request may go to this address.
+    pub fn permits(&self, address: SocketAddr) -> bool {
+        let asked = self.access.at(&self.query, address);
+        asked.map_err(|denial| self.denial.replace(Some(denial))).is_ok()
+    }
+
+    /// What became of the request, with what was denied here.
+    pub fn explain(&self, failure: error::Failure) -> Failure {
+        match failure {
+            error::Failure::Denied => match self.denial.take() {
+                Some(denial) => Failure::Denied(denial),
+                None => Failure::Failed(Error::Internal, "nothing denied it".to_owned()),
+            },
+            error::Failure::Failed(reason, cause) => Failure::Failed(reason.into(), cause),
+            error::Failure::Request(status, text) => Failure::Request(status, text),
+        }
+    }
+}

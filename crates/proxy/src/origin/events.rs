@@ -1,0 +1,21 @@
+//! Counts what happens on connections to origins.
+
+use std::sync::Arc;
+
+use crate::observe::event;
+use crate::observe::observer::Observer;
+use crate::upstream::events::{Event, Events};
+
+/// Tells the observer.
+pub(crate) struct Observed(pub Arc<dyn Observer>);
+
+impl Events for Observed {
+    fn count(&self, event: Event) {
+        let event = match event {
+            Event::Connected => event::Event::UpstreamConnected,
+            Event::Reused => event::Event::UpstreamReused,
+            Event::Retried => event::Event::UpstreamRetried,
+        };
+        self.0.count(event, 1);
+    }
+}

@@ -1,0 +1,58 @@
+//! Why there is no answer from an origin, and what of it clients are told.
+
+use http::StatusCode;
+
+use crate::observe::outcome::Error;
+use crate::rules::access::Denial;
+use crate::upstream::error::Reason;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Every address of the origin is forbidden to this client.
+    Denied(Denial),
+    /// One of ours: the reason, and the cause in words that go behind the server's name.
+    Failed(Error, String),
+    /// The request's own body broke off, or is not valid: a sentence. It is nobody's fault but the
+    /// client's, who gets this status.
+    Request(StatusCode, String),
+}
+
+impl Failure {
+    /// The status that tells a client.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Failure::Denied(_) => StatusCode::FORBIDDEN,
+            Failure::Request(status, _) => *status,
+            Failure::Failed(
+                Error::ConnectTimeout | Error::UpstreamTimeout | Error::DnsTimeout,
+                _,
+            ) => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Failed(Error::NoUpstream | Error::UpstreamBusy, _) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Failure::Failed(..) => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+impl From<Reason> for Error {
+    fn from(reason: Reason) -> Error {
+        match reason {
+            Reason::Dns => Error::Dns,
+            Reason::DnsTimeout => Error::DnsTimeout,
+            Reason::Connect => Error::Connect,
+            Reason::ConnectRefused => Error::ConnectRefused,
+            Reason::ConnectTimeout => Error::ConnectTimeout,
+            Reason::Tls => Error::Tls,
+            Reason::TlsAlert => Error::TlsAlert,
+            Reason::Certificate => Error::Certificate,
+            Reason::NoUpstream => Error::NoUpstream,
+            Reason::UpstreamBusy => Error::UpstreamBusy,
+            Reason::Upstream => Error::Upstream,
+            Reason::UpstreamTimeout => Error::UpstreamTimeout,
+            Reason::BadAnswer => Error::BadAnswer,
+            Reason::Internal => Error::Internal,
+        }
+    }
+}

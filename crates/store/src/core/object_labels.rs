@@ -1,0 +1,190 @@
+//! Which labels are borne, kept up as records and objects in memory come and go: see
+//! [`crate::purge::label_filters`].
+
+use std::sync::Arc;
+
+use crate::base::digest::Digest;
+use crate::base::limits::ClusterId;
+use crate::base::record::RecordKind;
+use crate::core::state::Core;
+use crate::core::task::{EvictPlan, LabelsPlan, Task};
+use crate::memory::memory_tier::Resident;
+use crate::memory::object::Object;
+use crate::purge::label_filters::{ERAS, LabelFilters};
+use crate::space::Space;
+use crate::space::cluster_table::State;
+
+impl Core {
+    /// Whether what is to be kept in memory under `digest`, or is, has no record that will be found
+    /// after it: its labels are borne by it alone.
+    pub(super) fn lives_in_memory(
+        &self,
+        digest: &Digest,
+        resident: &Resident<Arc<Object>>,
+    ) -> bool {
+        let object = &resident.object;
+        let placed = || {
+            let slot = self.index.get(digest);
+            slot.is_some_and(|slot| self.is_at(slot.position, object.place))
+        };
+        resident.dirty || !placed()
+    }
+
+    /// The digests of what an object is called; none of a piece.
+    pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
+        let mut all = Vec::new();
+        if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
+            self.digester.labels(labels, key, meta, &mut all);
+        }
+        all
+    }
+
+    /// A record with these labels was placed, in this cluster where there are clusters.
+    pub(super) fn note_record_labels(
+        &mut self,
+        cluster: Option<ClusterId>,
+        seq: u64,
+        labels: &[u64],
+    ) {
+        if cluster.is_none() {
+            self.rotate_label_eras(seq);
+        }
+        for label in labels {
+            self.purging.label_filters.add_at(cluster, *label);
+        }
+    }
+
+    /// `object` lives in memory alone.
+    pub(super) fn note_resident(&mut self, object: &Object) {
+        for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
+            self.purging.label_filters.add(label);
+        }
+    }
+
+    /// These are the labels of what is in the cluster.
+    pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
+        if self.is_current(cluster, incarnation) {
+            self.rotate_label_eras(self.sequence);
+            self.purging.label_filters.learnt(cluster, labels);
+        }
+    }
+
+    /// A scan of slots found a record that may live.
+    pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
+        self.purging.label_filters.scanned(labels);
+    }
+
+    /// The scan of the slots has listed all that lives.
+    pub(super) fn scanned_all(&mut self) {
+        self.purging.label_filters.all_scanned(self.sequence + 1);
+    }
+
+    /// Recovery has ended: what labels it did not find is read at once, if that is little.
+    pub(super) fn recovered_labels(&mut self) {
+        self.recount_unknown();
+        if let Space::Clusters(space) = &self.space
+            && self.options.labels.is_some()
+        {
+            let table = &space.table;
+            let in_use = (0..table.clusters()).filter(|c| table.state(*c).in_use()).count();
+            self.purging.label_filters.read_few(in_use as u32);
+            self.wake_background();
+        }
+    }
+
+    /// The filters for a dump, and how their labels were read; `None`: there is nothing to save.
+    pub(crate) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
+        let version = self.options.labels.as_deref()?.version();
+        self.recount_unknown();
+        Some((&self.purging.label_filters, version))
+    }
+
+    /// Begins another era of labels when the present one is full, with the record of this sequence
+    /// number or the cluster that is about to be opened.
+    pub(super) fn rotate_label_eras(&mut self, sequence: u64) {
+        if !self.purging.label_filters.rotation_due() {
+            return;
+        }
+        let mut places = [0; ERAS];
+        let mut count = |era: Option<usize>| {
+            if let Some(era) = era {
+                places[era] += 1;
+            }
+        };
+        match &self.space {
+            Space::Clusters(space) => (0..space.table.clusters())
+                .filter(|cluster| space.table.state(*cluster).in_use())
+                .for_each(|cluster| count(self.purging.label_filters.era_of_cluster(cluster))),
+            Space::Slots(space) => space
+                .sequences()
+                .filter(|other| *other != sequence)
+                .flat_map(|sequence| self.purging.label_filters.eras_of_record(sequence))
+                .for_each(|era| count(Some(era))),
+        }
+        if self.purging.label_filters.turn(&places, sequence) {
+            let here: Vec<Arc<Object>> = self
+                .memory
+                .tier
+                .iter()
+                .filter(|(digest, resident)| self.lives_in_memory(digest, resident))
+                .map(|(_, resident)| Arc::clone(&resident.object))
+                .collect();
+            here.iter().for_each(|object| self.note_resident(object));
+        } else if self.purging.label_filters.reading() {
+            self.wake_background();
+        }
+    }
+
+    /// Counts again of what the labels are not known.
+    pub(super) fn recount_unknown(&mut self) {
+        match &self.space {
+            Space::Clusters(space) => {
+                let table = &space.table;
+                self.purging
+                    .label_filters
+                    .recount_clusters(|cluster| table.state(cluster).in_use());
+            }
+            Space::Slots(space) => {
+                let all = self.recovering.is_none();
+                let oldest = all.then(|| space.sequences().min().unwrap_or(u64::MAX));
+                self.purging.label_filters.recount_slots(oldest);
+            }
+        }
+    }
+
+    /// The next cluster whose labels are to be read. After the last of them the purges of labels
+    /// that nothing bears are dropped.
+    pub(super) fn next_labels(&mut self) -> Option<Task> {
+        let Space::Clusters(space) = &mut self.space else { return None };
+        let busy = self.recovering.is_some() || self.maintenance.draining;
+        if busy || !self.purging.label_filters.reading() {
+            return None;
+        }
+        let table = &mut space.table;
+        let readable =
+            |cluster| matches!(table.state(cluster), State::OnDisk | State::OnDiskAndInMemory);
+        let Some(cluster) = self.purging.label_filters.next_to_read(readable) else {
+            self.forget_unused_purges();
+            return Some(Task::Again);
+        };
+        table.pin(cluster);
+        let dead = table.dead_records(cluster).collect();
+        let incarnation = table.incarnation(cluster);
+        let extent = self.areas.cluster(cluster);
+        let evict = EvictPlan { cluster, incarnation, extent, all_dead: false };
+        Some(Task::ReadLabels(LabelsPlan { evict, dead }))
+    }
+
+    /// The plan's cluster was read; `None`: it could not be, or not all of it.
+    pub(crate) fn labels_read(&mut self, plan: &LabelsPlan, labels: Option<&[u64]>) {
+        let Some(labels) = labels else {
+            self.evict(&plan.evict, None);
+            return;
+        };
+        let cluster = plan.evict.cluster;
+        if self.space.table_mut().unpin(cluster) {
+            self.wake_waiters();
+        }
+        self.learn_labels(cluster, plan.evict.incarnation, labels);
+    }
+}

@@ -1,0 +1,83 @@
+//! Which servers a request was sent to, one after another: what the access log tells of them.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::origin::{At, Origin};
+
+/// Steps that are kept: the errand of a large object that is fetched in parts is run again and
+/// again.
+const STEPS_MAX: usize = 16;
+
+/// The servers that one errand went to. It fills while the errand runs, and is read when all is
+/// over.
+#[derive(Debug, Default)]
+pub struct Attempts(Mutex<Vec<Step>>);
+
+/// A server that was asked.
+#[derive(Debug, PartialEq)]
+struct Step {
+    origin: Arc<Origin>,
+    /// Where the connection led; `None`: there was none, or it is a socket in the file system.
+    address: Option<IpAddr>,
+}
+
+impl Attempts {
+    /// Notes that a server is asked, or was to be asked and could not be connected to. The same one
+    /// again is noted once.
+    pub fn note(&self, origin: &Arc<Origin>, address: Option<IpAddr>) {
+        let step = Step { origin: origin.clone(), address };
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if steps.last() == Some(&step) {
+            return;
+        }
+        if steps.len() == STEPS_MAX {
+            steps.remove(0);
+        }
+        steps.push(step);
+    }
+
+    /// The server that was asked last, as the configuration names it, and the addresses of all in
+    /// their order, with commas between; `None` when nobody was asked.
+    pub fn told(&self) -> Option<(String, String)> {
+        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = steps.last()?.origin.to_string();
+        let all: Vec<_> = steps.iter().map(Step::to_string).collect();
+        Some((last, all.join(", ")))
+    }
+}
+
+impl fmt::Display for Step {
+    /// The address and port; without a connection the server's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.origin.at, self.address) {
+            (At::Tcp(_, port), Some(ip)) => SocketAddr::new(ip.to_canonical(), *port).fmt(f),
+            _ => self.origin.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_server_and_all_addresses() {
+        let trail = Attempts::default();
+        assert_eq!(trail.told(), None);
+        trail.note(&Arc::new(Origin::plain("a.example", 81)), None);
+        trail.note(&Arc::new(Origin::plain("b.example", 82)), Some("192.0.2.1".parse().unwrap()));
+        for _ in 0..2 {
+            trail.note(&Arc::new(Origin::plain("c.example", 83)), Some("::1".parse().unwrap()));
+        }
+        let (last, all) = trail.told().unwrap();
+        assert_eq!(last, "c.example:83");
+        assert_eq!(all, "a.example:81, 192.0.2.1:82, [::1]:83");
+        for port in 0..100 {
+            trail.note(&Arc::new(Origin::plain("d.example", port)), None);
+        }
+        assert_eq!(trail.told().unwrap().1.split(", ").count(), STEPS_MAX);
+    }
+}

@@ -1,0 +1,72 @@
+//! Active checks: a server is asked for something now and then, and what it answers decides whether
+//! it is in use.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use message::via::random;
+use tokio::time::sleep;
+
+use crate::client::{Outgoing, Upstream};
+use crate::error::Failure;
+use crate::group::Group;
+use crate::health_check::HealthCheck;
+use crate::limits::UpstreamLimits;
+use crate::target::Destination;
+
+/// Checks one server again and again, as its site has it; ends at once where that has no checks.
+pub async fn watch(upstream: Rc<Upstream>, limits: UpstreamLimits, group: Arc<Group>, at: usize) {
+    let Some(check) = &group.options().check else { return };
+    // Not all at the same moment.
+    let spread = check.interval.as_millis().max(1) as u64;
+    sleep(Duration::from_millis(random() % spread.min(1000))).await;
+    let (mut good, mut bad) = (0, 0);
+    loop {
+        let result = ask(&upstream, &limits, &group, at, check).await;
+        match result {
+            Ok(()) => (good, bad) = (good + 1, 0),
+            Err(_) => (good, bad) = (0, bad + 1),
+        }
+        let health = &group.servers()[at].health;
+        if good >= check.rise && health.checked(true) {
+            group.report(at, true, ": its checks succeed");
+        } else if bad >= check.fall && health.checked(false) {
+            let why = result.err().unwrap_or_default();
+            group.report(at, false, &format!("its checks fail: {why}"));
+        }
+        upstream.prune(&limits);
+        sleep(check.interval).await;
+    }
+}
+
+async fn ask(
+    upstream: &Rc<Upstream>,
+    limits: &UpstreamLimits,
+    group: &Group,
+    at: usize,
+    check: &HealthCheck,
+) -> Result<(), String> {
+    // The configuration names the server: no client's rights are in question.
+    let allowed = |_: SocketAddr| true;
+    let outgoing = Outgoing {
+        request: Some(check.request()),
+        progress: None,
+        interim: None,
+        again: None,
+        idempotent: true,
+        rewrite_host: check.host.is_none(),
+        reuse_only: false,
+        hash: 0,
+        upgrade: None,
+        trail: None,
+    };
+    let to = Destination::One(group.servers()[at].origin.clone());
+    match upstream.send(&to, limits, &allowed, outgoing).await {
+        Ok(response) if check.is_well(response.status()) => Ok(()),
+        Ok(response) => Err(format!("it answered {}", response.status().as_u16())),
+        Err(Failure::Failed(_, text) | Failure::Request(_, text)) => Err(text),
+        Err(Failure::Denied) => Err("its address is not permitted".to_owned()),
+    }
+}

@@ -1,0 +1,590 @@
+//! The way to the origins: connections per worker, in HTTP/1.1 over `hyper::client::conn` and in
+//! HTTP/2 over `h2`, to one server or to whichever of a site's servers is to be asked.
+//!
+//! It promises: no connection, fresh or pooled, is used for an address that the caller's check
+//! does not permit for this very request; a request is sent twice only when the first sending
+//! cannot have had an effect (it never left, the origin says that it did nothing with it, or it is
+//! idempotent and has no body); every wait has a bound.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use http::header::HeaderValue;
+use http::{Request, Response, StatusCode, header};
+use hyper::client::conn::http1::Builder;
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use crate::attempts::Attempts;
+use crate::descriptors::FreeDescriptors;
+use crate::error::Failure;
+use crate::error::Reason;
+use crate::events::{Event, Events};
+use crate::failure_log::{FailureLog, Phase};
+use crate::group::Serving;
+use crate::limits::{UpstreamLimits, in_time};
+use crate::origin::{Http2, Origin};
+use crate::pool::{Connection, Http1, Pool, PoolLimits};
+use crate::request_body::{OutBody, Progress};
+use crate::resolver::Resolver;
+use crate::response_body::{Lease, UpstreamBody};
+use crate::target::{Check, Destination};
+use crate::tunnel::UpstreamTunnel;
+use message::informational::Informational;
+use message::upgrade;
+use message::upgrade::Upgrade;
+use net::clock::TokioClock;
+
+/// The upstream connections of one worker.
+pub struct Upstream {
+    pub(crate) pool: Rc<Pool>,
+    pub(crate) resolver: Resolver,
+    builder: Builder,
+    pub(crate) clock: TokioClock,
+    pub(crate) events: Arc<dyn Events>,
+    /// Where failures go; `None`: nowhere.
+    pub(crate) failures: Option<Arc<FailureLog>>,
+    /// What has some when there is no descriptor left.
+    pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
+}
+
+/// A request, and how to make it again when that is allowed.
+pub struct Outgoing<'a> {
+    /// `None` once it has been sent.
+    pub request: Option<Request<OutBody>>,
+    /// Of a request with a body.
+    pub progress: Option<Rc<Progress>>,
+    /// Where its 1xx answers go.
+    pub interim: Option<&'a Arc<Informational>>,
+    /// Makes an equal request, unless it has a body.
+    pub again: Option<&'a dyn Fn() -> Request<OutBody>>,
+    /// Sent twice it does what it does once (RFC 9110 section 9.2.2).
+    pub idempotent: bool,
+    /// Its `Host` is the name of whichever server gets it.
+    pub rewrite_host: bool,
+    /// No connection is opened for it.
+    pub reuse_only: bool,
+    /// Of its URL, for whoever balances by that.
+    pub hash: u64,
+    /// It asks for another protocol.
+    pub upgrade: Option<&'a Upgrade>,
+    /// Where the servers are noted that it goes to.
+    pub trail: Option<&'a Attempts>,
+}
+
+impl Outgoing<'_> {
+    fn next(&mut self) -> Option<Request<OutBody>> {
+        self.request.take().or_else(|| self.again.map(|again| again()))
+    }
+
+    /// Notes a server that it goes to.
+    fn note(&self, origin: &Arc<Origin>, address: Option<IpAddr>) {
+        if let Some(trail) = self.trail {
+            trail.note(origin, address);
+        }
+    }
+
+    /// It may be sent once more, though it may have had its effect.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.idempotent && self.again.is_some()
+    }
+}
+
+/// Why a server gave no answer.
+pub(crate) struct ServerError {
+    pub(crate) failure: Failure,
+    /// The request had no effect there: another server may get it, whatever it does.
+    pub(crate) untouched: bool,
+    /// Tells of the server's health: not a connection that had been idle for too long.
+    pub(crate) counts: bool,
+}
+
+/// Why a connection gave no answer.
+struct ConnectionError {
+    /// The request, when it never left.
+    unsent: Option<Request<OutBody>>,
+    /// The origin says that it did nothing with it.
+    untouched: bool,
+    /// The connection was dead.
+    dead: bool,
+    failure: Failure,
+}
+
+/// A request is sent to one server so many times at most.
+const ATTEMPTS: u32 = 3;
+
+impl Upstream {
+    /// Without any connection yet.
+    pub fn new(limits: &UpstreamLimits, events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
+        let mut builder = Builder::new();
+        builder.max_buf_size(limits.head_bytes.max(8192));
+        let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
+        let (failures, descriptors) = (None, None);
+        Upstream { pool, resolver, builder, clock, events, failures, descriptors }
+    }
+
+    /// The same; what fails is written to a log.
+    pub fn with_log(self, failures: Arc<FailureLog>) -> Upstream {
+        Upstream { failures: Some(failures), ..self }
+    }
+
+    /// The same, for which `descriptors` frees some when it lacks one.
+    pub fn with_descriptors(self, descriptors: Arc<dyn FreeDescriptors>) -> Upstream {
+        Upstream { descriptors: Some(descriptors), ..self }
+    }
+
+    /// Writes of an answer that cannot be gone on with.
+    pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
+        if let Some(failures) = &self.failures {
+            failures.note(server, Phase::Answer, cause, self.clock.instant());
+        }
+    }
+
+    /// Writes of an attempt that failed. What is a client's own doing is none.
+    pub(crate) fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
+        if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
+            failures.note(server, phase, cause, self.clock.instant());
+        }
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub async fn send(
+        self: &Rc<Self>,
+        to: &Destination,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        match to {
+            Destination::One(origin) => {
+                let asked = self.ask(origin, limits, check, &mut outgoing, None).await;
+                asked.map_err(|unanswered| unanswered.failure)
+            }
+            Destination::Group(group) => self.ask_any(group, limits, check, outgoing).await,
+        }
+    }
+
+    /// Asks one server: over a connection that is there, or a new one.
+    pub(crate) async fn ask(
+        self: &Rc<Self>,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        outgoing: &mut Outgoing<'_>,
+        serving: Option<&Serving>,
+    ) -> Result<Response<UpstreamBody>, ServerError> {
+        let mut may_pool = true;
+        for attempt in 1.. {
+            let had = match outgoing.upgrade {
+                _ if outgoing.reuse_only => self.idle(origin, limits, check, may_pool),
+                None => self.connection(origin, limits, check, may_pool, serving).await,
+                Some(upgrade) => {
+                    let with = (upgrade, may_pool, serving);
+                    Box::pin(self.connection_for_tunnel(origin, limits, check, with)).await
+                }
+            };
+            let (connection, fresh) = had.map_err(|failure| {
+                outgoing.note(origin, None);
+                // It has not left, or left for a connection that proved dead.
+                let untouched = outgoing.request.is_some();
+                ServerError { failure, untouched, counts: !outgoing.reuse_only }
+            })?;
+            let Some(mut request) = outgoing.next() else { break };
+            if outgoing.rewrite_host
+                && let Ok(host) = HeaderValue::try_from(origin.authority())
+            {
+                request.headers_mut().insert(header::HOST, host);
+            }
+            outgoing.note(origin, connection.address());
+            let asked = match connection {
+                Connection::Http1(connection) => {
+                    may_pool = false;
+                    self.ask_http1(origin, connection, limits, request, outgoing).await
+                }
+                Connection::Http2(connection) => {
+                    Box::pin(ask_http2(origin, connection, limits, request, outgoing)).await
+                }
+            };
+            let broke = match asked {
+                Ok(response) => return Ok(response),
+                Err(broke) => broke,
+            };
+            if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
+                return Err(ServerError { failure, untouched: false, counts: false });
+            }
+            let unsent = broke.unsent.is_some();
+            let again = attempt < ATTEMPTS
+                && match () {
+                    () if unsent => !fresh,
+                    () if broke.untouched => outgoing.again.is_some(),
+                    () => broke.dead && !fresh && outgoing.may_repeat(),
+                };
+            // A connection that was kept open for too long is no failure while there are others.
+            if !again || fresh || !broke.dead {
+                self.failed(origin, broke.phase(outgoing), &broke.failure);
+            }
+            outgoing.request = broke.unsent;
+            if !again {
+                let untouched = unsent || (broke.untouched && outgoing.again.is_some());
+                let counts = fresh || !broke.dead;
+                return Err(ServerError { failure: broke.failure, untouched, counts });
+            }
+            self.events.count(Event::Retried);
+        }
+        let cause = "the request cannot be sent once more".to_owned();
+        let failure = Failure::Failed(Reason::Internal, cause);
+        Err(ServerError { failure, untouched: false, counts: false })
+    }
+
+    /// A connection that is open and free, for what is not worth a new one.
+    fn idle(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        may_pool: bool,
+    ) -> Result<(Connection, bool), Failure> {
+        let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
+        let pooled = || self.pool.take(origin, limits, check, current.as_deref());
+        let Some(taken) = may_pool.then(pooled).flatten() else {
+            let cause = "no connection to it is idle".to_owned();
+            return Err(Failure::Failed(Reason::UpstreamBusy, cause));
+        };
+        self.events.count(Event::Reused);
+        Ok((taken, false))
+    }
+
+    /// A connection, and whether it was made for this request.
+    async fn connection(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        may_pool: bool,
+        serving: Option<&Serving>,
+    ) -> Result<(Connection, bool), Failure> {
+        let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
+        let take = || {
+            let taken = self.pool.take(origin, limits, check, current.as_deref())?;
+            self.events.count(Event::Reused);
+            Some((taken, false))
+        };
+        if may_pool {
+            if let Some(taken) = take() {
+                return Ok(taken);
+            }
+            if origin.may_be_http2()
+                && self.pool.wait(origin).await
+                && let Some(taken) = take()
+            {
+                return Ok(taken);
+            }
+        }
+        let began = self.clock.instant();
+        let made = match origin.may_be_http2() {
+            true => {
+                let _opening = self.pool.open(origin);
+                Box::pin(self.connect(origin, limits, check)).await
+            }
+            false => Box::pin(self.connect(origin, limits, check)).await,
+        };
+        if let (Some(serving), Ok(_)) = (serving, &made) {
+            serving.connected(self.clock.since(began));
+        }
+        made.map(|made| (made, true))
+    }
+
+    /// A connection over which another protocol can be asked for: in HTTP/2 where it can be said
+    /// there and the server takes it, else in HTTP/1.1.
+    async fn connection_for_tunnel(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        (upgrade, may_pool, serving): (&Upgrade, bool, Option<&Serving>),
+    ) -> Result<(Connection, bool), Failure> {
+        let in_http2 = upgrade.of_extended_connect().is_some();
+        if in_http2 || !origin.may_be_http2() {
+            let had = self.connection(origin, limits, check, may_pool, serving).await?;
+            match &had.0 {
+                Connection::Http1(_) => return Ok(had),
+                Connection::Http2(shared) => {
+                    let answer = timeout(limits.head_timeout, shared.takes_tunnels()).await;
+                    if answer == Ok(true) {
+                        return Ok(had);
+                    }
+                }
+            }
+        }
+        let origin = Arc::new(origin.over_http1());
+        self.connection(&origin, limits, check, may_pool, serving).await
+    }
+
+    async fn connect(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<Connection, Failure> {
+        let phase = Cell::new(Phase::Resolve);
+        let made = self.make_connection(origin, limits, check, &phase).await;
+        made.inspect_err(|why| self.failed(origin, phase.get(), why))
+    }
+
+    async fn make_connection(
+        &self,
+        origin: &Arc<Origin>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        phase: &Cell<Phase>,
+    ) -> Result<Connection, Failure> {
+        let (stream, address) =
+            in_time(limits, phase, self.open(origin, limits, check, phase)).await?;
+        let broken = |error: &(dyn std::error::Error + 'static)| {
+            Failure::Failed(Reason::Connect, crate::cause::of(error))
+        };
+        if origin.http2 == Http2::PriorKnowledge || stream.chose_http2() {
+            let to = crate::http2::Peer {
+                origin: origin.clone(),
+                address,
+                failures: self.failures.clone(),
+                clock: self.clock,
+            };
+            let shared = crate::http2::Http2::handshake(stream, to, limits.head_bytes)
+                .await
+                .map_err(|e| broken(&e))?;
+            self.pool.share(origin, shared.clone());
+            return Ok(Connection::Http2(shared));
+        }
+        if origin.may_be_http2() {
+            self.pool.is_http1(origin);
+        }
+        let (sender, connection) =
+            self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
+        // An error of the connection reaches whoever waits for its answer.
+        let connection = connection.with_upgrades();
+        let task = tokio::task::spawn_local(async move { drop(connection.await) }).abort_handle();
+        Ok(Connection::Http1(Http1 { sender, address, task }))
+    }
+
+    async fn ask_http1(
+        self: &Rc<Self>,
+        origin: &Arc<Origin>,
+        mut connection: Http1,
+        limits: &UpstreamLimits,
+        request: Request<OutBody>,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, ConnectionError> {
+        let sending = connection.sender.try_send_request(request);
+        let progress = &outgoing.progress;
+        let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
+        let mut error = match sent {
+            None => return Err(ConnectionError::late(limits)),
+            Some(Err(error)) => error,
+            Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                let switching = switch(connection, limits, response, outgoing.upgrade);
+                return Box::pin(switching).await;
+            }
+            Some(Ok(response)) => {
+                return Ok(response.map(|incoming| {
+                    let lease = Lease {
+                        pool: self.pool.clone(),
+                        failures: self.failures.clone(),
+                        origin: origin.clone(),
+                        connection,
+                        progress: progress.clone(),
+                        limits: PoolLimits::of(limits),
+                    };
+                    UpstreamBody::http1(incoming, lease, limits.body_timeout)
+                }));
+            }
+        };
+        Err(ConnectionError {
+            unsent: error.take_message(),
+            untouched: false,
+            dead: is_dead(error.error()),
+            failure: no_answer(error.error(), error.error().is_parse()),
+        })
+    }
+
+    /// Closes connections that idle for too long. To be called now and then.
+    pub fn prune(&self, limits: &UpstreamLimits) {
+        self.pool.prune(limits);
+        if let Some(failures) = &self.failures {
+            failures.tick(self.clock.instant());
+        }
+    }
+
+    /// Closes all connections that are idle, and says how many there were.
+    pub fn let_go(&self) -> usize {
+        self.pool.let_go()
+    }
+}
+
+async fn ask_http2(
+    origin: &Origin,
+    connection: Rc<crate::http2::Http2>,
+    limits: &UpstreamLimits,
+    request: Request<OutBody>,
+    outgoing: &Outgoing<'_>,
+) -> Result<Response<UpstreamBody>, ConnectionError> {
+    if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
+        return ask_for_tunnel(origin, connection, limits, request, protocol).await;
+    }
+    let sending = connection.send(request, origin.scheme(), outgoing.interim);
+    let progress = outgoing.progress.as_deref();
+    let response = answer_in_time(&connection, limits, progress, sending).await?;
+    let (parts, (body, stream)) = response.into_parts();
+    let incoming = crate::http2::Incoming::new(body, &parts.headers);
+    let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Takes the connection of an answer 101 over, when it changes to a protocol that was asked for.
+/// What else it may be is no answer: from here on its connection speaks nobody knows what.
+async fn switch(
+    connection: Http1,
+    limits: &UpstreamLimits,
+    mut response: Response<hyper::body::Incoming>,
+    upgrade: Option<&Upgrade>,
+) -> Result<Response<UpstreamBody>, ConnectionError> {
+    let wrong = |why: &str| {
+        let cause = format!("it changed the protocol, {why}");
+        let failure = Failure::Failed(Reason::BadAnswer, cause);
+        ConnectionError { unsent: None, untouched: false, dead: false, failure }
+    };
+    let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
+    let Some(chosen) = upgrade.chosen(response.headers()) else {
+        return Err(wrong("and not to one that was asked for"));
+    };
+    let taking = timeout(limits.head_timeout, hyper::upgrade::on(&mut response)).await;
+    let Ok(Ok(upgraded)) = taking else { return Err(wrong("and ended the connection")) };
+    // Its task has ended by itself.
+    drop(connection);
+    response.headers_mut().insert(header::UPGRADE, chosen);
+    Ok(response.map(|_| UpstreamBody::tunnel(UpstreamTunnel::http1(upgraded))))
+}
+
+/// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
+async fn ask_for_tunnel(
+    origin: &Origin,
+    connection: Rc<crate::http2::Http2>,
+    limits: &UpstreamLimits,
+    request: Request<OutBody>,
+    protocol: &str,
+) -> Result<Response<UpstreamBody>, ConnectionError> {
+    let fields = request.headers().clone();
+    let sending = connection.ask_for_tunnel(request, origin.scheme(), protocol);
+    let response = answer_in_time(&connection, limits, None, sending).await?;
+    let (mut parts, (body, stream, sink)) = response.into_parts();
+    let body = match sink {
+        None => {
+            let incoming = crate::http2::Incoming::new(body, &parts.headers);
+            UpstreamBody::http2(incoming, stream, limits.body_timeout)
+        }
+        Some(sink) => {
+            parts.status = StatusCode::SWITCHING_PROTOCOLS;
+            upgrade::from_server(protocol, &fields, &mut parts.headers);
+            UpstreamBody::tunnel(UpstreamTunnel::http2(crate::http2::joined(body, sink), stream))
+        }
+    };
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Waits for the head of an answer in HTTP/2.
+async fn answer_in_time<T>(
+    connection: &crate::http2::Http2,
+    limits: &UpstreamLimits,
+    progress: Option<&Progress>,
+    sending: impl Future<Output = Result<T, crate::http2::Broke>>,
+) -> Result<T, ConnectionError> {
+    match wait_for_head(limits.head_timeout, progress, sending).await {
+        None => {
+            // Whether it is this answer that hangs or the connection, nobody knows.
+            connection.retire();
+            Err(ConnectionError::late(limits))
+        }
+        Some(Ok(response)) => Ok(response),
+        Some(Err(crate::http2::Broke { unsent, untouched, dead, error })) => {
+            if dead {
+                connection.retire();
+            }
+            let failure = no_answer(&error, error.is_library());
+            Err(ConnectionError { unsent, untouched, dead, failure })
+        }
+    }
+}
+
+impl ConnectionError {
+    /// The answer did not come in time.
+    fn late(limits: &UpstreamLimits) -> ConnectionError {
+        let seconds = limits.head_timeout.as_secs_f32();
+        let cause = format!("no answer within {seconds} s");
+        let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
+        ConnectionError { unsent: None, untouched: false, dead: false, failure }
+    }
+
+    /// How far it had come.
+    fn phase(&self, outgoing: &Outgoing<'_>) -> Phase {
+        let is_sent = outgoing.progress.as_deref().is_none_or(Progress::ended);
+        match &self.failure {
+            Failure::Failed(Reason::BadAnswer, _) => Phase::Answer,
+            _ if self.unsent.is_some() || !is_sent => Phase::Send,
+            _ => Phase::Head,
+        }
+    }
+}
+
+/// Waits for an answer's head. The bound starts anew while the request's body still moves.
+async fn wait_for_head<T>(
+    bound: Duration,
+    progress: Option<&Progress>,
+    sending: impl Future<Output = T>,
+) -> Option<T> {
+    let mut sending = std::pin::pin!(sending);
+    loop {
+        let before = progress.map(Progress::frames);
+        if let Ok(sent) = timeout(bound, sending.as_mut()).await {
+            return Some(sent);
+        }
+        if progress.map(Progress::frames) == before {
+            return None;
+        }
+    }
+}
+
+/// True when a pooled connection was closed by the peer before it sent anything.
+fn is_dead(error: &hyper::Error) -> bool {
+    use std::error::Error as _;
+    if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+        return true;
+    }
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return matches!(
+                io.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::ConnectionAborted
+                    // A TLS peer that ends without taking its leave.
+                    | io::ErrorKind::UnexpectedEof
+            );
+        }
+        source = inner.source();
+    }
+    false
+}
+
+/// `is_wrong`: what came is no HTTP.
+fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
+    let cause = crate::cause::of(error);
+    if is_wrong {
+        return Failure::Failed(Reason::BadAnswer, format!("not valid HTTP: {cause}"));
+    }
+    Failure::Failed(crate::tls::refusal(error).unwrap_or(Reason::Upstream), cause)
+}

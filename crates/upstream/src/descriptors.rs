@@ -1,0 +1,12 @@
+//! What frees file descriptors when there is none left for a connection to an origin.
+
+use std::pin::Pin;
+
+/// Whoever holds descriptors that it can do without.
+pub trait FreeDescriptors {
+    /// Closes what can be closed; false when that is nothing.
+    fn free(&self) -> Freeing<'_>;
+}
+
+/// The closing under way.
+pub type Freeing<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;

@@ -1,0 +1,223 @@
+//! From the name of a server to a stream of bytes: its addresses, each checked for the client that
+//! asks, tried as RFC 8305 says, and the TLS handshake.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+
+use crate::client::Upstream;
+use crate::error::Failure;
+use crate::error::Reason;
+use crate::events::Event;
+use crate::failure_log::Phase;
+use crate::limits::{UpstreamLimits, in_time};
+use crate::origin::{At, Origin};
+use crate::stream::Stream;
+use crate::target::{Check, Destination};
+use crate::tls::Tls;
+use crate::{cause, tls};
+use net::descriptors::lacks_resource;
+
+impl Upstream {
+    /// A connection of its own, for a tunnel.
+    pub async fn dial(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<TcpStream, Failure> {
+        let At::Tcp(host, port) = &origin.at else {
+            let cause = "a tunnel leads to no socket in the file system".to_owned();
+            return Err(Failure::Failed(Reason::Connect, cause));
+        };
+        let phase = Cell::new(Phase::Resolve);
+        let dialling = self.dial_any((host, *port), limits, check, &phase);
+        let dialled = in_time(limits, &phase, dialling).await;
+        dialled.map(|(stream, _)| stream).inspect_err(|why| self.failed(origin, phase.get(), why))
+    }
+
+    /// A stream to the origin, and the address at its other end.
+    pub(crate) async fn open(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        phase: &Cell<Phase>,
+    ) -> Result<(Stream, Option<IpAddr>), Failure> {
+        let (host, port) = match &origin.at {
+            At::Tcp(host, port) => (host, *port),
+            At::Unix(path) => {
+                phase.set(Phase::Connect);
+                return self.open_socket(path).await;
+            }
+        };
+        let (stream, ip) = self.dial_any((host, port), limits, check, phase).await?;
+        let stream = match &origin.tls {
+            None => Stream::Tcp(stream),
+            Some(settings) => {
+                phase.set(Phase::Tls);
+                secure(host, settings, stream).await?
+            }
+        };
+        Ok((stream, Some(ip)))
+    }
+
+    async fn open_socket(&self, path: &Path) -> Result<(Stream, Option<IpAddr>), Failure> {
+        let stream = UnixStream::connect(path).await.map_err(|error| not_connected(&error))?;
+        self.events.count(Event::Connected);
+        Ok((Stream::Unix(stream), None))
+    }
+
+    async fn dial_any(
+        &self,
+        (host, port): (&str, u16),
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        phase: &Cell<Phase>,
+    ) -> Result<(TcpStream, IpAddr), Failure> {
+        phase.set(Phase::Resolve);
+        let permitted = self.addresses(host, port, limits, check).await?;
+        phase.set(Phase::Connect);
+        let connected = match race(&permitted, limits.stagger).await {
+            Err(error) if lacks_resource(&error) && self.make_way().await => {
+                race(&permitted, limits.stagger).await
+            }
+            connected => connected,
+        };
+        let stream = connected.map_err(|error| not_connected(&error))?;
+        self.events.count(Event::Connected);
+        // Small requests must not wait for acknowledgements; a failure only costs time.
+        let _ = stream.set_nodelay(true);
+        let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
+        Ok((stream, address))
+    }
+
+    /// Has descriptors freed; false when there are none to be had.
+    async fn make_way(&self) -> bool {
+        let Some(descriptors) = &self.descriptors else { return false };
+        let freed = descriptors.free().await;
+        if freed {
+            // They are closed at the next turn of whoever has them.
+            sleep(Duration::from_millis(5)).await;
+        }
+        freed
+    }
+
+    /// Whether the check permits any address of any server that may be asked.
+    pub async fn permitted(
+        &self,
+        to: &Destination,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<(), Failure> {
+        let group = match to {
+            Destination::One(origin) => return self.permitted_at(origin, limits, check).await,
+            Destination::Group(group) => group,
+        };
+        let mut last = Ok(());
+        for server in group.servers() {
+            last = self.permitted_at(&server.origin, limits, check).await;
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    async fn permitted_at(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<(), Failure> {
+        match &origin.at {
+            // The configuration named it, no client can.
+            At::Unix(_) => Ok(()),
+            At::Tcp(host, port) => {
+                let found = self.addresses(host, *port, limits, check).await;
+                found.map(drop).inspect_err(|why| self.failed(origin, Phase::Resolve, why))
+            }
+        }
+    }
+
+    /// The addresses of a host that the check permits.
+    async fn addresses(
+        &self,
+        host: &str,
+        port: u16,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        let addresses = self.resolver.resolve(host, limits).await.map_err(|e| {
+            let reason = match e.kind() {
+                io::ErrorKind::TimedOut => Reason::DnsTimeout,
+                _ => Reason::Dns,
+            };
+            Failure::Failed(reason, cause::of_io(&e))
+        })?;
+        let mut permitted = Vec::with_capacity(addresses.len());
+        permitted.extend(addresses.iter().map(|&ip| SocketAddr::new(ip, port)));
+        permitted.retain(|&address| check(address));
+        if permitted.is_empty() && !addresses.is_empty() {
+            return Err(Failure::Denied);
+        }
+        Ok(permitted)
+    }
+}
+
+/// The TLS handshake.
+async fn secure(host: &str, settings: &Tls, stream: TcpStream) -> Result<Stream, Failure> {
+    // Which files are wrong is for operators.
+    let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;
+    let name = settings.server_name(host).map_err(|why| Failure::Failed(Reason::Tls, why))?;
+    let secured = TlsConnector::from(config).connect(name, stream).await;
+    let stream = secured.map_err(|error| {
+        let cause = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it ended the connection in the handshake".to_owned(),
+            _ => cause::of_io(&error),
+        };
+        Failure::Failed(tls::reason(&error), cause)
+    })?;
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+fn not_connected(error: &io::Error) -> Failure {
+    let reason = match error.kind() {
+        io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
+        _ => Reason::Connect,
+    };
+    Failure::Failed(reason, cause::of_io(error))
+}
+
+/// Connects to the first address that answers; each gets a head start of `stagger`. The other
+/// attempts are given up (RFC 8305 section 5).
+async fn race(addresses: &[SocketAddr], stagger: Duration) -> io::Result<TcpStream> {
+    if let [only] = addresses {
+        return TcpStream::connect(only).await;
+    }
+    let mut attempts = JoinSet::new();
+    let mut rest = addresses.iter().copied();
+    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "no address");
+    loop {
+        if let Some(address) = rest.next() {
+            attempts.spawn_local(TcpStream::connect(address));
+        } else if attempts.is_empty() {
+            return Err(last_error);
+        }
+        let bound = if rest.len() > 0 { stagger } else { Duration::from_secs(3600) };
+        // Elapsed: the next address joins the race.
+        if let Ok(Some(Ok(result))) = timeout(bound, attempts.join_next()).await {
+            match result {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last_error = error,
+            }
+        }
+    }
+}

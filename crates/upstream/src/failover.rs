@@ -1,0 +1,93 @@
+//! A request to a site with several servers: one after another until one answers, as long as that
+//! is safe.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Response;
+
+use crate::client::{Outgoing, Upstream};
+use crate::error::Failure;
+use crate::error::Reason;
+use crate::events::Event;
+use crate::group::{Group, Next};
+use crate::limits::UpstreamLimits;
+use crate::response_body::UpstreamBody;
+use crate::target::Check;
+
+impl Upstream {
+    /// Asks one server after another, each once.
+    pub(crate) async fn ask_any(
+        self: &Rc<Self>,
+        group: &Arc<Group>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
+        let options = group.options();
+        let (mut tried, mut tries, mut last) = (0u64, 0, None);
+        loop {
+            let chosen = match tries {
+                0 if !outgoing.reuse_only => group.admit(outgoing.hash, self.clock).await,
+                // It has waited enough, or does not wait: it takes whichever has room.
+                _ => group.choose(tried, outgoing.hash, self.clock),
+            };
+            let serving = match chosen {
+                Ok(serving) => serving,
+                Err(nobody) => return Err(last.unwrap_or(nobody)),
+            };
+            tried |= 1 << serving.at;
+            tries += 1;
+            if tries > 1 {
+                self.events.count(Event::Retried);
+            }
+            let more = tries < options.tries.max(1) && group.has_other(tried, self.clock.millis());
+            let origin = serving.origin();
+            match self.ask(origin, limits, check, &mut outgoing, Some(&serving)).await {
+                Ok(response) => {
+                    let status = response.status();
+                    if !options.next.statuses.contains(&status) {
+                        serving.succeeded();
+                    } else {
+                        let cause = format!("it answered {}", status.as_u16());
+                        serving.failed(&cause);
+                        self.bad_answer(origin, &cause);
+                        if more && outgoing.may_repeat() {
+                            continue;
+                        }
+                    }
+                    return Ok(response.map(|body| body.served_by(serving)));
+                }
+                // It is this client that may not: another server would be no better.
+                Err(unanswered) if matches!(unanswered.failure, Failure::Denied) => {
+                    return Err(unanswered.failure);
+                }
+                Err(unanswered) => {
+                    if let (true, Failure::Failed(_, why)) =
+                        (unanswered.counts, &unanswered.failure)
+                    {
+                        serving.failed(why);
+                    }
+                    let safe = unanswered.untouched || outgoing.may_repeat();
+                    if !more || !safe || !options.next.covers(&unanswered.failure) {
+                        return Err(unanswered.failure);
+                    }
+                    last = Some(unanswered.failure);
+                }
+            }
+        }
+    }
+}
+
+impl Next {
+    /// Whether a request that ended so goes to another server.
+    fn covers(&self, failure: &Failure) -> bool {
+        match failure {
+            Failure::Failed(
+                Reason::DnsTimeout | Reason::ConnectTimeout | Reason::UpstreamTimeout,
+                _,
+            ) => self.timeout,
+            _ => self.error,
+        }
+    }
+}

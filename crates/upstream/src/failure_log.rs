@@ -1,0 +1,212 @@
+//! Failures of servers as operators see them: a line for each attempt that failed, whatever came of
+//! the request in the end.
+//!
+//! A server that is down fails every request, and the clients of a forward proxy name what servers
+//! they like. So a window of time has few lines for each server and phase, and not many in all;
+//! what was left out is counted, and said when the window is over. It promises that every failure
+//! is in a line or in a count, and that what is remembered has a bound.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How far an attempt had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    Resolve,
+    Connect,
+    Tls,
+    /// The request was being sent.
+    Send,
+    /// All of the request was sent, and the head of the answer awaited.
+    Head,
+    /// The head of the answer is there, and is not one to go on with.
+    Answer,
+    Body,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Resolve => "resolving its name",
+            Phase::Connect => "connecting",
+            Phase::Tls => "TLS handshake",
+            Phase::Send => "sending the request",
+            Phase::Head => "waiting for the answer's head",
+            Phase::Answer => "answer",
+            Phase::Body => "answer's body",
+        })
+    }
+}
+
+/// The length of a window.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Lines for a server and phase in a window.
+const LINES_EACH: u32 = 3;
+/// Lines in a window.
+const LINES_ALL: u32 = 100;
+/// Servers and phases that are told apart in a window.
+const KEYS_MAX: usize = 256;
+
+/// The failures of all workers.
+#[derive(Default)]
+pub struct FailureLog(Mutex<Window>);
+
+#[derive(Default)]
+struct Window {
+    began: Option<Instant>,
+    lines: u32,
+    counts: HashMap<(String, Phase), Count>,
+    /// Left out, of servers that are not told apart.
+    others: u64,
+}
+
+#[derive(Default)]
+struct Count {
+    lines: u32,
+    left_out: u64,
+    last: String,
+}
+
+impl FailureLog {
+    /// Writes of a failure, or counts it.
+    pub(crate) fn note(&self, server: &dyn fmt::Display, phase: Phase, cause: &str, now: Instant) {
+        let lines = {
+            let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = window.turn(now);
+            lines.extend(window.note(server.to_string(), phase, cause));
+            lines
+        };
+        write(&lines);
+    }
+
+    /// Writes of what was left out in a window that is over. To be called now and then.
+    pub fn tick(&self, now: Instant) {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn(now);
+        write(&lines);
+    }
+}
+
+impl Drop for FailureLog {
+    fn drop(&mut self) {
+        write(&self.0.get_mut().unwrap_or_else(PoisonError::into_inner).end());
+    }
+}
+
+fn write(lines: &[String]) {
+    for line in lines {
+        log::warn!("{line}");
+    }
+}
+
+impl Window {
+    /// The line of a failure, unless there were too many.
+    fn note(&mut self, server: String, phase: Phase, cause: &str) -> Option<String> {
+        let cause = plain(cause);
+        let line = format!("upstream {server} failed: {phase}: {cause}");
+        let key = (server, phase);
+        if self.counts.len() >= KEYS_MAX && !self.counts.contains_key(&key) {
+            self.others += 1;
+            return None;
+        }
+        let count = self.counts.entry(key).or_default();
+        if count.lines < LINES_EACH && self.lines < LINES_ALL {
+            count.lines += 1;
+            self.lines += 1;
+            return Some(line);
+        }
+        count.left_out += 1;
+        count.last = cause;
+        None
+    }
+
+    /// What was left out, when the window is over; then another one begins.
+    fn turn(&mut self, now: Instant) -> Vec<String> {
+        match self.began {
+            Some(began) if now.duration_since(began) < WINDOW => Vec::new(),
+            Some(_) => {
+                let lines = self.end();
+                self.began = Some(now);
+                lines
+            }
+            None => {
+                self.began = Some(now);
+                Vec::new()
+            }
+        }
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        let Window { counts, others, .. } = std::mem::take(self);
+        let mut all: Vec<_> = counts.into_iter().filter(|(_, count)| count.left_out > 0).collect();
+        // The most first: what follows after so many lines is added up.
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(count.left_out));
+        let rest = all.split_off(all.len().min(LINES_ALL as usize / 4));
+        let line = |((server, phase), count): ((String, Phase), Count)| {
+            let Count { left_out, last, .. } = count;
+            format!("upstream {server} failed: {phase}: {left_out} more times, at last: {last}")
+        };
+        let mut lines: Vec<_> = all.into_iter().map(line).collect();
+        let others = others + rest.iter().map(|(_, count)| count.left_out).sum::<u64>();
+        if others > 0 {
+            lines.push(format!("upstreams failed: {others} more times, several servers"));
+        }
+        lines
+    }
+}
+
+/// A text as one line of a log: what a server has put into it cannot begin another.
+fn plain(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().take(300).map(plain).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use net::clock::TokioClock;
+
+    #[test]
+    fn every_failure_is_in_a_line_or_in_a_count() {
+        let (mut window, start) = (Window::default(), TokioClock::system().instant());
+        assert!(window.turn(start).is_empty());
+        let mut noted = |n: u32| {
+            let lines = (0..n).filter_map(|i| {
+                window.note("a:1".to_owned(), Phase::Connect, &format!("refused {i}\nx"))
+            });
+            lines.collect::<Vec<_>>()
+        };
+        let lines = noted(10);
+        assert_eq!(lines.len(), LINES_EACH as usize);
+        assert_eq!(lines[0], "upstream a:1 failed: connecting: refused 0?x");
+        // Another phase has lines of its own.
+        assert!(window.note("a:1".to_owned(), Phase::Body, "x").is_some());
+        assert!(window.turn(start + WINDOW / 2).is_empty());
+        let left_out = window.turn(start + WINDOW);
+        assert_eq!(
+            left_out,
+            ["upstream a:1 failed: connecting: 7 more times, at last: refused 9?x"]
+        );
+        assert!(window.end().is_empty());
+    }
+
+    #[test]
+    fn what_clients_can_make_up_is_bounded() {
+        let mut window = Window::default();
+        let mut lines = 0;
+        for n in 0..10_000 {
+            lines += usize::from(window.note(format!("s{n}:80"), Phase::Resolve, "x").is_some());
+        }
+        assert_eq!((lines, window.counts.len()), (LINES_ALL as usize, KEYS_MAX));
+        let left_out = window.end();
+        assert!(left_out.len() <= LINES_ALL as usize / 4 + 1, "{left_out:?}");
+        let number = |line: &String| {
+            let words: Vec<_> = line.split(' ').collect();
+            let at = words.iter().position(|word| *word == "more").unwrap();
+            words[at - 1].parse::<usize>().unwrap()
+        };
+        assert_eq!(lines + left_out.iter().map(number).sum::<usize>(), 10_000);
+    }
+}

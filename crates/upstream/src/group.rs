@@ -1,0 +1,466 @@
+//! The servers that one site of a reverse proxy is fetched from: which of them gets a request, and
+//! how they are.
+//!
+//! It promises: a server that is out of use gets nothing but the one request that tries it out, and
+//! none gets more requests at a time than it may; servers that stand by get requests only while
+//! none of the others can.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use std::{fmt, mem};
+
+use http::{StatusCode, Uri};
+
+use crate::balance;
+use crate::balance::{Balance, Turns, hash, members};
+use crate::error::Failure;
+use crate::error::Reason;
+use crate::health::{Fit, Health};
+use crate::health_check::HealthCheck;
+use crate::origin::Origin;
+use crate::queue::Queue;
+use crate::status::{QueueStatus, ServerStatus};
+use net::clock::TokioClock;
+
+/// The servers of one site.
+#[derive(Debug)]
+pub struct Group {
+    name: String,
+    servers: Vec<Server>,
+    options: GroupOptions,
+    turns: Turns,
+    queue: Arc<Queue>,
+}
+
+/// How the servers of a site are used.
+#[derive(Clone, Debug)]
+pub struct GroupOptions {
+    /// How requests are spread.
+    pub balance: Balance,
+    /// So many failures in a row take a server out of use; 0: none does. A site's only server
+    /// stays in use whatever happens. Default 3.
+    pub max_fails: u32,
+    /// For so long, then one request tries it out. Default 10 s.
+    pub fail_timeout: Duration,
+    /// What makes a request go to another server.
+    pub next: Next,
+    /// Servers that one request is sent to at most. Default 3.
+    pub tries: u32,
+    /// How servers are checked in the background; `None`: they are not.
+    pub check: Option<HealthCheck>,
+    /// Requests that wait at most while all servers have as many as they may; 0: none does.
+    /// Default 256.
+    pub queue: u32,
+    /// How long they wait. Default 10 s.
+    pub queue_timeout: Duration,
+}
+
+impl Default for GroupOptions {
+    fn default() -> Self {
+        GroupOptions {
+            balance: Balance::default(),
+            max_fails: 3,
+            fail_timeout: Duration::from_secs(10),
+            next: Next::default(),
+            tries: 3,
+            check: None,
+            queue: 256,
+            queue_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What makes a request go to another server, as long as its client has got nothing. A request that
+/// may have had an effect goes on only when it is idempotent and has no body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// No connection, or one that broke before an answer. Default true.
+    pub error: bool,
+    /// No connection or no answer in time. Default true.
+    pub timeout: bool,
+    /// Answers with these statuses; they count as failures of the server, too. Default none.
+    pub statuses: Vec<StatusCode>,
+}
+
+impl Default for Next {
+    fn default() -> Self {
+        Next { error: true, timeout: true, statuses: Vec::new() }
+    }
+}
+
+/// One server of a site.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it is and how it is spoken to.
+    pub origin: Arc<Origin>,
+    /// Its share of the requests, against that of the others; at least 1.
+    pub weight: u32,
+    /// It stands by: it gets requests only while none of the others can.
+    pub backup: bool,
+    /// Requests that it gets at a time; `None`: any number.
+    pub max_requests: Option<u32>,
+    seed: u64,
+    pub(crate) health: Arc<Health>,
+}
+
+impl Server {
+    /// A server of weight 1.
+    pub fn new(origin: Origin) -> Server {
+        let seed = hash([origin.to_string().as_bytes()]);
+        let origin = Arc::new(origin);
+        let (weight, health) = (1, Arc::default());
+        Server { origin, weight, backup: false, max_requests: None, seed, health }
+    }
+
+    /// How it is, `now`, in milliseconds of the clock.
+    pub fn status(&self, now: u64) -> ServerStatus {
+        self.health.status(now)
+    }
+
+    fn has_room(&self) -> bool {
+        self.max_requests.is_none_or(|max| self.health.active.load(Relaxed) < max)
+    }
+}
+
+/// Servers of a site at most.
+pub const SERVERS_MAX: usize = 64;
+
+impl Group {
+    /// The servers of the site `name`: between 1 and 64; more are left out.
+    pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
+        servers.truncate(SERVERS_MAX);
+        let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
+        Group { name, servers, options, turns, queue }
+    }
+
+    /// A site that is fetched from one server.
+    pub fn one(origin: Origin) -> Group {
+        Group::new("default", vec![Server::new(origin)], GroupOptions::default())
+    }
+
+    /// The servers, in the order of the configuration.
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// The name of the site.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How they are used.
+    pub fn options(&self) -> &GroupOptions {
+        &self.options
+    }
+
+    /// Requests that wait until a server has room, of all workers.
+    pub fn waiting(&self) -> u32 {
+        self.queue.waiting()
+    }
+
+    /// How the queue for its servers is.
+    pub fn queue_status(&self) -> QueueStatus {
+        self.queue.status()
+    }
+
+    /// The server that the site's requests are named after when they name no host.
+    pub(crate) fn first(&self) -> &Arc<Origin> {
+        &self.servers[0].origin
+    }
+
+    /// What a URL is known by among the servers.
+    pub fn hash(&self, host: &str, uri: &Uri) -> u64 {
+        if self.options.balance != Balance::UrlHash {
+            return 0;
+        }
+        let path = uri.path_and_query().map_or("", |path| path.as_str());
+        hash([host.as_bytes(), path.as_bytes()])
+    }
+
+    /// Takes over what is known of servers that were there before.
+    pub fn adopt(&mut self, before: &Group) {
+        for server in &mut self.servers {
+            let same = |old: &&Server| old.origin.at == server.origin.at;
+            if let Some(old) = before.servers.iter().find(same) {
+                server.health = old.health.clone();
+            }
+        }
+        // What ends at the old ones makes room at these.
+        self.queue = before.queue.clone();
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Whether a server that is in use has room.
+    pub(crate) fn has_room(&self, now: u64) -> bool {
+        let free = |server: &Server| server.has_room() && server.health.fit(now) == Fit::Yes;
+        self.servers.iter().any(free)
+    }
+
+    /// Whether a server besides `tried` might answer.
+    pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
+        let left = self.all() & !tried;
+        members(left).any(|at| self.servers[at].health.fit(now) != Fit::No)
+    }
+
+    /// The server for a request whose URL has this hash, besides those that were `tried`.
+    pub(crate) fn choose(
+        self: &Arc<Self>,
+        tried: u64,
+        hash: u64,
+        clock: TokioClock,
+    ) -> Result<Serving, Failure> {
+        let now = clock.millis();
+        let mut refused = tried;
+        for backup in [false, true] {
+            loop {
+                let set = self.fit(backup, now) & !refused;
+                if set == 0 {
+                    break;
+                }
+                let at = self.best(set, hash);
+                let health = &self.servers[at].health;
+                let trial = health.fit(now) == Fit::ToTry;
+                if trial && !health.begin_trial() {
+                    refused |= 1 << at;
+                    continue;
+                }
+                return Ok(Serving::begin(self.clone(), at, trial, clock));
+            }
+        }
+        Err(self.nobody(now))
+    }
+
+    fn all(&self) -> u64 {
+        u64::MAX >> (64 - self.servers.len())
+    }
+
+    /// Those that may get a request.
+    fn fit(&self, backup: bool, now: u64) -> u64 {
+        let fits = |at: &usize| {
+            let server = &self.servers[*at];
+            server.backup == backup && server.health.fit(now) != Fit::No && server.has_room()
+        };
+        members(self.all()).filter(fits).fold(0, |set, at| set | 1 << at)
+    }
+
+    fn best(&self, set: u64, hash: u64) -> usize {
+        if set.is_power_of_two() {
+            return set.trailing_zeros() as usize;
+        }
+        let weight = |at: usize| self.servers[at].weight.max(1);
+        match self.options.balance {
+            Balance::RoundRobin => self.turns.next(set, weight),
+            Balance::LeastConnections => {
+                let load = |at: usize| self.servers[at].health.active.load(Relaxed);
+                self.turns.next(balance::least(set, load, weight), weight)
+            }
+            Balance::UrlHash => balance::rendezvous(set, hash, |at| self.servers[at].seed, weight),
+        }
+    }
+
+    pub(crate) fn nobody(&self, now: u64) -> Failure {
+        let busy = |server: &Server| server.health.fit(now) != Fit::No && !server.has_room();
+        match self.servers.iter().any(busy) {
+            true => {
+                let text = format!("{self} have as many requests as they may");
+                Failure::Failed(Reason::UpstreamBusy, text)
+            }
+            false => {
+                let text = format!("{self} are out of use: all failed lately");
+                Failure::Failed(Reason::NoUpstream, text)
+            }
+        }
+    }
+
+    /// Says what became of a server.
+    pub(crate) fn report(&self, at: usize, back: bool, why: &str) {
+        let (server, site) = (&self.servers[at].origin, &self.name);
+        match back {
+            true => {
+                log::info!("upstream {server} of site {site} is back in use{why}");
+                self.queue.wake();
+            }
+            false => log::warn!("upstream {server} of site {site} is OUT OF USE: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    /// The server, when there is one only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.servers.as_slice() {
+            [only] => only.origin.fmt(f),
+            _ => write!(f, "the servers of site {}", self.name),
+        }
+    }
+}
+
+/// One request at one server, from the choice to the end of the answer's body.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    group: Arc<Group>,
+    pub at: usize,
+    trial: Cell<bool>,
+    clock: TokioClock,
+}
+
+impl Serving {
+    fn begin(group: Arc<Group>, at: usize, trial: bool, clock: TokioClock) -> Serving {
+        let health = &group.servers[at].health;
+        health.active.fetch_add(1, Relaxed);
+        health.figures.requests.fetch_add(1, Relaxed);
+        Serving { group, at, trial: Cell::new(trial), clock }
+    }
+
+    fn health(&self) -> &Health {
+        &self.group.servers[self.at].health
+    }
+
+    pub fn origin(&self) -> &Arc<Origin> {
+        &self.group.servers[self.at].origin
+    }
+
+    /// A connection was opened for it.
+    pub fn connected(&self, after: Duration) {
+        let figures = &self.health().figures;
+        figures.connects.fetch_add(1, Relaxed);
+        let us = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
+        figures.connect_us.fetch_add(us, Relaxed);
+    }
+
+    /// The server answered.
+    pub fn succeeded(&self) {
+        let trial = self.trial.replace(false);
+        if self.health().succeeded(trial) {
+            self.group.report(self.at, true, "");
+        }
+    }
+
+    /// It did not.
+    pub fn failed(&self, why: &str) {
+        let GroupOptions { max_fails, fail_timeout, .. } = self.group.options;
+        // Without another server there is nothing to gain from sparing this one.
+        let limit = if self.group.servers.len() > 1 { max_fails } else { 0 };
+        let trial = self.trial.replace(false);
+        if self.health().failed(trial, limit, fail_timeout, self.clock.millis()) {
+            self.group.report(self.at, false, why);
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.health().active.fetch_sub(1, Relaxed);
+        if mem::take(self.trial.get_mut()) {
+            self.health().abandon_trial();
+        }
+        if self.group.servers[self.at].max_requests.is_some() {
+            self.group.queue.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn group(options: GroupOptions, change: impl Fn(usize, &mut Server)) -> Arc<Group> {
+        let server = |at: usize| {
+            let mut server = Server::new(Origin::plain("a.example", 8000 + at as u16));
+            change(at, &mut server);
+            server
+        };
+        Arc::new(Group::new("site", (0..3).map(server).collect(), options))
+    }
+
+    thread_local! {
+        static CLOCK: TokioClock = TokioClock::system();
+    }
+
+    /// The clock of a test.
+    fn clock() -> TokioClock {
+        CLOCK.with(|clock| *clock)
+    }
+
+    /// The numbers of the next `n` servers that get a request and answer.
+    fn order(group: &Arc<Group>, n: usize) -> Vec<usize> {
+        let next = || {
+            let serving = group.choose(0, 0, clock()).unwrap();
+            serving.succeeded();
+            serving.at
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    fn fail(group: &Arc<Group>, at: usize, times: usize) {
+        for _ in 0..times {
+            Serving::begin(group.clone(), at, false, clock()).failed("it is a test");
+        }
+    }
+
+    #[test]
+    fn one_that_fails_is_left_out_and_tried_once() {
+        let fail_timeout = Duration::ZERO;
+        let options = GroupOptions { fail_timeout, max_fails: 2, ..GroupOptions::default() };
+        let all = group(options, |_, _| ());
+        assert_eq!(order(&all, 3), [0, 1, 2]);
+        fail(&all, 1, 2);
+        // Its time is over at once: one request gets it, no second one at the same time.
+        let trials: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
+        assert_eq!(trials.iter().filter(|serving| serving.at == 1).count(), 1);
+        drop(trials);
+        let mut trials = (0..3).map(|_| all.choose(0, 0, clock()).unwrap());
+        let trial = trials.find(|serving| serving.at == 1).unwrap();
+        trial.succeeded();
+        drop(trial);
+        assert_eq!(order(&all, 6).iter().filter(|&&at| at == 1).count(), 2);
+    }
+
+    #[test]
+    fn backups_stand_by_and_nobody_is_an_error() {
+        let all = group(GroupOptions::default(), |at, server| server.backup = at == 2);
+        assert_eq!(order(&all, 4), [0, 1, 0, 1]);
+        fail(&all, 0, 3);
+        assert_eq!(order(&all, 2), [1, 1]);
+        fail(&all, 1, 3);
+        assert_eq!(order(&all, 2), [2, 2]);
+        fail(&all, 2, 3);
+        let Err(failure) = all.choose(0, 0, clock()) else { panic!("there is nobody") };
+        assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)));
+        // A reload keeps what is known.
+        let mut next = Group::new("site", vec![], GroupOptions::default());
+        next.servers = vec![Server::new(Origin::plain("a.example", 8000))];
+        next.adopt(&all);
+        assert!(Arc::new(next).choose(0, 0, clock()).is_err());
+    }
+
+    #[test]
+    fn the_only_server_stays_in_use() {
+        let only = Arc::new(Group::one(Origin::plain("a.example", 80)));
+        fail(&only, 0, 100);
+        assert_eq!(order(&only, 2), [0, 0]);
+    }
+
+    #[test]
+    fn no_server_gets_more_at_a_time_than_it_may() {
+        let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(2));
+        let held: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
+        let Err(failure) = all.choose(0, 0, clock()) else { panic!("all are busy") };
+        assert!(matches!(failure, Failure::Failed(Reason::UpstreamBusy, _)));
+        drop(held);
+        assert!(all.choose(0, 0, clock()).is_ok());
+    }
+
+    #[test]
+    fn what_was_tried_is_not_chosen_again() {
+        let all = group(GroupOptions::default(), |_, _| ());
+        assert_eq!(all.choose(0b101, 0, clock()).unwrap().at, 1);
+        assert!(all.has_other(0b011, 1) && !all.has_other(0b111, 1));
+    }
+}

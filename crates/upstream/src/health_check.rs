@@ -1,0 +1,58 @@
+//! How the health of a server is asked for.
+
+use std::time::Duration;
+
+use http::header::HeaderValue;
+use http::{Request, StatusCode, Uri, header};
+
+use crate::request_body::OutBody;
+
+/// How the servers of a site are checked.
+#[derive(Clone, Debug)]
+pub struct HealthCheck {
+    /// What is asked for with GET: path and query.
+    pub path: Uri,
+    /// The `Host` that is sent; `None`: the server's own name.
+    pub host: Option<HeaderValue>,
+    /// Time between checks. Default 5 s.
+    pub interval: Duration,
+    /// Time for connecting, and for the head of the answer. Default 2 s.
+    pub timeout: Duration,
+    /// Statuses that say that the server is well: each from one to another, both included.
+    /// Default 200 to 399.
+    pub statuses: Vec<(u16, u16)>,
+    /// So many good checks in a row bring a server back. Default 2.
+    pub rise: u32,
+    /// So many bad ones in a row take it out. Default 3.
+    pub fall: u32,
+}
+
+impl HealthCheck {
+    /// A check of `path` with the defaults.
+    pub fn new(path: Uri) -> HealthCheck {
+        HealthCheck {
+            path,
+            host: None,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            statuses: vec![(200, 399)],
+            rise: 2,
+            fall: 3,
+        }
+    }
+
+    pub(crate) fn is_well(&self, status: StatusCode) -> bool {
+        self.statuses.iter().any(|&(from, to)| (from..=to).contains(&status.as_u16()))
+    }
+
+    pub(crate) fn request(&self) -> Request<OutBody> {
+        let mut request = Request::new(OutBody::Empty);
+        *request.uri_mut() = self.path.clone();
+        if let Some(host) = &self.host {
+            request.headers_mut().insert(header::HOST, host.clone());
+        }
+        let agent = concat!("larder/", env!("CARGO_PKG_VERSION"), " (health check)");
+        request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(agent));
+        request
+    }
+}

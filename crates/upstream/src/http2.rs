@@ -1,0 +1,451 @@
+//! One HTTP/2 connection to an origin, shared by the requests of a worker.
+//!
+//! Over the `h2` crate itself rather than hyper's client of it, for two things that hyper does not
+//! hand out: the interim answers (1xx), and which errors prove that the origin did nothing.
+//!
+//! It promises: what belongs to one HTTP/1.1 connection alone is not sent (RFC 9113, 8.2.2); a
+//! request counts as untouched only when the origin itself says so (REFUSED_STREAM, or a GOAWAY
+//! for streams before it: RFC 9113, 8.7); a connection on which an answer did not come in time
+//! gets no further requests.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::ext::Protocol;
+use h2::{Reason as Code, RecvStream, SendStream};
+use http::header::HeaderMap;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Method, Request, Response, Uri, Version, header};
+use http_body::{Body, Frame};
+use semantics::hop_by_hop;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::{interval, timeout};
+
+use crate::failure_log::FailureLog;
+use crate::origin::Origin;
+use crate::request_body::OutBody;
+use message::informational::Informational;
+use message::upgrade;
+use net::clock::TokioClock;
+use net::http2_stream::StreamIo;
+
+/// What an origin may send of one answer before it is taken.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// What it may send of all answers together: clients that are slow must not stop the others.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// While answers are awaited an origin must show in this time that it is still there …
+const PING_EVERY: Duration = Duration::from_secs(15);
+/// … by an answer to a ping within this one.
+const PING_WAIT: Duration = Duration::from_secs(10);
+
+/// See the module.
+pub(crate) struct Http2 {
+    sender: SendRequest<Bytes>,
+    pub peer: Peer,
+    state: Rc<State>,
+    task: AbortHandle,
+}
+
+/// Who is at the other end.
+pub(crate) struct Peer {
+    pub origin: Arc<Origin>,
+    /// `None` for a socket in the file system.
+    pub address: Option<IpAddr>,
+    /// Where its failures go.
+    pub failures: Option<Arc<FailureLog>>,
+    pub clock: TokioClock,
+}
+
+struct State {
+    /// Requests whose answers have not ended.
+    active: Cell<usize>,
+    since: Cell<Instant>,
+    retired: Cell<bool>,
+    closed: Cell<bool>,
+    /// A ping was answered: what the origin said of itself at the beginning has been read.
+    introduced: Cell<bool>,
+    /// Somebody waits for that.
+    wants_introduction: Notify,
+    is_introduced: Notify,
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A request under way, or its answer: it keeps the connection.
+pub(crate) struct Stream {
+    pub connection: Rc<Http2>,
+    /// Sends the request's body.
+    pump: Option<AbortHandle>,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(pump) = &self.pump {
+            pump.abort();
+        }
+        let state = &self.connection.state;
+        state.active.set(state.active.get() - 1);
+        state.since.set(self.connection.peer.clock.instant());
+    }
+}
+
+/// Why a request has no answer.
+pub(crate) struct Broke {
+    /// The request, when it never left.
+    pub unsent: Option<Request<OutBody>>,
+    /// The origin says that it did nothing with it.
+    pub untouched: bool,
+    /// The connection ended under it.
+    pub dead: bool,
+    pub error: h2::Error,
+}
+
+impl Http2 {
+    /// Begins to speak HTTP/2.
+    pub async fn handshake<S>(
+        stream: S,
+        peer: Peer,
+        head_bytes: usize,
+    ) -> Result<Rc<Http2>, h2::Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let (sender, mut connection) = Builder::new()
+            .enable_push(false)
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
+            .handshake::<_, Bytes>(stream)
+            .await?;
+        let state = Rc::new(State {
+            active: Cell::new(0),
+            since: Cell::new(peer.clock.instant()),
+            retired: Cell::new(false),
+            closed: Cell::new(false),
+            introduced: Cell::new(false),
+            wants_introduction: Notify::new(),
+            is_introduced: Notify::new(),
+        });
+        let (ping, of_task) = (connection.ping_pong(), state.clone());
+        let task = spawn_local(async move {
+            tokio::select! {
+                biased;
+                // An error of the connection reaches whoever waits for an answer.
+                ended = connection => drop(ended),
+                () = answers_pings(ping, &of_task) => {}
+            }
+            of_task.closed.set(true);
+            of_task.is_introduced.notify_waiters();
+        });
+        Ok(Rc::new(Http2 { sender, peer, state, task: task.abort_handle() }))
+    }
+
+    /// Whether a further request may be sent on it.
+    pub fn has_room(&self) -> bool {
+        self.is_open() && self.state.active.get() < self.sender.current_max_send_streams()
+    }
+
+    pub fn is_open(&self) -> bool {
+        !self.state.retired.get() && !self.state.closed.get()
+    }
+
+    /// It gets no further requests; those under way go on.
+    pub fn retire(&self) {
+        self.state.retired.set(true);
+    }
+
+    /// Without a request since.
+    pub fn idle_since(&self) -> Option<Instant> {
+        (self.state.active.get() == 0).then(|| self.state.since.get())
+    }
+
+    /// Whether an extended CONNECT may be sent on it (RFC 8441, 3). The origin says so in its
+    /// SETTINGS, which come before its first answer to a ping.
+    pub async fn takes_tunnels(&self) -> bool {
+        let state = &self.state;
+        while !self.sender.is_extended_connect_protocol_enabled()
+            && self.is_open()
+            && !state.introduced.get()
+        {
+            let told = state.is_introduced.notified();
+            state.wants_introduction.notify_one();
+            told.await;
+        }
+        self.is_open() && self.sender.is_extended_connect_protocol_enabled()
+    }
+
+    /// Asks for another protocol on a stream and waits for the head of the answer. Of one that
+    /// agrees the rest is a tunnel.
+    pub async fn ask_for_tunnel(
+        self: &Rc<Self>,
+        request: Request<OutBody>,
+        scheme: &'static str,
+        protocol: &str,
+    ) -> Result<Response<(RecvStream, Stream, Option<SendStream<Bytes>>)>, Broke> {
+        let (stream, mut sender, mut head, _) = self.begin(request, scheme).await?;
+        *head.method_mut() = Method::CONNECT;
+        head.extensions_mut().insert(Protocol::from(protocol));
+        upgrade::to_server(head.headers_mut());
+        let (mut answer, mut sink) = sender.send_request(head, false).map_err(Broke::of)?;
+        let answered = poll_fn(|cx| poll_answer(&mut answer, None, cx)).await;
+        let response = answered.map_err(Broke::of)?;
+        if upgrade::is_switch_of_stream(response.status()) {
+            return Ok(response.map(|body| (body, stream, Some(sink))));
+        }
+        // It fails when the origin has ended the stream.
+        let _ = sink.send_data(Bytes::new(), true);
+        Ok(response.map(|body| (body, stream, None)))
+    }
+
+    /// What every request needs first: a place on the connection, and a head as HTTP/2 has it.
+    async fn begin(
+        self: &Rc<Self>,
+        request: Request<OutBody>,
+        scheme: &'static str,
+    ) -> Result<(Stream, SendRequest<Bytes>, Request<()>, OutBody), Broke> {
+        let state = &self.state;
+        state.active.set(state.active.get() + 1);
+        let stream = Stream { connection: self.clone(), pump: None };
+        let sender = match self.sender.clone().ready().await {
+            Ok(sender) => sender,
+            Err(error) => return Err(Broke::unsent(request, error)),
+        };
+        match convert(request, scheme) {
+            Ok((head, body)) => Ok((stream, sender, head, body)),
+            Err(request) => Err(Broke::unsent(*request, Code::INTERNAL_ERROR.into())),
+        }
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub async fn send(
+        self: &Rc<Self>,
+        request: Request<OutBody>,
+        scheme: &'static str,
+        interim: Option<&Arc<Informational>>,
+    ) -> Result<Response<(RecvStream, Stream)>, Broke> {
+        let (mut stream, mut sender, head, body) = self.begin(request, scheme).await?;
+        let ends = body.is_end_stream();
+        let (mut answer, sink) = sender.send_request(head, ends).map_err(Broke::of)?;
+        if !ends {
+            stream.pump = Some(spawn_local(pump(body, sink)).abort_handle());
+        }
+        let answered = poll_fn(|cx| poll_answer(&mut answer, interim, cx)).await;
+        let response = answered.map_err(Broke::of)?;
+        Ok(response.map(|body| (body, stream)))
+    }
+}
+
+/// Ends when the origin leaves a ping without answer although answers are awaited.
+async fn answers_pings(ping: Option<h2::PingPong>, state: &State) {
+    let Some(mut ping) = ping else { return std::future::pending().await };
+    let mut tick = interval(PING_EVERY);
+    loop {
+        let mut asked = false;
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = state.wants_introduction.notified() => asked = !state.introduced.get(),
+        }
+        if state.active.get() == 0 && !asked {
+            continue;
+        }
+        match timeout(PING_WAIT, ping.ping(h2::Ping::opaque())).await {
+            Ok(Ok(_)) => {
+                state.introduced.set(true);
+                state.is_introduced.notify_waiters();
+            }
+            // The connection's own end tells of its error.
+            Ok(Err(_)) => return std::future::pending().await,
+            Err(_) => return,
+        }
+    }
+}
+
+impl Broke {
+    fn unsent(request: Request<OutBody>, error: h2::Error) -> Broke {
+        Broke { unsent: Some(request), untouched: false, dead: true, error }
+    }
+
+    fn of(error: h2::Error) -> Broke {
+        let refused = error.is_reset() && error.reason() == Some(Code::REFUSED_STREAM);
+        // Of the streams that a GOAWAY ends with an error all are beyond the last one it names.
+        let untouched = error.is_remote() && (refused || error.is_go_away());
+        let dead = error.is_io() || error.is_go_away();
+        Broke { unsent: None, untouched, dead, error }
+    }
+}
+
+fn poll_answer(
+    answer: &mut ResponseFuture,
+    interim: Option<&Arc<Informational>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Response<RecvStream>, h2::Error>> {
+    while let Poll::Ready(Some(Ok(head))) = answer.poll_informational(cx) {
+        if let Some(interim) = interim {
+            interim.receive(head.status(), head.headers());
+        }
+    }
+    Pin::new(answer).poll(cx)
+}
+
+/// The request as HTTP/2 has it; itself when its host is none that can be sent.
+fn convert(
+    request: Request<OutBody>,
+    scheme: &'static str,
+) -> Result<(Request<()>, OutBody), Box<Request<OutBody>>> {
+    let host = request.headers().get(header::HOST);
+    let authority = host.map(|host| Authority::try_from(host.as_bytes()));
+    let Some(Ok(authority)) = authority else { return Err(Box::new(request)) };
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Scheme::try_from(scheme).ok();
+    uri.authority = Some(authority);
+    let path = request.uri().path_and_query().cloned();
+    uri.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    let Ok(uri) = Uri::from_parts(uri) else { return Err(Box::new(request)) };
+    let (mut parts, body) = request.into_parts();
+    let trailers = hop_by_hop::accepts_trailers(&parts.headers);
+    leave_connection_fields_out(&mut parts.headers);
+    if trailers {
+        parts.headers.insert(header::TE, header::HeaderValue::from_static("trailers"));
+    }
+    let mut head = Request::new(());
+    *head.method_mut() = parts.method;
+    *head.uri_mut() = uri;
+    *head.version_mut() = Version::HTTP_2;
+    *head.headers_mut() = parts.headers;
+    Ok((head, body))
+}
+
+/// What speaks of one HTTP/1.1 connection (RFC 9113, 8.2.2); the host is in `:authority`.
+fn leave_connection_fields_out(headers: &mut HeaderMap) {
+    hop_by_hop::strip(headers);
+    headers.remove(header::HOST);
+    headers.remove(header::TRANSFER_ENCODING);
+    headers.remove("http2-settings");
+}
+
+/// Sends a request's body at the pace that the origin allows.
+async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
+    loop {
+        let frame = tokio::select! {
+            frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)) => frame,
+            // The origin does not want it, or is gone: whoever waits for the answer is told.
+            _ = poll_fn(|cx| sink.poll_reset(cx)) => return,
+        };
+        match frame {
+            None => {
+                let _ = sink.send_data(Bytes::new(), true);
+                return;
+            }
+            // The client broke off: so must we, or half a body would pass for a whole one.
+            Some(Err(_)) => return sink.send_reset(Code::CANCEL),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data()
+                    && send_data(&mut sink, data).await.is_none()
+                {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// `None` when the stream is over.
+async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes) -> Option<()> {
+    while !data.is_empty() {
+        sink.reserve_capacity(data.len());
+        let room = poll_fn(|cx| sink.poll_capacity(cx)).await?.ok()?;
+        let piece = data.split_to(room.min(data.len()));
+        sink.send_data(piece, false).ok()?;
+    }
+    Some(())
+}
+
+/// The two halves of a stream as one.
+pub(crate) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
+    StreamIo { sink, source, early: Bytes::new() }
+}
+
+/// The body of an answer.
+pub(crate) struct Incoming {
+    body: RecvStream,
+    /// Bytes to come, when the head says how many.
+    left: Option<u64>,
+    /// Bytes handed out last: with the next poll they are taken, and the origin may send as many.
+    owed: usize,
+    data_ended: bool,
+}
+
+impl Incoming {
+    pub fn new(body: RecvStream, head: &HeaderMap) -> Incoming {
+        // h2 has checked that there is one length at most, and holds the origin to it.
+        let length = head.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+        let left = if body.is_end_stream() { Some(0) } else { length };
+        Incoming { body, left, owed: 0, data_ended: false }
+    }
+
+    pub fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let owed = std::mem::take(&mut self.owed);
+        if owed > 0 {
+            // It fails for a stream that is over.
+            let _ = self.body.flow_control().release_capacity(owed);
+        }
+        if !self.data_ended {
+            match ready!(self.body.poll_data(cx)) {
+                Some(Ok(data)) => {
+                    self.owed = data.len();
+                    self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Some(Err(error)) if self.is_whole(&error) => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => self.data_ended = true,
+            }
+        }
+        match ready!(self.body.poll_trailers(cx)) {
+            Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+            Ok(None) => Poll::Ready(None),
+            Err(error) if self.is_whole(&error) => Poll::Ready(None),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+
+    /// True for the end of an answer that is complete: an origin that has not read all of the
+    /// request may say so behind it (RFC 9113, 8.1). Where no length was given nothing proves that
+    /// the answer had come to its end, and it is not taken for whole.
+    fn is_whole(&self, error: &h2::Error) -> bool {
+        self.left == Some(0) && error.is_reset() && error.reason() == Some(Code::NO_ERROR)
+    }
+
+    pub fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// Bytes to come, when known.
+    pub fn left(&self) -> Option<u64> {
+        self.left
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("left", &self.left).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! Limits towards origin servers.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::error::Failure;
+use crate::error::Reason;
+use crate::failure_log::Phase;
+use crate::lookup::{Lookup, SystemLookup};
+use crate::origin::Http2;
+use crate::tls::{Tls, TlsOptions};
+
+/// Limits towards origins.
+#[derive(Clone, Debug)]
+pub struct UpstreamLimits {
+    /// Time to resolve a name and connect to one of its addresses; then a 504. Default 10 s.
+    pub connect_timeout: Duration,
+    /// Head start of each address before the next one is tried as well. Default 250 ms
+    /// (RFC 8305 section 5).
+    pub stagger: Duration,
+    /// Time from the request to the head of the answer; then a 504. Default 60 s.
+    pub head_timeout: Duration,
+    /// Longest silence within a body; then the transfer is cut. Default 60 s.
+    pub body_timeout: Duration,
+    /// Bytes of an answer's head, at least 8,192; a longer one is a 502. Default 64 KiB.
+    pub head_bytes: usize,
+    /// Idle connections kept per origin and worker. Default 32.
+    pub idle_per_origin: usize,
+    /// Idle connections kept per worker. Default 512.
+    pub idle_total: usize,
+    /// Time an idle connection is kept. Default 30 s: less than the usual 60 s or more of servers,
+    /// so that we seldom write into a connection that is being closed.
+    pub idle_timeout: Duration,
+    /// Time the addresses of a name are remembered where their own lifetime is not known. Default
+    /// 30 s.
+    pub dns_ttl: Duration,
+    /// The least and the longest time for which lifetimes of their own are believed. Default 1 s
+    /// and 1 h.
+    pub dns_ttl_min: Duration,
+    /// See `dns_ttl_min`.
+    pub dns_ttl_max: Duration,
+    /// Where names are looked up. Default: the system's resolver.
+    pub lookup: Arc<dyn Lookup>,
+    /// How servers that a forward proxy's clients name by `https` URLs prove who they are. Default:
+    /// by the system's authorities.
+    pub tls: Tls,
+    /// Whether those servers are spoken to in HTTP/2. Default: where both sides choose it.
+    pub http2: Http2,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> Self {
+        UpstreamLimits {
+            connect_timeout: Duration::from_secs(10),
+            stagger: Duration::from_millis(250),
+            head_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(60),
+            head_bytes: 64 * 1024,
+            idle_per_origin: 32,
+            idle_total: 512,
+            idle_timeout: Duration::from_secs(30),
+            dns_ttl: Duration::from_secs(30),
+            dns_ttl_min: Duration::from_secs(1),
+            dns_ttl_max: Duration::from_secs(3600),
+            lookup: Arc::new(SystemLookup),
+            tls: Tls::new(TlsOptions::default(), Http2::default()),
+            http2: Http2::default(),
+        }
+    }
+}
+
+/// Waits for a connection no longer than allowed.
+pub(crate) async fn in_time<T>(
+    limits: &UpstreamLimits,
+    phase: &Cell<Phase>,
+    connecting: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    if let Ok(result) = timeout(limits.connect_timeout, connecting).await {
+        return result;
+    }
+    let seconds = limits.connect_timeout.as_secs_f32();
+    let (reason, what) = match phase.get() {
+        Phase::Resolve => (Reason::DnsTimeout, "its name was not resolved"),
+        Phase::Tls => (Reason::ConnectTimeout, "the TLS handshake did not end"),
+        _ => (Reason::ConnectTimeout, "there was no connection"),
+    };
+    Err(Failure::Failed(reason, format!("{what} within {seconds} s")))
+}

@@ -1,0 +1,246 @@
+//! The connections to origins that further requests may use, per worker: idle ones in HTTP/1.1,
+//! each for one request at a time, and those in HTTP/2, which requests share.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::client::conn::http1::SendRequest;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::http2::Http2;
+use crate::limits::UpstreamLimits;
+use crate::origin::{At, Origin};
+use crate::request_body::OutBody;
+use crate::target::Check;
+use net::clock::TokioClock;
+
+/// See the module.
+pub(crate) struct Pool {
+    pub clock: TokioClock,
+    slots: RefCell<HashMap<Arc<Origin>, Slot>>,
+    count: Rc<Cell<usize>>,
+}
+
+/// The connections to one origin.
+#[derive(Default)]
+struct Slot {
+    idle: Vec<Idle>,
+    shared: Vec<Rc<Http2>>,
+    /// A connection that requests may share is being opened: others wait for it.
+    opening: Option<Rc<Notify>>,
+    /// It chose HTTP/1.1: nobody need wait for a connection to share.
+    is_http1: bool,
+}
+
+struct Idle {
+    connection: Http1,
+    since: Instant,
+    _counted: Counted,
+}
+
+/// Counts the idle connections of a worker.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(count: &Rc<Cell<usize>>) -> Counted {
+        count.set(count.get() + 1);
+        Counted(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A connection that is ready for a request.
+pub(crate) enum Connection {
+    Http1(Http1),
+    Http2(Rc<Http2>),
+}
+
+impl Connection {
+    /// The other end; `None` for a socket in the file system.
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Connection::Http1(connection) => connection.address,
+            Connection::Http2(connection) => connection.peer.address,
+        }
+    }
+}
+
+/// One connection in HTTP/1.1: dropped, it is closed.
+pub(crate) struct Http1 {
+    pub sender: SendRequest<OutBody>,
+    /// The other end; `None` for a socket in the file system.
+    pub address: Option<IpAddr>,
+    pub task: AbortHandle,
+}
+
+impl Drop for Http1 {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// How many connections are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct PoolLimits {
+    pub per_origin: usize,
+    pub total: usize,
+}
+
+impl PoolLimits {
+    pub fn of(limits: &UpstreamLimits) -> PoolLimits {
+        PoolLimits { per_origin: limits.idle_per_origin, total: limits.idle_total }
+    }
+}
+
+/// Whether a connection to `address` may be used for the request that `check` is about.
+fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>) -> bool {
+    match (&origin.at, address) {
+        (At::Tcp(_, port), Some(ip)) => check(SocketAddr::new(ip, *port)),
+        (At::Unix(_), _) => true,
+        (At::Tcp(..), None) => false,
+    }
+}
+
+/// Lets the others go on when a connection was opened, or could not be.
+pub(crate) struct Opening<'a> {
+    pool: &'a Pool,
+    origin: &'a Origin,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut slots = self.pool.slots.borrow_mut();
+        let waiting = slots.get_mut(self.origin).and_then(|slot| slot.opening.take());
+        if let Some(waiting) = waiting {
+            waiting.notify_waiters();
+        }
+    }
+}
+
+impl Pool {
+    /// One without a connection.
+    pub fn new(clock: TokioClock) -> Pool {
+        Pool { clock, slots: RefCell::default(), count: Rc::default() }
+    }
+
+    /// Closes connections that idle for too long. To be called now and then.
+    pub fn prune(&self, limits: &UpstreamLimits) {
+        let mut slots = self.slots.borrow_mut();
+        let now = self.clock.instant();
+        let young = |since: Instant| now.duration_since(since) < limits.idle_timeout;
+        slots.retain(|_, slot| {
+            slot.idle.retain(|idle| !idle.connection.sender.is_closed() && young(idle.since));
+            slot.shared.retain(|shared| shared.is_open() && shared.idle_since().is_none_or(young));
+            !slot.idle.is_empty() || !slot.shared.is_empty() || slot.opening.is_some()
+        });
+    }
+
+    /// Closes all connections that are idle, and says how many there were.
+    pub fn let_go(&self) -> usize {
+        let mut closed = 0;
+        for slot in self.slots.borrow_mut().values_mut() {
+            let before = slot.idle.len() + slot.shared.len();
+            slot.idle.clear();
+            slot.shared.retain(|shared| shared.idle_since().is_none());
+            closed += before - slot.shared.len();
+        }
+        closed
+    }
+
+    /// A connection that can be used at once. `current`: the addresses that the origin's name has
+    /// now; connections to others are given up.
+    pub fn take(
+        &self,
+        origin: &Origin,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        current: Option<&[IpAddr]>,
+    ) -> Option<Connection> {
+        let leads_there = |address: Option<IpAddr>| match (current, address) {
+            (Some(current), Some(address)) => current.contains(&address.to_canonical()),
+            _ => true,
+        };
+        let mut slots = self.slots.borrow_mut();
+        let Slot { idle, shared, .. } = slots.get_mut(origin)?;
+        shared.retain(|shared| {
+            if !leads_there(shared.peer.address) {
+                shared.retire();
+            }
+            shared.is_open()
+        });
+        let fits =
+            |shared: &&Rc<Http2>| shared.has_room() && may_use(origin, shared.peer.address, check);
+        if let Some(shared) = shared.iter().find(fits) {
+            return Some(Connection::Http2(shared.clone()));
+        }
+        let now = self.clock.instant();
+        let mut i = idle.len();
+        while i > 0 {
+            i -= 1;
+            let connection = &idle[i].connection;
+            if connection.sender.is_closed()
+                || now.duration_since(idle[i].since) >= limits.idle_timeout
+                || !leads_there(connection.address)
+            {
+                idle.swap_remove(i);
+            } else if connection.sender.is_ready() && may_use(origin, connection.address, check) {
+                return Some(Connection::Http1(idle.swap_remove(i).connection));
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection, if there is room.
+    pub fn put(&self, origin: Arc<Origin>, connection: Http1, limits: PoolLimits) {
+        if connection.sender.is_closed() {
+            return;
+        }
+        let mut slots = self.slots.borrow_mut();
+        let list = &mut slots.entry(origin).or_default().idle;
+        if list.len() < limits.per_origin && self.count.get() < limits.total {
+            let counted = Counted::new(&self.count);
+            list.push(Idle { connection, since: self.clock.instant(), _counted: counted });
+        }
+    }
+
+    /// Keeps a connection that further requests share from now on.
+    pub fn share(&self, origin: &Arc<Origin>, connection: Rc<Http2>) {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.entry(origin.clone()).or_default();
+        slot.is_http1 = false;
+        slot.shared.push(connection);
+    }
+
+    /// The origin chose HTTP/1.1.
+    pub fn is_http1(&self, origin: &Arc<Origin>) {
+        self.slots.borrow_mut().entry(origin.clone()).or_default().is_http1 = true;
+    }
+
+    /// Waits while another request opens a connection that may be shared. False when none does.
+    pub async fn wait(&self, origin: &Origin) -> bool {
+        let opening = {
+            let slots = self.slots.borrow();
+            slots.get(origin).filter(|slot| !slot.is_http1).and_then(|slot| slot.opening.clone())
+        };
+        let Some(opening) = opening else { return false };
+        opening.notified().await;
+        true
+    }
+
+    /// Says to others that a connection is being opened, until the return value is dropped.
+    pub fn open<'a>(&'a self, origin: &'a Arc<Origin>) -> Opening<'a> {
+        let mut slots = self.slots.borrow_mut();
+        slots.entry(origin.clone()).or_default().opening.get_or_insert_default();
+        Opening { pool: self, origin }
+    }
+}

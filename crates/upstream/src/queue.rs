@@ -1,0 +1,284 @@
+//! Requests that wait for a server while all have as many as they may.
+//!
+//! It promises: who comes first is served first; no more wait than the site's `queue` has places
+//! for, and nobody for longer than `queue_timeout`; a client that leaves gives its place up at
+//! once; a place that becomes free wakes somebody who waits for it, on whatever worker.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::error::Failure;
+use crate::error::Reason;
+use crate::group::{Group, Serving};
+use crate::status::QueueStatus;
+use net::clock::TokioClock;
+
+/// The queue of one site, of all workers together. A reload takes it over.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// Told of each request that ended. It remembers one that nobody waited for, so that none is
+    /// missed between a look at the servers and the wait.
+    freed: Notify,
+    waiting: AtomicU32,
+    figures: Figures,
+}
+
+/// What is counted of a queue.
+#[derive(Debug, Default)]
+struct Figures {
+    /// Requests that waited, however it ended.
+    pub waits: AtomicU64,
+    /// How long they did, in microseconds.
+    pub wait_us: AtomicU64,
+    /// Requests that waited for too long.
+    pub timeouts: AtomicU64,
+    /// Requests that found no place to wait in.
+    pub refused: AtomicU64,
+}
+
+impl Queue {
+    /// Requests that wait.
+    pub fn waiting(&self) -> u32 {
+        self.waiting.load(Relaxed)
+    }
+
+    /// How it is.
+    pub fn status(&self) -> QueueStatus {
+        let Figures { waits, wait_us, timeouts, refused } = &self.figures;
+        QueueStatus {
+            waiting: self.waiting(),
+            waits: waits.load(Relaxed),
+            wait_us: wait_us.load(Relaxed),
+            timeouts: timeouts.load(Relaxed),
+            refused: refused.load(Relaxed),
+        }
+    }
+
+    /// A server has room, or is back in use.
+    pub fn wake(&self) {
+        self.freed.notify_one();
+    }
+}
+
+/// A place in the queue, given up when dropped.
+struct Place<'a> {
+    queue: &'a Queue,
+    since: Instant,
+    clock: TokioClock,
+}
+
+impl<'a> Place<'a> {
+    fn take(queue: &'a Queue, places: u32, clock: TokioClock) -> Option<Place<'a>> {
+        let room = |waiting| (waiting < places).then_some(waiting + 1);
+        let taken = queue.waiting.fetch_update(SeqCst, SeqCst, room);
+        if taken.is_err() {
+            queue.figures.refused.fetch_add(1, Relaxed);
+            return None;
+        }
+        queue.figures.waits.fetch_add(1, Relaxed);
+        Some(Place { queue, since: clock.instant(), clock })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.queue.waiting.fetch_sub(1, SeqCst);
+        let us = u64::try_from(self.clock.since(self.since).as_micros()).unwrap_or(u64::MAX);
+        self.queue.figures.wait_us.fetch_add(us, Relaxed);
+    }
+}
+
+impl Group {
+    /// The server for a request that was sent to none yet: at once, or when it is its turn.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        hash: u64,
+        clock: TokioClock,
+    ) -> Result<Serving, Failure> {
+        let queue = self.queue();
+        let behind_others = queue.waiting() > 0;
+        if !behind_others {
+            match self.choose(0, hash, clock) {
+                Err(failure) if is_busy(&failure) => {}
+                chosen => return chosen,
+            }
+        }
+        let Some(_place) = Place::take(queue, self.options().queue, clock) else {
+            return Err(self.nobody(clock.millis()));
+        };
+        let bound = self.options().queue_timeout;
+        match timeout(bound, self.wait(hash, behind_others, clock)).await {
+            Ok(served) => served,
+            Err(_) => {
+                queue.figures.timeouts.fetch_add(1, Relaxed);
+                Err(self.nobody_for(bound))
+            }
+        }
+    }
+
+    /// Waits until a server can be had. `behind_others`: not before somebody says so.
+    async fn wait(
+        self: &Arc<Self>,
+        hash: u64,
+        mut behind_others: bool,
+        clock: TokioClock,
+    ) -> Result<Serving, Failure> {
+        let queue = self.queue();
+        loop {
+            let mut freed = pin!(queue.freed.notified());
+            // In line from here on: what becomes free while the servers are looked at is not
+            // missed.
+            freed.as_mut().enable();
+            if !behind_others {
+                match self.choose(0, hash, clock) {
+                    Err(failure) if is_busy(&failure) => {}
+                    chosen => {
+                        // Several may have become free at once, and where all are out of use the
+                        // others need not wait either.
+                        if queue.waiting() > 1 && (chosen.is_err() || self.has_room(clock.millis()))
+                        {
+                            queue.wake();
+                        }
+                        return chosen;
+                    }
+                }
+            }
+            behind_others = false;
+            freed.await;
+        }
+    }
+
+    fn nobody_for(&self, bound: Duration) -> Failure {
+        let seconds = bound.as_secs_f32();
+        let text = format!("{self} had as many requests as they may for {seconds} s");
+        Failure::Failed(Reason::UpstreamBusy, text)
+    }
+}
+
+fn is_busy(failure: &Failure) -> bool {
+    matches!(failure, Failure::Failed(Reason::UpstreamBusy, _))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+    use crate::group::{GroupOptions, Server};
+    use crate::origin::Origin;
+
+    fn group(servers: u16, max: u32, queue: u32) -> Arc<Group> {
+        let server = |at| {
+            let mut server = Server::new(Origin::plain("a.example", 8000 + at));
+            server.max_requests = Some(max);
+            server
+        };
+        let options = GroupOptions { queue, ..GroupOptions::default() };
+        Arc::new(Group::new("site", (0..servers).map(server).collect(), options))
+    }
+
+    fn clock() -> TokioClock {
+        TokioClock::system()
+    }
+
+    async fn settle() {
+        for _ in 0..20 {
+            yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
+        let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
+        let waits = async {
+            let mut held =
+                vec![all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
+            for number in 0..3 {
+                let (all, served) = (all.clone(), served.clone());
+                spawn_local(async move {
+                    let serving = all.admit(0, clock()).await.unwrap();
+                    served.borrow_mut().push((number, serving));
+                });
+                settle().await;
+            }
+            assert_eq!(all.queue().waiting(), 3);
+            assert!(is_busy(&all.admit(0, clock()).await.unwrap_err()));
+            held.pop();
+            settle().await;
+            let numbers = || served.borrow().iter().map(|(n, _)| *n).collect::<Vec<_>>();
+            assert_eq!(numbers(), [0]);
+            // Two places at once.
+            held.pop();
+            served.borrow_mut().clear();
+            settle().await;
+            assert_eq!(numbers(), [1, 2]);
+            let figures = &all.queue().figures;
+            let counted = [&figures.waits, &figures.timeouts, &figures.refused];
+            assert_eq!(counted.map(|n| n.load(Relaxed)), [3, 0, 1]);
+            assert_eq!(all.queue().waiting(), 0);
+        };
+        LocalSet::new().run_until(waits).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_longer_than_allowed_and_who_leaves_takes_nothing() {
+        let all = group(1, 1, 10);
+        let waits = async {
+            let held = all.admit(0, clock()).await.unwrap();
+            let failure = all.admit(0, clock()).await.unwrap_err();
+            assert!(is_busy(&failure), "{failure:?}");
+            assert_eq!(all.queue().figures.timeouts.load(Relaxed), 1);
+            // The first in line leaves in the moment in which its turn comes.
+            let (first, second) = (all.clone(), all.clone());
+            let leaving = spawn_local(async move { drop(first.admit(0, clock()).await) });
+            settle().await;
+            let staying = spawn_local(async move { second.admit(0, clock()).await.unwrap() });
+            settle().await;
+            drop(held);
+            leaving.abort();
+            settle().await;
+            assert!(staying.is_finished());
+            assert_eq!(all.queue().waiting(), 0);
+        };
+        LocalSet::new().run_until(waits).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_learn_that_no_server_is_left() {
+        let options = GroupOptions { max_fails: 1, ..GroupOptions::default() };
+        let server = |at| {
+            let mut server = Server::new(Origin::plain("a.example", at));
+            server.max_requests = Some(1);
+            server
+        };
+        let all = Arc::new(Group::new("site", (8000..8002).map(server).collect(), options));
+        let waits = async {
+            let held = [all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
+            let asked: Vec<_> = (0..3)
+                .map(|_| {
+                    let all = all.clone();
+                    spawn_local(async move { all.admit(0, clock()).await.map(drop) })
+                })
+                .collect();
+            settle().await;
+            held.into_iter().for_each(|serving| serving.failed("it is a test"));
+            settle().await;
+            for task in asked {
+                assert!(task.is_finished());
+                let failure = task.await.unwrap().unwrap_err();
+                assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)), "{failure:?}");
+            }
+        };
+        LocalSet::new().run_until(waits).await;
+    }
+}

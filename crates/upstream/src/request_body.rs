@@ -1,0 +1,145 @@
+//! The body of a request on its way to an upstream, without its trailers: to HTTP/1.1 hyper sends
+//! none that were not announced, and in either version they would be fields that no rule has looked
+//! at, with names that are taken out of a head. Dropping them is what RFC 9110 (6.5.1) permits.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use crate::error::Failure;
+use message::informational::Informational;
+use message::request_body::{BrokenOff, RequestBody};
+
+/// An upstream that does not answer an expectation gets the body after this time all the same
+/// (RFC 9110 section 10.1.1).
+const CONTINUE_WAIT: Duration = Duration::from_secs(1);
+
+/// A request body: none, or a client's as it streams in.
+pub enum OutBody {
+    /// There is none.
+    Empty,
+    /// As a client sends it.
+    Client(ClientBody),
+}
+
+/// A client's body, with what the upstream's time-out must know of it.
+pub struct ClientBody {
+    incoming: RequestBody,
+    progress: Rc<Progress>,
+    hold: Option<(Arc<Informational>, Pin<Box<Sleep>>)>,
+}
+
+/// How far a client's body has come.
+#[derive(Default)]
+pub struct Progress {
+    frames: Cell<u64>,
+    ended: Cell<bool>,
+    broken: Cell<Option<Broken>>,
+}
+
+/// How a client's body ended, if not well.
+#[derive(Clone, Copy)]
+enum Broken {
+    Off,
+    Slow,
+}
+
+impl Progress {
+    /// Frames passed on so far.
+    pub fn frames(&self) -> u64 {
+        self.frames.get()
+    }
+
+    /// What the client is told when its body broke off, turned out not to be framed as it should,
+    /// or came too slowly.
+    pub fn failure(&self) -> Option<Failure> {
+        let (status, text) = match self.broken.get()? {
+            Broken::Off => (
+                StatusCode::BAD_REQUEST,
+                "The request's body broke off or is not framed as HTTP has it.",
+            ),
+            Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
+        };
+        Some(Failure::Request(status, text.to_owned()))
+    }
+
+    /// True when all of the body was passed on.
+    pub fn ended(&self) -> bool {
+        self.ended.get()
+    }
+}
+
+impl ClientBody {
+    /// `expects`: the interim answers of a request with `Expect: 100-continue`, whose body is not
+    /// asked for before the upstream wants it.
+    pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
+        let progress = Rc::new(Progress::default());
+        progress.ended.set(incoming.is_end_stream());
+        let hold = expects.map(|interim| (interim, Box::pin(sleep(CONTINUE_WAIT))));
+        ClientBody { incoming, progress, hold }
+    }
+
+    /// How far it has come, to look at while it is being sent.
+    pub fn progress(&self) -> Rc<Progress> {
+        self.progress.clone()
+    }
+
+    fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some((interim, wait)) = &mut self.hold {
+            if interim.poll_continue(cx).is_pending() {
+                ready!(wait.as_mut().poll(cx));
+            }
+            self.hold = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Body for OutBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let OutBody::Client(body) = self.get_mut() else { return Poll::Ready(None) };
+        ready!(body.poll_hold(cx));
+        let frame = ready!(Pin::new(&mut body.incoming).poll_frame(cx));
+        // They are the last frame.
+        let frame = frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers));
+        let progress = &body.progress;
+        progress.frames.set(progress.frames.get() + 1);
+        progress.broken.set(match &frame {
+            Some(Err(BrokenOff::Slow)) => Some(Broken::Slow),
+            Some(Err(_)) => Some(Broken::Off),
+            _ => None,
+        });
+        if frame.is_none() || body.incoming.is_end_stream() {
+            progress.ended.set(true);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            OutBody::Empty => true,
+            OutBody::Client(body) => body.incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            OutBody::Empty => SizeHint::with_exact(0),
+            OutBody::Client(body) => body.incoming.size_hint(),
+        }
+    }
+}

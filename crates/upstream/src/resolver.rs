@@ -1,0 +1,306 @@
+//! Names to addresses: what was found is remembered per worker for as long as it holds, so that a
+//! burst of misses asks once. Failures are not remembered.
+//!
+//! A name that is in use is looked up again when its time is over, in the background: connections
+//! that are kept open go on meanwhile, and those that lead to an address which the name has no
+//! longer are not used again. When it cannot be looked up, what was known of it is used for a while
+//! (RFC 8767); that a name does not exist any more is an answer, and ends that.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+use crate::limits::UpstreamLimits;
+use crate::origin::{At, Origin};
+use net::clock::TokioClock;
+
+mod dns;
+
+pub use dns::DnsLookup;
+
+/// Names remembered at most; past that the cache is emptied.
+const NAMES_MAX: usize = 4096;
+/// How long what was known of a name is used beyond its time, while it cannot be looked up.
+const STALE_MAX: Duration = Duration::from_secs(3600);
+/// How long a lookup is waited for where there is something to go on with (RFC 8767, 5).
+const STALE_WAIT: Duration = Duration::from_millis(1800);
+/// A lookup that failed is repeated after this time.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The resolver of one worker.
+#[derive(Clone)]
+pub(crate) struct Resolver(Rc<Inner>);
+
+struct Inner {
+    clock: TokioClock,
+    known: RefCell<HashMap<Box<str>, Known>>,
+}
+
+struct Known {
+    addresses: Rc<[IpAddr]>,
+    /// When its time is over.
+    until: Instant,
+    /// When it is looked up again.
+    ask_at: Instant,
+    /// It is being looked up again.
+    renewing: bool,
+}
+
+impl Resolver {
+    /// One that knows no name.
+    pub fn new(clock: TokioClock) -> Resolver {
+        Resolver(Rc::new(Inner { clock, known: RefCell::default() }))
+    }
+
+    /// The addresses of `host` (a name, or an IP literal without brackets), in the order in which
+    /// to try them: families alternate (RFC 8305 section 4). Never empty.
+    pub async fn resolve(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
+        if let Ok(literal) = host.parse::<IpAddr>() {
+            return Ok(Rc::from([literal]));
+        }
+        let now = self.0.clock.instant();
+        let stale = match self.0.known.borrow().get(host) {
+            Some(known) if known.ask_at > now => return Ok(known.addresses.clone()),
+            Some(known) if known.until + STALE_MAX > now => Some(known.addresses.clone()),
+            _ => None,
+        };
+        let Some(stale) = stale else { return self.ask(host, limits).await };
+        let why = match timeout(STALE_WAIT, self.ask(host, limits)).await {
+            Ok(Ok(addresses)) => return Ok(addresses),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        log::warn!("the name {host} cannot be resolved, its last addresses are used: {why}");
+        self.failed(host);
+        Ok(stale)
+    }
+
+    /// What is known of a name stays in use; it is looked up again a little later.
+    fn failed(&self, host: &str) {
+        if let Some(known) = self.0.known.borrow_mut().get_mut(host) {
+            known.renewing = false;
+            known.ask_at = self.0.clock.instant() + RETRY;
+        }
+    }
+
+    /// The addresses of an origin's name as far as they are known: what a connection to it must
+    /// lead to. Looks the name up again behind it when its time is over.
+    pub fn current(&self, origin: &Origin, limits: &UpstreamLimits) -> Option<Rc<[IpAddr]>> {
+        let At::Tcp(host, _) = &origin.at else { return None };
+        let mut all = self.0.known.borrow_mut();
+        let known = all.get_mut(host.as_str())?;
+        if known.ask_at <= self.0.clock.instant() && !known.renewing {
+            known.renewing = true;
+            let (resolver, host, limits) = (self.clone(), host.clone(), limits.clone());
+            spawn_local(async move {
+                if let Err(error) = resolver.ask(&host, &limits).await {
+                    log::debug!("the name {host} could not be resolved again: {error}");
+                    // What is connected stays so.
+                    resolver.failed(&host);
+                }
+            });
+        }
+        Some(known.addresses.clone())
+    }
+
+    async fn ask(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
+        let found = limits.lookup.lookup(host).await?;
+        let addresses: Rc<[IpAddr]> = alternate(found.addresses.into_iter()).into();
+        if addresses.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        }
+        let mut known = self.0.known.borrow_mut();
+        if known.len() >= NAMES_MAX && !known.contains_key(host) {
+            known.clear();
+        }
+        let (least, most) = (limits.dns_ttl_min, limits.dns_ttl_max);
+        let holds = found.ttl.map_or(limits.dns_ttl, |ttl| ttl.min(most).max(least));
+        let until = self.0.clock.instant() + holds;
+        let fresh = Known { addresses: addresses.clone(), until, ask_at: until, renewing: false };
+        known.insert(host.into(), fresh);
+        Ok(addresses)
+    }
+}
+
+/// Orders addresses so that the families alternate, beginning with the family that the system
+/// put first; duplicates are left out.
+fn alternate(found: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let mut unique: Vec<IpAddr> = Vec::new();
+    for address in found {
+        if !unique.contains(&address) {
+            unique.push(address);
+        }
+    }
+    let first_is_v6 = unique.first().is_some_and(IpAddr::is_ipv6);
+    let (first, second): (Vec<_>, Vec<_>) =
+        unique.into_iter().partition(|address| address.is_ipv6() == first_is_v6);
+    let mut ordered = Vec::with_capacity(first.len() + second.len());
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    loop {
+        let (a, b) = (first.next(), second.next());
+        if a.is_none() && b.is_none() {
+            return ordered;
+        }
+        ordered.extend(a.into_iter().chain(b));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+    use tokio::task::LocalSet;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::lookup::{Found, Looking, Lookup};
+
+    #[test]
+    fn families_alternate() {
+        let list = ["::1", "::2", "::3", "127.0.0.1", "::1", "127.0.0.2"];
+        let ordered = alternate(list.iter().map(|a| a.parse().unwrap()));
+        let expected: Vec<IpAddr> = ["::1", "127.0.0.1", "::2", "127.0.0.2", "::3"]
+            .iter()
+            .map(|a| a.parse().unwrap())
+            .collect();
+        assert_eq!(ordered, expected);
+    }
+
+    /// Each lookup finds another address, which holds for 10 s; the third one fails.
+    #[derive(Debug, Default)]
+    struct Counting(AtomicU8);
+
+    impl Lookup for Counting {
+        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+            let n = self.0.fetch_add(1, Relaxed) + 1;
+            Box::pin(async move {
+                if n == 3 {
+                    return Err(io::Error::other("not now"));
+                }
+                let addresses = vec![IpAddr::from([192, 0, 2, n])];
+                Ok(Found { addresses, ttl: Some(Duration::from_secs(10)) })
+            })
+        }
+    }
+
+    fn limits(lookup: Arc<dyn Lookup>) -> UpstreamLimits {
+        let day = Duration::from_secs(86_400);
+        UpstreamLimits { dns_ttl: day, dns_ttl_max: day, lookup, ..UpstreamLimits::default() }
+    }
+
+    fn last(addresses: &[IpAddr]) -> u8 {
+        match addresses {
+            [IpAddr::V4(only)] => only.octets()[3],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_asked_for_again_when_its_time_is_over() {
+        LocalSet::new()
+            .run_until(async {
+                let lookup = Arc::new(Counting::default());
+                let (resolver, limits) =
+                    (Resolver::new(TokioClock::system()), limits(lookup.clone()));
+                let origin = Origin::plain("a.example", 80);
+                let current = || resolver.current(&origin, &limits).map(|found| last(&found));
+                assert_eq!(current(), None);
+                assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 1);
+                advance(Duration::from_secs(9)).await;
+                // The answer's own lifetime counts, not ours.
+                assert_eq!((current(), lookup.0.load(Relaxed)), (Some(1), 1));
+                advance(Duration::from_secs(2)).await;
+                assert_eq!((current(), current()), (Some(1), Some(1)));
+                tokio::task::yield_now().await;
+                assert_eq!((current(), lookup.0.load(Relaxed)), (Some(2), 2));
+                // A lookup that fails leaves what is connected alone, and is repeated.
+                advance(Duration::from_secs(11)).await;
+                current();
+                tokio::task::yield_now().await;
+                assert_eq!((current(), lookup.0.load(Relaxed)), (Some(2), 3));
+                advance(RETRY).await;
+                current();
+                tokio::task::yield_now().await;
+                assert_eq!((current(), lookup.0.load(Relaxed)), (Some(4), 4));
+                // A new connection waits for the answer instead.
+                advance(Duration::from_secs(11)).await;
+                assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 5);
+            })
+            .await;
+    }
+
+    /// Answers once, with what it is told of the lifetime; then as told.
+    #[derive(Debug)]
+    struct Then {
+        ttl: Duration,
+        asked: AtomicU8,
+        then: Option<io::ErrorKind>,
+    }
+
+    impl Lookup for Then {
+        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+            let first = self.asked.fetch_add(1, Relaxed) == 0;
+            Box::pin(async move {
+                let addresses = vec![IpAddr::from([192, 0, 2, 1])];
+                match self.then {
+                    _ if first => Ok(Found { addresses, ttl: Some(self.ttl) }),
+                    Some(kind) => Err(kind.into()),
+                    None => std::future::pending().await,
+                }
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_that_are_over_serve_while_nobody_knows_others() {
+        let silent = [None, Some(io::ErrorKind::TimedOut), Some(io::ErrorKind::NotFound)];
+        for then in silent {
+            let ttl = Duration::from_secs(10);
+            let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then });
+            let (resolver, limits) = (Resolver::new(TokioClock::system()), limits(lookup.clone()));
+            let resolve = || resolver.resolve("a.example", &limits);
+            assert_eq!(last(&resolve().await.unwrap()), 1);
+            advance(Duration::from_secs(11)).await;
+            if then == Some(io::ErrorKind::NotFound) {
+                assert_eq!(resolve().await.unwrap_err().kind(), io::ErrorKind::NotFound);
+                continue;
+            }
+            assert_eq!(last(&resolve().await.unwrap()), 1);
+            // Not everybody waits for it again.
+            assert_eq!(last(&resolve().await.unwrap()), 1);
+            assert_eq!(lookup.asked.load(Relaxed), 2);
+            advance(STALE_MAX).await;
+            let late = timeout(Duration::from_secs(60), resolve()).await;
+            assert!(!matches!(late, Ok(Ok(_))), "{late:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lifetimes_are_believed_within_bounds() {
+        for (said, held) in [(0, 5), (30, 30), (86_400, 60)] {
+            let ttl = Duration::from_secs(said);
+            let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then: None });
+            let limits = UpstreamLimits {
+                dns_ttl_min: Duration::from_secs(5),
+                dns_ttl_max: Duration::from_secs(60),
+                lookup: lookup.clone(),
+                ..UpstreamLimits::default()
+            };
+            let resolver = Resolver::new(TokioClock::system());
+            for (later, asked) in [(0, 1), (held - 1, 1), (2, 2)] {
+                advance(Duration::from_secs(later)).await;
+                resolver.resolve("a.example", &limits).await.unwrap();
+                assert_eq!(lookup.asked.load(Relaxed), asked, "{said} s");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Names by DNS itself (`hickory-resolver`), which tells how long its records hold.
+//!
+//! The hosts file is asked first, then the name servers and search domains of `resolv.conf`, or the
+//! servers that the configuration names. What else `nsswitch.conf` knows is not asked.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{TokioResolver, system_conf};
+
+use crate::lookup::{Found, Looking, Lookup};
+
+/// A resolver of our own. Each worker has connections to name servers of its own.
+pub struct DnsLookup {
+    /// Known by its number to the resolvers that were made for it.
+    number: u64,
+    servers: ResolverConfig,
+    options: ResolverOpts,
+}
+
+thread_local! {
+    /// The resolver of this thread, and which settings it is of.
+    static RESOLVER: RefCell<Option<(u64, TokioResolver)>> = const { RefCell::new(None) };
+}
+
+/// What the hosts file says holds until somebody changes it: for as long as what has no lifetime.
+const WITHOUT_END: Duration = Duration::from_secs(23 * 3600);
+
+impl DnsLookup {
+    /// Asks these servers; without any, those of the system's `resolv.conf`, as it is now.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: `resolv.conf` cannot be read, or names no server.
+    pub fn new(servers: &[SocketAddr]) -> Result<DnsLookup, String> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let (servers, mut options) = match servers {
+            [] => system_conf::read_system_conf()
+                .map_err(|error| format!("/etc/resolv.conf cannot be used: {error}"))?,
+            named => {
+                let named = named.iter().map(|&address| server(address)).collect();
+                (ResolverConfig::from_parts(None, Vec::new(), named), ResolverOpts::default())
+            }
+        };
+        options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+        // What was found is remembered one floor up, for as long as it holds.
+        options.cache_size = 0;
+        Ok(DnsLookup { number: MADE.fetch_add(1, Relaxed), servers, options })
+    }
+
+    /// The resolver of this thread.
+    fn resolver(&self) -> io::Result<TokioResolver> {
+        RESOLVER.with_borrow_mut(|ours| {
+            if let Some((number, resolver)) = ours
+                && *number == self.number
+            {
+                return Ok(resolver.clone());
+            }
+            let provider = TokioRuntimeProvider::default();
+            let mut builder = TokioResolver::builder_with_config(self.servers.clone(), provider);
+            *builder.options_mut() = self.options.clone();
+            let resolver = builder.build().map_err(io::Error::other)?;
+            *ours = Some((self.number, resolver.clone()));
+            Ok(resolver)
+        })
+    }
+
+    async fn find(&self, name: &str) -> io::Result<Found> {
+        let found = self.resolver()?.lookup_ip(name).await.map_err(error)?;
+        #[allow(clippy::disallowed_methods)] // The library has counted from the system's clock.
+        let holds = found.valid_until().saturating_duration_since(Instant::now());
+        let mut addresses: Vec<IpAddr> = found.iter().collect();
+        // The servers rotate them; within a family that order stays.
+        addresses.sort_by_key(|&address| rank(address));
+        Ok(Found { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
+    }
+}
+
+fn server(address: SocketAddr) -> NameServerConfig {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    server.connections.iter_mut().for_each(|connection| connection.port = address.port());
+    server
+}
+
+/// That a name does not exist is an answer; anything else may be otherwise in a moment.
+fn error(error: NetError) -> io::Error {
+    let kind = match &error {
+        _ if error.is_nx_domain() || error.is_no_records_found() => io::ErrorKind::NotFound,
+        NetError::Timeout => io::ErrorKind::TimedOut,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error.to_string())
+}
+
+/// Addresses to which there is a way first, those of IPv6 before the others (RFC 6724, rules 1 and
+/// 6). Nothing is sent for that.
+fn rank(address: IpAddr) -> u8 {
+    let any: SocketAddr = match address {
+        IpAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        IpAddr::V6(_) => ([0u16; 8], 0).into(),
+    };
+    let way = UdpSocket::bind(any).and_then(|socket| socket.connect((address, 9)));
+    match (way, address) {
+        (Ok(()), IpAddr::V6(_)) => 0,
+        (Ok(()), IpAddr::V4(_)) => 1,
+        (Err(_), _) => 2,
+    }
+}
+
+impl Lookup for DnsLookup {
+    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
+        Box::pin(self.find(name))
+    }
+}
+
+impl fmt::Debug for DnsLookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers: Vec<_> = self.servers.name_servers().iter().map(|server| server.ip).collect();
+        f.debug_struct("DnsLookup").field("servers", &servers).finish_non_exhaustive()
+    }
+}

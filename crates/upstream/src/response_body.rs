@@ -1,0 +1,287 @@
+//! The body of an upstream's answer, and what becomes of its connection afterwards.
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::{Sleep, sleep};
+
+use crate::error::Reason;
+use crate::failure_log::{FailureLog, Phase};
+use crate::group::Serving;
+use crate::http2::Peer;
+use crate::origin::Origin;
+use crate::pool::{Http1, Pool, PoolLimits};
+use crate::request_body::Progress;
+use crate::tunnel::UpstreamTunnel;
+use crate::{cause, http2};
+
+/// A connection in use, and where it goes afterwards.
+pub(crate) struct Lease {
+    pub pool: Rc<Pool>,
+    /// Where a failure goes.
+    pub failures: Option<Arc<FailureLog>>,
+    pub origin: Arc<Origin>,
+    pub connection: Http1,
+    pub progress: Option<Rc<Progress>>,
+    pub limits: PoolLimits,
+}
+
+/// What is read, and what it holds on to meanwhile.
+enum Source {
+    Http1(Incoming, Option<Lease>),
+    Http2(Box<http2::Incoming>, Option<http2::Stream>),
+    /// There is none: the protocol was changed (an answer 101).
+    Tunnel(Option<Box<UpstreamTunnel>>),
+}
+
+/// The body of an upstream's answer. In HTTP/1.1: read to its clean end it gives its connection
+/// back to the pool; dropped before, it closes it. In HTTP/2: dropped before its end it takes the
+/// request back.
+pub struct UpstreamBody {
+    source: Source,
+    /// The server's request in its books, if it is one of several.
+    serving: Option<Serving>,
+    silence: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    armed: bool,
+    /// Bytes that may still come.
+    allowance: Option<u64>,
+}
+
+impl UpstreamBody {
+    pub(crate) fn http1(incoming: Incoming, lease: Lease, silence: Duration) -> UpstreamBody {
+        let mut body = UpstreamBody::of(Source::Http1(incoming, Some(lease)), silence);
+        body.give_back_at_end();
+        body
+    }
+
+    /// Lets no more than `max` bytes through.
+    pub fn limit(&mut self, max: u64) {
+        self.allowance = Some(max);
+    }
+
+    /// Takes the bytes of a frame off what may come; false when they are too many.
+    fn spend(&mut self, frame: &Frame<Bytes>) -> bool {
+        let Some(allowance) = &mut self.allowance else { return true };
+        let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        let left = allowance.checked_sub(bytes);
+        *allowance = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    pub(crate) fn http2(
+        incoming: http2::Incoming,
+        stream: http2::Stream,
+        silence: Duration,
+    ) -> UpstreamBody {
+        UpstreamBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
+    }
+
+    /// Of an answer that changed the protocol: nothing comes, but there is a tunnel to be had.
+    pub(crate) fn tunnel(tunnel: UpstreamTunnel) -> UpstreamBody {
+        UpstreamBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
+    }
+
+    /// The tunnel of an answer that changed the protocol.
+    pub fn take_tunnel(&mut self) -> Option<UpstreamTunnel> {
+        match &mut self.source {
+            Source::Tunnel(tunnel) => tunnel.take().map(|tunnel| *tunnel),
+            _ => None,
+        }
+    }
+
+    fn of(source: Source, silence: Duration) -> UpstreamBody {
+        UpstreamBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
+    }
+
+    /// The answer is one of a server whose requests are counted until they end.
+    pub(crate) fn served_by(mut self, serving: Serving) -> UpstreamBody {
+        if let Source::Tunnel(Some(tunnel)) = &mut self.source {
+            tunnel.served_by(serving);
+        } else if !self.is_end_stream() {
+            self.serving = Some(serving);
+        }
+        self
+    }
+
+    fn give_back_at_end(&mut self) {
+        if self.is_end_stream() {
+            self.give_back();
+        }
+    }
+
+    /// The body has come to its clean end.
+    fn give_back(&mut self) {
+        self.serving = None;
+        match &mut self.source {
+            Source::Http1(_, lease) => {
+                if let Some(Lease { pool, origin, connection, progress, limits, .. }) = lease.take()
+                    && progress.is_none_or(|progress| progress.ended())
+                {
+                    pool.put(origin, connection, limits);
+                }
+            }
+            Source::Http2(_, stream) => *stream = None,
+            Source::Tunnel(_) => {}
+        }
+    }
+
+    /// The body broke off.
+    fn give_up(&mut self, why: &BodyError) {
+        self.serving = None;
+        match &mut self.source {
+            Source::Http1(_, lease) => {
+                if let Some(Lease { pool, failures, origin, progress, .. }) = lease.take() {
+                    // Where it is the request's body that broke off, the client is to blame.
+                    let client = progress.and_then(|progress| progress.failure());
+                    if let (None, Some(failures)) = (client, failures) {
+                        failures.note(&origin, Phase::Body, &why.cause(), pool.clock.instant());
+                    }
+                }
+            }
+            Source::Http2(_, stream) => {
+                if let Some(stream) = stream.take()
+                    && let Peer { origin, failures: Some(failures), clock, .. } =
+                        &stream.connection.peer
+                {
+                    failures.note(origin, Phase::Body, &why.cause(), clock.instant());
+                }
+            }
+            Source::Tunnel(_) => {}
+        }
+    }
+
+    fn poll_source(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.source {
+            Source::Http1(incoming, _) => {
+                Pin::new(incoming).poll_frame(cx).map_err(BodyError::Broken)
+            }
+            Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
+            Source::Tunnel(_) => Poll::Ready(None),
+        }
+    }
+
+    /// Ready when the upstream has been silent for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.silence)));
+        if !self.armed {
+            timer.set(sleep(self.silence));
+            self.armed = true;
+        }
+        timer.as_mut().poll(cx)
+    }
+}
+
+/// Why an upstream's body ended early.
+#[derive(Debug)]
+pub enum BodyError {
+    /// Closed, reset, or not what the framing promised.
+    Broken(hyper::Error),
+    /// The same in HTTP/2.
+    Reset(h2::Error),
+    /// Silent for longer than [`UpstreamLimits::body_timeout`].
+    ///
+    /// [`UpstreamLimits::body_timeout`]: crate::limits::UpstreamLimits::body_timeout
+    Silent,
+    /// Longer than the operator permits.
+    TooLong,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BodyError::Broken(error) => error.fmt(f),
+            BodyError::Reset(error) => error.fmt(f),
+            BodyError::Silent => f.write_str("no byte within the time allowed"),
+            BodyError::TooLong => f.write_str("more bytes than a rule permits"),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+impl BodyError {
+    /// What is wrong, in plain words.
+    fn cause(&self) -> String {
+        match self {
+            BodyError::Broken(error) => cause::of(error),
+            BodyError::Reset(error) => cause::of_http2(error),
+            BodyError::Silent | BodyError::TooLong => self.to_string(),
+        }
+    }
+
+    /// The reason for the outcome.
+    pub fn reason(&self) -> Reason {
+        match self {
+            BodyError::Broken(_) | BodyError::Reset(_) => Reason::Upstream,
+            BodyError::Silent => Reason::UpstreamTimeout,
+            BodyError::TooLong => Reason::BadAnswer,
+        }
+    }
+}
+
+impl Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        match this.poll_source(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                this.armed = false;
+                if !this.spend(&frame) {
+                    this.give_up(&BodyError::TooLong);
+                    return Poll::Ready(Some(Err(BodyError::TooLong)));
+                }
+                this.give_back_at_end();
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                this.give_up(&error);
+                Poll::Ready(Some(Err(error)))
+            }
+            Poll::Ready(None) => {
+                this.give_back();
+                Poll::Ready(None)
+            }
+            Poll::Pending => match this.poll_silence(cx) {
+                Poll::Ready(()) => {
+                    this.give_up(&BodyError::Silent);
+                    Poll::Ready(Some(Err(BodyError::Silent)))
+                }
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Http1(incoming, _) => incoming.is_end_stream(),
+            Source::Http2(incoming, _) => incoming.is_end_stream(),
+            Source::Tunnel(_) => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Http1(incoming, _) => incoming.size_hint(),
+            Source::Http2(incoming, _) => {
+                incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            Source::Tunnel(_) => SizeHint::with_exact(0),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The upstream's end of a tunnel, whatever made it: a CONNECT, an answer 101 of HTTP/1.1, or an
+//! extended CONNECT of HTTP/2. Whoever holds it counts as a request of its server.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::group::Serving;
+use crate::http2;
+use net::http2_stream::StreamIo;
+use net::socket::transport;
+
+/// See the module.
+pub struct UpstreamTunnel {
+    carrier: Carrier,
+    serving: Option<Serving>,
+}
+
+/// What carries the bytes.
+enum Carrier {
+    Tcp(TcpStream),
+    Http1(TokioIo<Upgraded>),
+    Http2(Shared),
+}
+
+/// A stream of a connection that others use as well.
+struct Shared {
+    io: StreamIo,
+    /// Keeps the connection.
+    _stream: http2::Stream,
+}
+
+transport!(Carrier { Tcp, Http1, Http2 });
+
+impl UpstreamTunnel {
+    pub(crate) fn http1(upgraded: Upgraded) -> UpstreamTunnel {
+        Carrier::Http1(TokioIo::new(upgraded)).into()
+    }
+
+    pub(crate) fn http2(io: StreamIo, stream: http2::Stream) -> UpstreamTunnel {
+        Carrier::Http2(Shared { io, _stream: stream }).into()
+    }
+
+    /// It counts as a request of its server for as long as it lives.
+    pub(crate) fn served_by(&mut self, serving: Serving) {
+        self.serving = Some(serving);
+    }
+}
+
+impl From<Carrier> for UpstreamTunnel {
+    fn from(carrier: Carrier) -> UpstreamTunnel {
+        UpstreamTunnel { carrier, serving: None }
+    }
+}
+
+impl From<TcpStream> for UpstreamTunnel {
+    fn from(stream: TcpStream) -> UpstreamTunnel {
+        Carrier::Tcp(stream).into()
+    }
+}
+
+impl AsyncRead for Shared {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Shared {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+impl AsyncRead for UpstreamTunnel {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.carrier).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for UpstreamTunnel {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.carrier).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.carrier).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.carrier).poll_shutdown(cx)
+    }
+}
