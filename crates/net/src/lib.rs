@@ -6,6 +6,7 @@ pub mod certificate_store;
 pub mod clock;
 pub mod descriptors;
 pub mod http2_stream;
+pub mod network;
 pub mod pem;
 pub mod shortage;
 pub mod socket;

@@ -38,6 +38,7 @@ use message::informational::Informational;
 use message::upgrade;
 use message::upgrade::Upgrade;
 use net::clock::TokioClock;
+use net::network::Network;
 
 /// The upstream connections of one worker.
 pub struct Upstream {
@@ -45,6 +46,7 @@ pub struct Upstream {
     pub(crate) resolver: Resolver,
     builder: Builder,
     pub(crate) clock: TokioClock,
+    pub(crate) network: Network,
     pub(crate) events: Arc<dyn Events>,
     /// Where failures go; `None`: nowhere.
     pub(crate) failures: Option<Arc<FailureLog>>,
@@ -123,8 +125,13 @@ impl Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
         let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
-        let (failures, descriptors) = (None, None);
-        Upstream { pool, resolver, builder, clock, events, failures, descriptors }
+        let (network, failures, descriptors) = (Network::System, None, None);
+        Upstream { pool, resolver, builder, clock, network, events, failures, descriptors }
+    }
+
+    /// The same, over this network.
+    pub fn through(self, network: Network) -> Upstream {
+        Upstream { network, ..self }
     }
 
     /// The same; what fails is written to a log.

@@ -25,8 +25,8 @@ use proxy::observe::systemd;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site};
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, PendingCache, Recorder, Reload,
-    Setup, TokioClock,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network,
+    PendingCache, Recorder, Reload, Setup, TokioClock,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -227,7 +227,7 @@ impl Start {
         let ListenSockets { listeners, admin } =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
         let admin = admin.map(|listener| AdminSetup {
-            listener,
+            listener: ListenSocket::Tcp(listener),
             guard: self.guard.clone(),
             metrics: self.metrics.clone(),
             reload: self.reload.clone(),
@@ -236,6 +236,7 @@ impl Start {
         let (metrics, log) = (self.metrics.clone(), self.access_log.clone());
         let setup = Setup {
             clock,
+            network: Network::System,
             control: self.control.clone(),
             listeners,
             workers: sizing::workers(self.config.workers),

@@ -408,7 +408,7 @@ async fn connect(
         Ok(stream) => {
             account.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Attempts::default());
-            trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
+            trail.note(&origin, stream.peer_addr().map(|peer| peer.ip()));
             account.asked(&origin, Some(Arc::new(trail)));
             let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
             let tunnel = Tunnel { upstream: stream.into(), account, lifetime, place };

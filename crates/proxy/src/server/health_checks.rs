@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::net::clock::TokioClock;
+use crate::net::network::Network;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::options::control::State;
@@ -24,6 +25,7 @@ pub(crate) async fn run(
     mut control: watch::Receiver<State>,
     observer: Arc<dyn Observer>,
     clock: TokioClock,
+    network: Network,
 ) {
     let events: Arc<dyn Events> = Arc::new(Observed(observer));
     loop {
@@ -33,19 +35,17 @@ pub(crate) async fn run(
         }
         // Dropped, they end.
         let mut watching = JoinSet::new();
-        begin(&options, &events, clock, &mut watching);
+        let new = |limits: &UpstreamLimits| {
+            Upstream::new(limits, events.clone(), clock).through(network.clone())
+        };
+        begin(&options, new, &mut watching);
         if control.changed().await.is_err() {
             return;
         }
     }
 }
 
-fn begin(
-    options: &Options,
-    events: &Arc<dyn Events>,
-    clock: TokioClock,
-    watching: &mut JoinSet<()>,
-) {
+fn begin(options: &Options, new: impl Fn(&UpstreamLimits) -> Upstream, watching: &mut JoinSet<()>) {
     let Front::Reverse(sites) = &options.front else { return };
     for site in sites {
         let Some(check) = &site.upstream.options().check else { continue };
@@ -55,7 +55,7 @@ fn begin(
             idle_per_origin: 0,
             ..options.upstream.clone()
         };
-        let upstream = Rc::new(Upstream::new(&limits, events.clone(), clock));
+        let upstream = Rc::new(new(&limits));
         for at in 0..site.upstream.servers().len() {
             let (upstream, group) = (upstream.clone(), site.upstream.clone());
             watching.spawn_local(checks::watch(upstream, limits.clone(), group, at));

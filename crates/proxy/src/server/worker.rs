@@ -12,6 +12,7 @@ use crate::fill::services::{Services, Shared};
 use crate::front::admission::Admission;
 use crate::front::connections::Connections;
 use crate::net::clock::TokioClock;
+use crate::net::network::Network;
 use crate::net::wall_clock;
 use crate::net::wall_clock::WallClock;
 use crate::observe::event::Event;
@@ -26,6 +27,7 @@ pub(crate) struct Process {
     pub requests: Arc<Shared>,
     pub admission: Arc<Admission>,
     pub clock: TokioClock,
+    pub network: Network,
     pub wall_clock: WallClock,
     pub failures: Arc<FailureLog>,
     /// Workers that have not ended yet.
@@ -47,6 +49,7 @@ impl Worker {
         let Process { requests, clock, admission, failures, .. } = &*process;
         let events = Arc::new(Observed(requests.observer.clone()));
         let upstream = Upstream::new(&options.upstream, events, *clock)
+            .through(process.network.clone())
             .with_log(failures.clone())
             .with_descriptors(admission.crowd.clone());
         let services = Services::new(requests.clone(), *clock, upstream, options);

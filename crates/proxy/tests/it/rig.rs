@@ -20,8 +20,8 @@ use proxy::rules::aliases::Aliases;
 use proxy::upstream::group::Group;
 use proxy::upstream::origin::Origin;
 use proxy::{
-    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord,
-    Setup, TokioClock,
+    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
+    RequestRecord, Setup, TokioClock,
 };
 
 use crate::client::Client;
@@ -194,6 +194,7 @@ impl Rig {
         let seen = Arc::new(Seen::default());
         let setup = Setup {
             clock: TokioClock::system(),
+            network: Network::System,
             control: control.clone(),
             listeners: vec![Listener {
                 socket: ListenSocket::Tcp(listener),
