@@ -8,6 +8,7 @@ pub mod descriptors;
 pub mod http2_stream;
 pub mod network;
 pub mod pem;
+pub mod random;
 pub mod shortage;
 pub mod socket;
 pub mod wall_clock;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use message::via::random;
+use net::random::random;
 use tokio::time::sleep;
 
 use crate::client::{Outgoing, Upstream};

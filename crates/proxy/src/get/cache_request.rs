@@ -24,7 +24,7 @@ use crate::get::follower::{Fit, Follower, Role};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Asked, Plan};
 use crate::message::request_body::RequestBody;
-use crate::message::via::random;
+use crate::net::random::random;
 use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
