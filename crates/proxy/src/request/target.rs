@@ -5,6 +5,7 @@
 //! information of a URL is in none of its fields; in a reverse proxy the site follows from the
 //! configuration alone.
 
+use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::HeaderMap;
@@ -56,11 +57,20 @@ impl<'a> Target<'a> {
     /// in `Host`, too.
     pub fn authority(&self) -> String {
         let (host, port) = self.place();
-        let host = match bare(host).parse::<Ipv6Addr>() {
-            Ok(address) => format!("[{address}]"),
-            Err(_) => host.to_ascii_lowercase(),
-        };
-        if port == self.scheme.default_port() { host } else { format!("{host}:{port}") }
+        let mut text = String::with_capacity(host.len() + "[]:65535".len());
+        match bare(host).parse::<Ipv6Addr>() {
+            Ok(address) => {
+                let _ = write!(text, "[{address}]");
+            }
+            Err(_) => {
+                text.push_str(host);
+                text.make_ascii_lowercase();
+            }
+        }
+        if port != self.scheme.default_port() {
+            let _ = write!(text, ":{port}");
+        }
+        text
     }
 }
 
