@@ -27,7 +27,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// See the module.
 pub(crate) struct RangeFetch {
@@ -40,7 +40,7 @@ pub(crate) struct RangeFetch {
 
 /// An answer that does not fill the gap, whole as it came: it may be one to the client's request.
 pub(crate) struct OtherResponse {
-    pub response: Response<UpstreamBody>,
+    pub response: Response<OriginBody>,
     pub exchange: Exchange,
     /// The origin has another representation by now.
     pub changed: bool,
@@ -166,7 +166,7 @@ impl RangeFetch {
     }
 
     /// Carries the bytes of the gap to the readers and into the store, window by window.
-    pub async fn carry(mut self, mut body: UpstreamBody) {
+    pub async fn carry(mut self, mut body: OriginBody) {
         let parts = self.parts.clone();
         let (mut at, mut rest) = (self.gap.start, Bytes::new());
         let mut counted = Event::FillStored;
@@ -253,7 +253,7 @@ impl RangeFetch {
     /// again is to find the part in the store.
     async fn window(
         &mut self,
-        body: &mut UpstreamBody,
+        body: &mut OriginBody,
         rest: &mut Bytes,
         at: &mut u64,
         end: u64,
