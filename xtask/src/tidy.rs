@@ -7,13 +7,14 @@
 //! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines a file,
 //! [`MAX_FUNCTION_LINES`] a function, [`MAX_COLUMNS`] columns a line; no words that announce
 //! unfinished work; no paths of one machine; no Rust file that no `mod` leads to; folders import
-//! downwards only ([`rooms`]).
+//! downwards only ([`rooms`]); links and paths in prose lead somewhere ([`links`]).
 
 mod dead;
 mod imports;
+mod links;
 mod rooms;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,8 +89,7 @@ pub fn run() -> Result<(), String> {
 /// When the sources cannot be read.
 pub fn print_imports(name: &str) -> Result<(), String> {
     let root = workspace::root();
-    let mut files = BTreeMap::new();
-    read_sources(&root, &root, &mut files)?;
+    let Tree { files, .. } = Tree::read(&root)?;
     for (at, graph) in rooms::crates(&files) {
         if at.file_name().is_none_or(|n| n != name) {
             continue;
@@ -108,8 +108,7 @@ pub fn print_imports(name: &str) -> Result<(), String> {
 ///
 /// When a file cannot be read.
 pub fn findings(root: &Path) -> Result<Vec<Finding>, String> {
-    let mut files = BTreeMap::new();
-    read_sources(root, root, &mut files)?;
+    let Tree { files, paths } = Tree::read(root)?;
     let own = own_paths(root);
     let mut found = Vec::new();
     for (path, text) in &files {
@@ -123,6 +122,7 @@ pub fn findings(root: &Path) -> Result<Vec<Finding>, String> {
     }
     found.extend(dead::files(&files));
     found.extend(rooms::check(&files));
+    found.extend(links::check(&links::Repository { texts: &files, paths: &paths }));
     found.sort();
     Ok(found)
 }
@@ -132,32 +132,47 @@ fn is_foreign(name: &str) -> bool {
     name == "target" || name == "fixtures" || (name.starts_with('.') && name != ".ci")
 }
 
-fn read_sources(
-    root: &Path,
-    at: &Path,
-    files: &mut BTreeMap<PathBuf, String>,
-) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("reading {}: {e}", at.display());
-    for entry in fs::read_dir(at).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.file_type().map_err(fail)?.is_dir() {
-            if !is_foreign(&name) {
-                read_sources(root, &path, files)?;
-            }
-            continue;
-        }
-        let ours = ["rs", "md", "toml", "sh", "service"];
-        if path.extension().is_some_and(|e| ours.iter().any(|o| e == *o))
-            || at.file_name().is_some_and(|n| n == ".ci")
-        {
-            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            let below = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
-            files.insert(below, text);
-        }
+/// What lies below the root of the workspace, by paths below it.
+#[derive(Default)]
+struct Tree {
+    /// The texts that the rules are about.
+    files: BTreeMap<PathBuf, String>,
+    /// All files and directories.
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Tree {
+    fn read(root: &Path) -> Result<Self, String> {
+        let mut tree = Self::default();
+        tree.add(root, root)?;
+        Ok(tree)
     }
-    Ok(())
+
+    fn add(&mut self, root: &Path, at: &Path) -> Result<(), String> {
+        let fail = |e: std::io::Error| format!("reading {}: {e}", at.display());
+        for entry in fs::read_dir(at).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let below = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
+            self.paths.insert(below.clone());
+            if entry.file_type().map_err(fail)?.is_dir() {
+                if !is_foreign(&name) {
+                    self.add(root, &path)?;
+                }
+                continue;
+            }
+            let ours = ["rs", "md", "toml", "sh", "service", "http"];
+            if path.extension().is_some_and(|e| ours.iter().any(|o| e == *o))
+                || at.file_name().is_some_and(|n| n == ".ci")
+            {
+                let fail = |e| format!("{}: {e}", path.display());
+                let text = fs::read_to_string(&path).map_err(fail)?;
+                self.files.insert(below, text);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where this clone lies, unless that is a place that any machine has.

@@ -7,7 +7,7 @@
 //! else (progress, files, the report, the check of golden numbers) follows from it.
 //!
 //! It promises: equal seeds and scales give equal outcomes, however many arms run at a time.
-//! `docs/experiments.md` shows how one is added.
+//! `docs/research/lab.md` shows how one is added.
 
 mod context;
 mod outcome;

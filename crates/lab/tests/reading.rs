@@ -3,8 +3,8 @@
 //!
 //! `cargo test --release -p lab --test reading -- --nocapture` prints the figures of
 //! docs/decisions/0005. Time here is the drives': the same for a seed on every machine. Bodies are
-//! elided (docs/lab.md): no decision looks at them, and copying whole clusters of bytes, checksums
-//! included, would be most of what these tests take.
+//! elided (docs/research/lab.md): no decision looks at them, and copying whole clusters of bytes,
+//! checksums included, would be most of what these tests take.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -3,6 +3,7 @@
 pub(crate) mod memory_budget;
 pub(crate) mod missed_removals;
 pub(crate) mod neighbour_budget;
+pub(crate) mod pump;
 pub(crate) mod registry;
 pub(crate) mod services;
 pub(crate) mod state;

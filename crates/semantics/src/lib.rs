@@ -3,8 +3,9 @@
 //! The proxy asks, this crate answers: may this answer be stored ([`storability`]), may a stored
 //! one be used for this request ([`reuse`]), which part of it is sent ([`portion`]: [`validators`],
 //! then [`range`]), which parts of it may be put together ([`partial`]), what does a 304 change
-//! ([`merge`]), what does an unsafe request make invalid ([`invalidation`]). Nothing here reads a clock, draws a random number or does I/O: `now`
-//! is an argument, so the same answers come out of the product, of the simulator and of a test.
+//! ([`merge`]), what does an unsafe request make invalid ([`invalidation`]). Nothing here reads a
+//! clock, draws a random number or does I/O: `now` is an argument, so the same answers come out of
+//! the product, of the simulator and of a test.
 //!
 //! The way of one request:
 //!

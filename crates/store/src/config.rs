@@ -1,4 +1,4 @@
-//! What the store is told: options, presets, names of layouts.
+//! Configuration of the store: options, presets, names of layouts.
 
 pub(crate) mod layout_name;
 pub(crate) mod options;

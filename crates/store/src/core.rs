@@ -8,11 +8,9 @@
 //! that was given up, and the journal says so. Hence what is not found today is not found after a
 //! restart either.
 
-mod bearing;
 mod cluster_scan;
 mod counting;
 mod fetches;
-mod gathering;
 mod held;
 mod holding;
 mod insertion;
@@ -23,6 +21,7 @@ mod memory;
 mod neighbour_records;
 mod neighbours;
 mod new_object;
+pub(crate) mod object_labels;
 mod parts;
 mod prefetch;
 mod purging;
@@ -33,6 +32,7 @@ mod removal;
 mod sizing;
 mod slot_scan;
 mod slots;
+mod staging;
 mod state;
 mod stats;
 mod task;
@@ -43,11 +43,13 @@ mod waiting;
 pub(crate) use cluster_scan::ClusterScan;
 pub(crate) use fetches::Overtaken;
 pub use held::HeldStats;
-pub(crate) use held::{LetDown, ReaderId};
+pub(crate) use held::{HoldsRevoked, ReaderId};
 pub(crate) use holding::{HELD_STEP, HeldPiece};
-pub(crate) use neighbour_records::{Beside, Neighbour, ahead_verified, neighbours, verified};
+pub(crate) use neighbour_records::{
+    Neighbour, NeighbourScan, ahead_verified, neighbours, verified,
+};
 pub(crate) use new_object::{Fetched, NewObject, TryInsert};
-pub(crate) use read_plan::{Company, Expected, Finding, MetaPlan, ReadPlan};
+pub(crate) use read_plan::{Expected, Finding, MetaPlan, ReadPlan, WaitPolicy};
 pub(crate) use recovering::Recovering;
 pub(crate) use sizing::{cluster_policy, objects_of};
 pub(crate) use slot_scan::SlotFinds;

@@ -95,7 +95,7 @@ fn entry(random: &mut fastrand::Rng, granule: u32) -> Entry {
 fn summaries(random: &mut fastrand::Rng) -> Subject {
     let entries: Vec<Entry> = (0..random.u32(..90)).map(|n| entry(random, n)).collect();
     let labels: Vec<u64> = (0..random.u32(..90)).map(|_| random.u64(..)).collect();
-    let borne = random.bool().then_some(summary::Borne { version: 3, labels: &labels });
+    let borne = random.bool().then_some(summary::SummaryLabels { version: 3, labels: &labels });
     Subject {
         bytes: summary::encode(&secret(), CLUSTER, 7, &entries, borne),
         seal: |bytes| {
@@ -260,7 +260,7 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
     let mut table = ClusterTable::new(areas.clusters, areas.cluster_size, Policy::default());
     let run = table.take_free_run(random.u32(1..50), 7).unwrap();
     for cluster in run {
-        (0..random.u32(..9)).for_each(|_| _ = table.kill(cluster, random.u32(..1_000), 600));
+        (0..random.u32(..9)).for_each(|_| _ = table.mark_dead(cluster, random.u32(..1_000), 600));
     }
     let mut clusters = Vec::new();
     table.encode(&mut clusters);

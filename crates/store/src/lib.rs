@@ -16,7 +16,7 @@
 //! - `core` decides: pure, under one lock;
 //! - `memory` is what is in memory; `space` is where records lie; `read` is how a device is read;
 //! - `format` is the structures on the device; `purge` is purges in force and labels borne;
-//! - `config` is what the store is told; `index` is which record has which key;
+//! - `config` is the configuration; `index` is which record has which key;
 //! - `policy` is eviction and admission; `layout` is the allocators;
 //! - `base` is what all share: digests, records, labels, limits, events, counters.
 
@@ -59,7 +59,7 @@ pub use config::preset::{PRESETS, Preset, preset};
 pub use core::{HeldStats, Stats};
 pub use format::superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use index::{IndexKind, IndexOptions};
-pub use interface::entry::{Body, Entry, ReadError, Reading};
+pub use interface::entry::{Body, Entry, ReadError, ReadHold};
 pub use interface::fetch_token::FetchToken;
 pub use interface::neighbours::Neighbour;
 pub use interface::store::{Lookup, ReopenError, Store, StoreShare};

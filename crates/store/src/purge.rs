@@ -1,4 +1,4 @@
 //! Purges in force, and which labels stored objects bear.
 
-pub(crate) mod bearers;
+pub(crate) mod label_filters;
 pub(crate) mod purges;

@@ -117,7 +117,7 @@ impl Space {
 
     /// Somebody waits for memory that unwritten records hold: a packet is not filled up first. A
     /// cluster is: it takes less than half of that memory.
-    pub(crate) fn hurry(&mut self) {
+    pub(crate) fn expedite(&mut self) {
         match self {
             Space::Clusters(_) => {}
             Space::Slots(space) => space.batches_mut().seal(),

@@ -45,7 +45,7 @@ impl std::error::Error for NoDrive {}
 
 impl DriveChoice {
     /// The drive `text`: a shipped one, `FILE:NAME` of a data file of mechanical drives, or the
-    /// `FILE` of a flash drive (docs/drives.md).
+    /// `FILE` of a flash drive (docs/research/models.md).
     ///
     /// # Errors
     /// There is none, or the file does not describe one.

@@ -301,7 +301,7 @@ impl Client {
     /// stored again.
     pub fn give_up(&self, number: u32) {
         _ = self.history.borrow_mut().purge(number);
-        self.store.give_up(&key(number));
+        self.store.evict(&key(number));
     }
 
     /// Purges the key.

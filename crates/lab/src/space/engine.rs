@@ -149,7 +149,7 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
 
     async fn delete(&self, object: &Object) -> Result<bool, SpaceError> {
         // The lab's cache has decided what goes for room: nobody relies on its being gone.
-        Ok(self.store.give_up(&key(object)))
+        Ok(self.store.evict(&key(object)))
     }
 
     fn hold_reads(&self, holds: bool) {

@@ -214,7 +214,7 @@ fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_store_held_bytes", help, cache, held.bytes);
     let help = "Bytes of removed objects in memory that they hold.";
     out.gauge("larder_store_held_memory_bytes", help, cache, held.memory_bytes);
-    for (reason, value) in [("share", held.let_down), ("time", held.timed_out)] {
+    for (reason, value) in [("share", held.revoked), ("time", held.timed_out)] {
         let mut labels = cache.to_vec();
         labels.push(("reason", reason));
         let help = "Objects (share) and transfers (time) that are held no longer, for that bound.";

@@ -61,7 +61,7 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                     path(device)
                 );
             }
-            Event::LetDown { device, objects, transfers } => {
+            Event::HoldsRevoked { device, objects, transfers } => {
                 let path = path(device);
                 if objects > 0 {
                     log::warn!(

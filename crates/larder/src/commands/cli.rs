@@ -176,9 +176,9 @@ fn serve() -> Command {
         .about("Run the proxy")
         .after_help(
             "SIZE is a number of bytes with K, M, G or T for powers of 1,024. More settings are \
-             keys of the configuration file: see docs/configuration.md. SIGTERM and SIGINT end \
-             the proxy in order, a second one at once; SIGHUP re-reads the configuration file \
-             and reopens the access log.",
+             keys of the configuration file: see docs/reference/configuration.md. SIGTERM and \
+             SIGINT end the proxy in order, a second one at once; SIGHUP re-reads the \
+             configuration file and reopens the access log.",
         )
         .arg(config.long("config"))
         .args(SETTINGS.iter().filter(|setting| setting.flag).map(flag))

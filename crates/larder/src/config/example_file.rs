@@ -14,8 +14,8 @@ pub fn example() -> String {
     let head = comment(
         "An example of Larder's configuration file, made of the declarations of the settings. \
          Every key is here; those behind a # show their default, in the tables at the end an \
-         example. docs/configuration.md explains them; `larder check-config FILE` names everything \
-         wrong in a file.",
+         example. docs/reference/configuration.md explains them; `larder check-config FILE` names \
+         everything wrong in a file.",
     );
     let mut example = Example { text: head, part: Part::General };
     write_all(&mut example);

@@ -2,7 +2,7 @@
 //! change while Larder runs, and what it does.
 //!
 //! The command line, its help, the configuration file, the reload on SIGHUP and the check of
-//! `docs/configuration.md` all read these tables, so they cannot disagree.
+//! `docs/reference/configuration.md` all read these tables, so they cannot disagree.
 
 mod caching;
 mod client;
@@ -68,10 +68,10 @@ pub fn write_all(writer: &mut impl Writer) {
     writer.table(
         "rule",
         "What is done otherwise for some requests; the first rule that fits decides, and it \
-         alone. docs/rules.md has examples.",
+         alone. docs/guide/rules.md has examples.",
     );
     RULE.iter().for_each(|field| writer.key(field.key, field));
-    writer.table("listener", "One place where clients come in (docs/protocols.md).");
+    writer.table("listener", "One place where clients come in (docs/guide/running.md).");
     LISTENER.iter().for_each(|field| writer.key(field.key, field));
     writer.table("certificate", "One certificate for clients.");
     CERTIFICATE.iter().for_each(|field| writer.key(field.key, field));

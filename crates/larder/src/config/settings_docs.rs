@@ -1,5 +1,5 @@
-//! The reference part of `docs/configuration.md` and the example `packaging/larder.toml`, rendered
-//! from the declarations of the settings.
+//! The reference part of `docs/reference/configuration.md` and the example `packaging/larder.toml`,
+//! rendered from the declarations of the settings.
 //!
 //! When one changed, run the tests once with `LARDER_BLESS=1` in the environment to write them
 //! anew, and read the diff.
@@ -155,7 +155,7 @@ fn check(begin: &str, end: &str, fresh: &str) {
     // The tests of both parts write the same file.
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock().unwrap();
-    let path = in_repository("docs/configuration.md");
+    let path = in_repository("docs/reference/configuration.md");
     let text = fs::read_to_string(&path).unwrap();
     let from = text.find(begin).unwrap() + begin.len();
     let to = text.find(end).unwrap();
@@ -164,7 +164,7 @@ fn check(begin: &str, end: &str, fresh: &str) {
     } else {
         assert!(
             text[from..to] == *fresh,
-            "docs/configuration.md is out of date: run this test with LARDER_BLESS=1"
+            "docs/reference/configuration.md is out of date: run this test with LARDER_BLESS=1"
         );
     }
 }

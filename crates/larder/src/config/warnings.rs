@@ -23,7 +23,7 @@ impl Config {
         vec![format!(
             "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
              server says how long for all; everybody gets that cookie. If an origin server says so \
-             by mistake, set caching.store-set-cookie = false (docs/security.md)"
+             by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
         )]
     }
 

@@ -204,7 +204,7 @@ impl Findings {
     fn write(&self, folder: &Path, config: &str, text: &str, goal: Goal) -> Result<(), Failure> {
         let config = format!(
             "# Advised by `larder lab advise`; advice.txt says why. Further settings: \
-             docs/configuration.md.\n{config}"
+             docs/reference/configuration.md.\n{config}"
         );
         let curve = advice::table(&self.curves, &self.sizes);
         let mut policies = String::from("policy,bytes,hit_ratio,byte_hit_ratio\n");

@@ -27,12 +27,10 @@ pub fn command() -> Command {
              under \"reads\" and \"writes\".",
         )
         .arg_required_else_help(true)
-        .arg(
-            Arg::new("drive")
-                .long("drive")
-                .value_name("NAME|FILE:NAME")
-                .help("A shipped drive, or the drive NAME of a data file (see docs/drives.md)."),
-        )
+        .arg(Arg::new("drive").long("drive").value_name("NAME|FILE:NAME").help(
+            "A shipped drive, or the drive NAME of a data file (see \
+             docs/research/models.md).",
+        ))
         .arg(
             Arg::new("config")
                 .long("config")

@@ -17,7 +17,7 @@ pub fn command() -> Command {
         .about("Draw how the same objects lie on the device under every layout")
         .after_help(
             "The engine stores, replaces, refreshes and removes the objects in a small cache in \
-             memory, and is asked where they lie. See docs/layouts.md.",
+             memory, and is asked where they lie. See docs/research/layouts.md.",
         )
         .arg(
             Arg::new("out")

@@ -48,7 +48,7 @@ pub fn arguments() -> [Arg; 7] {
             .help(
                 "The simulated drive: a shipped one (nvme_tlc and sata_tlc are flash of today, \
                  `larder lab disk --list` names the mechanical ones), FILE:NAME of a data file, \
-                 or the FILE of a flash drive (docs/drives.md).",
+                 or the FILE of a flash drive (docs/research/models.md).",
             ),
         Arg::new("pace")
             .long("pace")

@@ -19,7 +19,7 @@ const AFTER_HELP: &str = "\
 Each combination is the engine of `larder serve` on an empty cache of its own on a simulated drive \
 in virtual time: requests of the log are looked up, one at a time, and what is missing or has \
 changed is stored, as if the origin had answered at once. Only GET requests whose answers may be \
-stored count (docs/traces.md); the others are told by reason.
+stored count (docs/research/lab.md); the others are told by reason.
 
 Columns: hits of all requests, those from memory, those from disk; bytes of hits by bytes asked \
 for; the time that the drive worked; mean and 99th percentile of a disk hit; reads and writes of \

@@ -83,7 +83,7 @@ fn after_help() -> String {
          eviction or a new version deletes. Gets per second are all requests, memory hits \
          included, by the time of the manager's operations and of a final sync, as in the papers. \
          The baselines use the page cache, the engine does not. The paper's run is --memory 512M \
-         --disk 2G --requests 1058206. See docs/lab.md.",
+         --disk 2G --requests 1058206. See docs/research/lab.md.",
     );
     text
 }

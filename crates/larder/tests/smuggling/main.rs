@@ -2,8 +2,8 @@
 //! the real program, from clients ([`requests`]) and from origin servers ([`answers`]).
 //!
 //! The origin server reads strictly ([`strict`]) what no two parsers disagree on: of each request
-//! it must see exactly that one, or nothing. `docs/smuggling.md` is written from the same tables,
-//! with what other proxies make of the same bytes:
+//! it must see exactly that one, or nothing. `docs/reference/smuggling.md` is written from the same
+//! tables, with what other proxies make of the same bytes:
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test smuggling peers -- --nocapture` (or
 //! `varnish`, `squid`, `trafficserver`) prints where another proxy does otherwise; with `all` and

@@ -1,4 +1,5 @@
-//! `docs/smuggling.md`: every case, what we make of it and what others do, written from the tables.
+//! `docs/reference/smuggling.md`: every case, what we make of it and what others do, written from
+//! the tables.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ an answer or a field of its own.
 
 /// Where it lies.
 pub fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/smuggling.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/smuggling.md")
 }
 
 /// A group of cases: title, sections, reason, and of each case its name and what we make of it.
@@ -125,7 +126,7 @@ fn the_page_says_what_the_tables_say() {
         let there = lines.any(|other| other == line || other.starts_with(line));
         assert!(
             there,
-            "docs/smuggling.md lacks {line:?} in its place: see tests/smuggling/main.rs"
+            "docs/reference/smuggling.md lacks {line:?} in its place: see tests/smuggling/main.rs"
         );
     }
 }

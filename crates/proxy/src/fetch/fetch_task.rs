@@ -2,10 +2,8 @@
 //! into the store. It belongs to no client: it ends when the body does, or when too much of it is
 //! missing and nobody is left who wants it.
 
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
 use http::header::HeaderMap;
@@ -17,14 +15,15 @@ use semantics::{
     Exchange, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, merge, reuse,
     validators,
 };
-use store::{Hint, Key, Kind, PIECE_MAX, Refusal};
+use store::{Hint, Key, Kind, Refusal};
 
 use crate::fetch::piggyback_validation;
 use crate::fetch::variant_validation::ValidationRequest;
+use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
-use crate::fill::writer::{ByteStream, Sink, Step, UNSTORED_WINDOW, next_frame};
+use crate::fill::writer::{ByteStream, Sink};
 use crate::net::wall_clock::now;
 use crate::object::stored_response::{Store, StoredResponse, Writer};
 use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
@@ -471,111 +470,39 @@ impl FetchTask {
     /// Carries the body to its end. Trailers are stored with `head`.
     pub async fn carry(
         &self,
-        mut body: impl ByteStream,
+        body: impl ByteStream,
         sink: &mut Sink,
         length: Option<u64>,
         head: Option<&StoredHead>,
     ) -> (End, Event) {
-        let limits = &self.options.fill;
-        let mut produced = 0;
-        let mut trailers = None;
-        let mut alone_since = None;
-        let needs = &self.services.needs;
-        let mut need = sink.stores().then(|| needs.firmly());
-        loop {
-            sink.let_go(&self.fill).await;
-            if !sink.stores() {
-                need = None;
-                poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
-            }
-            let next = poll_fn(|cx| {
-                if matches!(sink, Sink::Open(_)) && needs.is_ending() {
-                    return Poll::Ready(Step::Unstored);
-                }
-                let wanted = self.poll_wanted(sink, produced, length, &mut alone_since, cx);
-                if wanted { next_frame(&mut body, cx) } else { Poll::Ready(Step::Abandoned) }
-            })
-            .await;
-            let piece = match next {
-                Step::Data(piece) => piece,
-                Step::Trailers(fields) => {
-                    trailers = Some(Arc::new(fields));
-                    continue;
-                }
-                Step::End => break,
-                Step::Unstored => {
-                    sink.refused(Refusal::Offline);
-                    continue;
-                }
-                Step::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
-                Step::Broken(why) => return (End::Broken(why), Event::FillAborted),
-            };
-            produced += piece.len() as u64;
-            if matches!(sink, Sink::Open(_)) && self.is_too_large(produced) {
-                sink.refused(Refusal::TooLarge);
-            }
-            if body.is_end_stream() {
-                // Whoever has the last byte and asks again finds the object in the store.
-                sink.write(piece.clone()).await;
-                self.commit(sink, None).await;
-                self.fill.push(piece);
-            } else {
-                self.fill.push(piece.clone());
-                sink.write(piece).await;
-                if sink.stores() {
-                    // The store reads back only whole pieces.
-                    let windows = &self.services.shared.windows;
-                    let keep = windows.keep(u64::from(PIECE_MAX), limits.window as u64);
-                    self.fill.trim(keep, produced.saturating_sub(u64::from(PIECE_MAX)));
-                }
-            }
-        }
-        let meta = trailers.as_deref().zip(head).map(|(fields, head)| self.trailed(head, fields));
-        self.commit(sink, meta).await;
-        drop(need);
+        let (leases, budget) = (&self.services.needs, &self.services.shared.windows);
+        let fill = &self.fill;
+        let store_max = self.errand.rule.as_ref().and_then(|rule| rule.store_max);
+        let mut pump = Pump::new(leases, budget, &self.options.fill, fill, (&mut *sink, 0))
+            .with_store_max(store_max);
+        let is_wanted = |unwatched: Unwatched| {
+            let Unwatched { carried, since, is_stored } = unwatched;
+            is_stored && self.worth_finishing(carried, since, length)
+        };
+        let (last, trailers) = match pump.carry(&mut Incoming::new(body), None, is_wanted).await {
+            Carried::Complete { last, trailers } => (last, trailers),
+            Carried::Broken(why) => return (End::Broken(why), Event::FillAborted),
+            Carried::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
+        };
+        let meta = trailers.as_ref().zip(head).map(|(fields, head)| self.trailed(head, fields));
+        pump.commit(fill.token().overtaken(), meta).await;
+        fill.push(last);
         let counted = match sink {
             Sink::Committed => Event::FillStored,
             Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,
         };
-        (End::Whole(trailers), counted)
-    }
-
-    /// Whether more of a body is worth fetching. The task is woken when that changes.
-    /// `alone_since`: how much had come when the last client left.
-    fn poll_wanted(
-        &self,
-        sink: &Sink,
-        produced: u64,
-        length: Option<u64>,
-        alone_since: &mut Option<u64>,
-        cx: &mut TaskContext<'_>,
-    ) -> bool {
-        if self.fill.poll_interest(cx) {
-            *alone_since = None;
-            return true;
-        }
-        let since = *alone_since.get_or_insert(produced);
-        sink.stores() && self.worth_finishing(produced, since, length)
+        (End::Whole(trailers.map(Arc::new)), counted)
     }
 
     /// The metadata of an answer that ended with trailers.
     fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
         let settings = self.errand.settings(&self.options);
         head.clone().with_trailers(trailers, settings).encode()
-    }
-
-    /// Makes what was written visible, with other metadata if they changed on the way.
-    async fn commit(&self, sink: &mut Sink, meta: Option<Bytes>) {
-        if self.fill.token().overtaken() {
-            sink.refused(Refusal::Overtaken);
-            sink.let_go(&self.fill).await;
-        }
-        match meta {
-            Some(meta) => {
-                sink.commit_as(meta).await;
-            }
-            None => sink.commit().await,
-        }
     }
 
     /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or

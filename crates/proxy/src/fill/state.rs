@@ -281,11 +281,6 @@ impl Fill {
         self.lock().wake_filler();
     }
 
-    /// Whether anybody follows.
-    pub fn is_followed(&self) -> bool {
-        self.lock().interested > 0
-    }
-
     /// Appends a piece of the body.
     pub fn push(&self, piece: Bytes) {
         if piece.is_empty() {

@@ -129,6 +129,14 @@ impl Sink {
         }
     }
 
+    /// Ends the writing, if the store takes more.
+    pub fn refuse_open(&mut self, refusal: Refusal) {
+        if matches!(self, Sink::Open(_)) {
+            self.refused(refusal);
+        }
+    }
+
+    /// Ends the writing.
     pub fn refused(&mut self, refusal: Refusal) {
         log::debug!("no longer stored: {refusal}");
         match std::mem::replace(self, Sink::Nowhere) {

@@ -6,20 +6,19 @@
 //! which nobody holds an interest in it.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use bytes::Bytes;
 use http::Response;
 use http_body::Body;
 use semantics::partial::Verdict;
 use semantics::range::ByteRange;
 use semantics::{Exchange, PartHead, partial};
-use store::{FetchToken, Hint, Key, PIECE_MAX};
+use store::{FetchToken, Hint, Key};
 
+use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
-use crate::fill::writer::{Sink, Step, UNSTORED_WINDOW, next_frame};
+use crate::fill::writer::Sink;
 use crate::net::wall_clock::now;
 use crate::object::stored_response::Writer;
 use crate::observe::event::Event;
@@ -69,13 +68,6 @@ impl Drop for RegisteredFill {
         self.fill.publish(Stage::Absent(false), None);
         self.fill.end(End::Broken(Error::Draining));
     }
-}
-
-/// How a window ended.
-enum Window {
-    Full,
-    Broken(Error),
-    Abandoned,
 }
 
 /// The part of one window while it is made.
@@ -166,46 +158,48 @@ impl RangeFetch {
     }
 
     /// Carries the bytes of the gap to the readers and into the store, window by window.
-    pub async fn carry(mut self, mut body: OriginBody) {
+    pub async fn carry(mut self, body: OriginBody) {
         let parts = self.parts.clone();
-        let (mut at, mut rest) = (self.gap.start, Bytes::new());
+        let (mut at, mut body) = (self.gap.start, Incoming::new(body));
         let mut counted = Event::FillStored;
         loop {
             let end = parts.layout.around(at).end.min(self.gap.end);
-            let mut making = self.begin_part(ByteRange { start: at, end }).await;
             let range = ByteRange { start: at, end };
+            let mut making = self.begin_part(range).await;
             let stage = PartStage { range, interest: self.interest.clone() };
             let partial = making.sink.partial();
             let fill = self.now.fill.clone();
             fill.publish_behind(Stage::Part(Arc::new(stage)), partial, making.before);
-            let (window, last) = self.window(&mut body, &mut rest, &mut at, end, &mut making).await;
+            let carried = self.window(&mut body, range, &mut making).await;
             // Whoever reads on finds the next window before this one has ended.
-            let full = matches!(window, Window::Full);
+            let is_full = matches!(carried, Carried::Complete { .. });
             let wanted = self.interest.strong_count() > 0 && matches!(making.sink, Sink::Open(_));
-            let next = match full && wanted && at < self.gap.end {
-                true => parts.next_fill(at),
+            let next = match is_full && wanted && end < self.gap.end {
+                true => parts.next_fill(end),
                 false => None,
             };
-            self.finish_part(&mut making, at, full).await;
+            self.finish_part(&mut making, end, is_full).await;
             if !matches!(making.sink, Sink::Committed) {
                 counted = Event::FillUnstored;
             }
-            self.now.leave_table();
-            fill.push(last);
-            let ended = match window {
-                Window::Full => End::Whole(None),
-                Window::Broken(why) => End::Broken(why),
-                Window::Abandoned => End::Broken(Error::Upstream),
-            };
-            if !full {
+            if !is_full {
                 counted = Event::FillAborted;
             }
-            fill.end(ended);
+            self.now.leave_table();
+            fill.end(match carried {
+                Carried::Complete { last, .. } => {
+                    fill.push(last);
+                    End::Whole(None)
+                }
+                Carried::Broken(why) => End::Broken(why),
+                Carried::Abandoned => End::Broken(Error::Upstream),
+            });
             making.sink.let_go(&fill).await;
             match next {
                 Some((key, fill)) => self.now = RegisteredFill { parts: parts.clone(), fill, key },
                 None => break,
             }
+            at = end;
         }
         parts.count(counted);
     }
@@ -249,59 +243,29 @@ impl RangeFetch {
         begun.ok()
     }
 
-    /// Carries one window. The last bytes are not pushed but returned: whoever has them and asks
-    /// again is to find the part in the store.
+    /// Carries one window.
     async fn window(
-        &mut self,
-        body: &mut OriginBody,
-        rest: &mut Bytes,
-        at: &mut u64,
-        end: u64,
+        &self,
+        body: &mut Incoming<OriginBody>,
+        range: ByteRange,
         making: &mut PartWriter,
-    ) -> (Window, Bytes) {
-        let limits = &self.parts.options.fill;
-        let (fill, begin) = (&self.now.fill, *at);
-        loop {
-            making.sink.let_go(fill).await;
-            if !making.sink.stores() {
-                poll_fn(|cx| fill.poll_room(cx, UNSTORED_WINDOW)).await;
-            }
-            let alone = self.interest.strong_count() == 0 && !fill.is_followed();
-            if alone && (!making.sink.stores() || end - *at > limits.finish_rest) {
-                return (Window::Abandoned, Bytes::new());
-            }
-            if rest.is_empty() {
-                match poll_fn(|cx| next_frame(body, cx)).await {
-                    Step::Data(data) => *rest = data,
-                    Step::Trailers(_) => {}
-                    Step::End | Step::Abandoned | Step::Unstored => {
-                        return (Window::Broken(Error::Upstream), Bytes::new());
-                    }
-                    Step::Broken(why) => return (Window::Broken(why), Bytes::new()),
-                }
-                continue;
-            }
-            let count = usize::try_from(end - *at).unwrap_or(usize::MAX).min(rest.len());
-            let bytes = rest.split_to(count);
-            *at += count as u64;
-            making.sink.write(bytes.clone()).await;
-            if *at == end {
-                return (Window::Full, bytes);
-            }
-            fill.push(bytes);
-            if making.sink.stores() {
-                // The store reads back only whole pieces of its own.
-                let own = u64::from(PIECE_MAX);
-                let keep = self.parts.services.shared.windows.keep(own, limits.window as u64);
-                let written = making.before + (*at - begin);
-                fill.trim(keep, written.saturating_sub(own).saturating_sub(making.before));
-            }
-        }
+    ) -> Carried {
+        let PartialObject { services, options, .. } = &*self.parts;
+        let (leases, budget) = (&services.needs, &services.shared.windows);
+        let sink = (&mut making.sink, making.before);
+        let mut pump = Pump::new(leases, budget, &options.fill, &self.now.fill, sink);
+        let is_wanted = |unwatched: Unwatched| {
+            let left = range.count() - unwatched.carried;
+            self.interest.strong_count() > 0
+                || (unwatched.is_stored && left <= options.fill.finish_rest)
+        };
+        pump.carry(body, Some(range.count()), is_wanted).await
     }
 
     /// Joins what the window had behind, and makes the part visible. Of a window that broke off
     /// what has come is kept.
     async fn finish_part(&self, making: &mut PartWriter, at: u64, full: bool) {
+        let _lease = self.parts.services.needs.firmly();
         if let Some(after) = making.after.take().filter(|_| full) {
             let skip = at.saturating_sub(after.range.start);
             let mut old = after.entry.body(skip..after.entry.len());

@@ -20,7 +20,7 @@ pub(crate) struct MultipartBody {
     part: Option<PartBody>,
     left: u64,
     /// Until the last part is sent.
-    _held: Option<Box<store::Reading>>,
+    _held: Option<Box<store::ReadHold>>,
 }
 
 /// What the parts are cut from.

@@ -1,9 +1,9 @@
 //! What a data file says about a mechanical drive.
 //!
 //! A file is a JSON object of drives by name, each with its geometry, its mechanics and the
-//! settings of its controller; `docs/drives.md` goes through the fields. Fields that the model does
-//! not know are passed over; a field that the model needs and the file lacks is an error, or an
-//! assumption that is named in [`DriveFile::notes`].
+//! settings of its controller; `docs/research/models.md` goes through the fields. Fields that the
+//! model does not know are passed over; a field that the model needs and the file lacks is an
+//! error, or an assumption that is named in [`DriveFile::notes`].
 //!
 //! It promises: whatever the file contains, the answer is a drive that can be simulated or an error
 //! that names the drive, the field and what is expected there.

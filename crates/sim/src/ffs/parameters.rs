@@ -2,7 +2,7 @@
 //!
 //! Nothing here is fitted to the result of an experiment. Sizes and rules are those of the systems
 //! themselves, as their manuals and makers state them; what a paper states of its own simulator is
-//! named as such. docs/file-system-model.md says where each value comes from.
+//! named as such. docs/research/models.md says where each value comes from.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What happens in the store that an operator should be told.
+//! What happens in the store that an operator should know.
 
 use std::fmt;
 
@@ -43,8 +43,9 @@ pub enum Event {
         expected: u64,
     },
     /// Readers of large objects hold no longer what they have still to read: where that goes
-    /// meanwhile, their transfers end early. Told now and then, of all since it was told last.
-    LetDown {
+    /// meanwhile, their transfers end early. Reported now and then, with the numbers since the last
+    /// report.
+    HoldsRevoked {
         /// Number of the device.
         device: usize,
         /// Objects, because all together were more than [`crate::Options::held_percent`].
@@ -89,7 +90,7 @@ impl fmt::Display for Event {
             Event::Shrunken { device, len, expected } => {
                 write!(f, "cache device {device} has only {len} of the cache's {expected} bytes")
             }
-            Event::LetDown { device, objects, transfers } => write!(
+            Event::HoldsRevoked { device, objects, transfers } => write!(
                 f,
                 "cache device {device}: {objects} objects (share) and {transfers} transfers \
                  (time) are held no longer"

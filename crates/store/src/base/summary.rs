@@ -27,7 +27,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LSUM");
 
 /// The labels that the records of a cluster bear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Borne<'a> {
+pub(crate) struct SummaryLabels<'a> {
     /// How they were read: [`crate::Labels::version`].
     pub(crate) version: u64,
     /// Their digests.
@@ -65,7 +65,7 @@ pub(crate) fn encode(
     place: u32,
     incarnation: u64,
     entries: &[Entry],
-    borne: Option<Borne<'_>>,
+    borne: Option<SummaryLabels<'_>>,
 ) -> Vec<u8> {
     let labels_len = borne.map_or(0, |borne| borne.labels.len() * LABEL_LEN);
     let mut bytes = Vec::with_capacity(labels_len + summary_len(entries.len()));
@@ -258,7 +258,7 @@ mod tests {
         let entries: Vec<Entry> = (0..100).map(entry).collect();
         let labels: Vec<u64> = (0..300).map(|number| number << 40 | 7).collect();
         for labels in [&labels[..], &labels[..1], &[]] {
-            let borne = Some(Borne { version: 9, labels });
+            let borne = Some(SummaryLabels { version: 9, labels });
             let bytes = encode(&secret, 5, 77, &entries, borne);
             let plain = summary_len(100);
             assert_eq!(bytes.len(), plain + labels.len() * LABEL_LEN);

@@ -37,7 +37,7 @@ impl ClusterScan {
     }
 
     /// What the cluster holds cannot be known.
-    fn give_up(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
+    fn abandon(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
         let unchanged = core.space.table().incarnation(cluster) == incarnation
             && core.space.table().state(cluster) == State::OnDisk;
         if unchanged {
@@ -48,7 +48,7 @@ impl ClusterScan {
 
     /// Takes in what a cluster holds, the newest record first.
     fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        if !core.still(cluster, incarnation) {
+        if !core.is_current(cluster, incarnation) {
             return;
         }
         core.space.learn_runs(&core.areas, cluster, entries);
@@ -69,7 +69,7 @@ impl ClusterScan {
         match entry.kind {
             RecordKind::Piece => {
                 if let Ok(inserted) = core.index.insert_if_absent(&entry.digest, slot) {
-                    core.bury(inserted);
+                    core.retire(inserted);
                 }
             }
             // Metadata are newer than their object: what has been found is not theirs.
@@ -91,7 +91,7 @@ impl ClusterScan {
     fn apply_object(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
         let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&entry.digest));
         if removed.is_some_and(|sequence| entry.sequence < *sequence) {
-            core.kill(slot);
+            core.mark_dead(slot);
             return;
         }
         let meta = self
@@ -99,20 +99,20 @@ impl ClusterScan {
             .remove(&entry.digest)
             .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
         // Evicted meanwhile: the object would fall back to metadata that are no longer true.
-        if meta.as_ref().is_some_and(|meta| !core.still(meta.cluster, meta.incarnation)) {
-            core.kill(slot);
+        if meta.as_ref().is_some_and(|meta| !core.is_current(meta.cluster, meta.incarnation)) {
+            core.mark_dead(slot);
             return;
         }
         let slot = Slot { refreshed: meta.is_some(), ..slot };
         match core.index.insert_if_absent(&entry.digest, slot) {
             // Known already, or a newer record of the key (or of an equal tag) was met before.
             Err(known) if known.position == slot.position => {}
-            Err(_) => core.kill(slot),
+            Err(_) => core.mark_dead(slot),
             Ok(inserted) => {
-                core.bury(inserted);
+                core.retire(inserted);
                 if let Some(meta) = meta {
                     let inserted = core.index.insert(&entry.digest.derive_meta(), meta.slot);
-                    core.bury(inserted);
+                    core.retire(inserted);
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Core {
         let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(most)).collect();
         scan.done += batch.len() as u32;
         // Some may have been given up since the scan was planned.
-        batch.retain(|(cluster, incarnation)| self.still(*cluster, *incarnation));
+        batch.retain(|(cluster, incarnation)| self.is_current(*cluster, *incarnation));
         batch.iter().for_each(|(cluster, _)| self.space.table_mut().pin(*cluster));
         self.recovering.as_mut()?.under_way.clone_from(&batch);
         Some(batch)
@@ -160,10 +160,10 @@ impl Core {
                     self.learn_labels(cluster, incarnation, labels);
                 }
             }
-            None => scan.give_up(self, cluster, incarnation),
+            None => scan.abandon(self, cluster, incarnation),
         }
         if self.space.table_mut().unpin(cluster) {
-            self.wake();
+            self.wake_waiters();
         }
         if let Some(recovering) = &mut self.recovering {
             recovering.under_way.retain(|(other, _)| *other != cluster);

@@ -9,7 +9,8 @@
 //! It promises: nobody but a reader that had begun before reads what is dead; all readers together
 //! hold no more than a share of the device ([`Options::held_percent`]), beyond which those are let
 //! down that got on least lately; and none holds anything for longer than a time
-//! ([`Options::held_time`]). Who is let down finds what is still alive, like everybody.
+//! ([`Options::held_time`]). Readers whose hold is revoked find what is still alive, as any lookup
+//! does.
 //!
 //! [`Options::held_percent`]: crate::Options::held_percent
 //! [`Options::held_time`]: crate::Options::held_time
@@ -30,8 +31,8 @@ use crate::space::Location;
 /// The part of the memory tier that dead pieces may take besides, for those who read them.
 const IN_MEMORY: usize = 16;
 
-/// That something was let down is told once in this time.
-const TOLD_EVERY: Nanos = 10_000_000_000;
+/// Revoked holds are reported once in this time.
+const REPORT_INTERVAL: Nanos = 10_000_000_000;
 
 /// A reader's number: a later one has a higher.
 pub(crate) type ReaderId = u64;
@@ -55,11 +56,11 @@ struct Version {
     readers: BTreeMap<u32, u32>,
     pieces: BTreeMap<u32, Piece>,
     /// It held too much: nothing more of it is held.
-    let_down: bool,
+    revoked: bool,
 }
 
-/// The lowest is let down first: versions that nobody reads the body of, then those in which
-/// nobody got on for longest.
+/// The hold of the lowest is revoked first: versions that nobody reads the body of, then those in
+/// which nobody got on for longest.
 type Rank = (bool, u64);
 
 struct Reader {
@@ -87,16 +88,16 @@ pub(crate) struct Held {
     in_memory: usize,
     in_memory_max: usize,
     time: Nanos,
-    /// Versions that were let down for want of room, and readers for having read for too long.
-    let_down: u64,
+    /// Versions whose hold was revoked for want of room, and readers whose was for their duration.
+    revoked: u64,
     timed_out: u64,
-    /// As many of both had been told of when, last.
-    told: (LetDown, Option<Nanos>),
+    /// What the last report said, and when it was.
+    reported: (HoldsRevoked, Option<Nanos>),
 }
 
-/// How many were let down.
+/// How many holds were revoked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LetDown {
+pub(crate) struct HoldsRevoked {
     /// Versions, for want of room.
     pub(crate) objects: u64,
     /// Readers, for having read for too long.
@@ -112,9 +113,9 @@ pub struct HeldStats {
     pub bytes: u64,
     /// Bytes in memory that do.
     pub memory_bytes: usize,
-    /// Versions whose readers were let down because all held more than their share.
-    pub let_down: u64,
-    /// Readers that were let down because they took too long.
+    /// Versions whose hold was revoked because all together held more than their share.
+    pub revoked: u64,
+    /// Readers whose hold was revoked because they took too long.
     pub timed_out: u64,
 }
 
@@ -137,26 +138,26 @@ impl Held {
             in_memory: 0,
             in_memory_max,
             time,
-            let_down: 0,
+            revoked: 0,
             timed_out: 0,
-            told: Default::default(),
+            reported: Default::default(),
         }
     }
 
-    /// When it is time to tell of those who were let down and not told of yet; `None` without any.
-    pub(super) fn tell_due(&self) -> Option<Nanos> {
-        let (told, at) = self.told;
-        let news = (told.objects, told.transfers) != (self.let_down, self.timed_out);
-        news.then(|| at.map_or(0, |at| at.saturating_add(TOLD_EVERY)))
+    /// When revoked holds that are not reported yet are to be; `None` without any.
+    pub(super) fn report_due(&self) -> Option<Nanos> {
+        let (reported, at) = self.reported;
+        let news = (reported.objects, reported.transfers) != (self.revoked, self.timed_out);
+        news.then(|| at.map_or(0, |at| at.saturating_add(REPORT_INTERVAL)))
     }
 
-    /// Those who were let down and are now told of.
-    pub(super) fn tell(&mut self, now: Nanos) -> Option<LetDown> {
-        self.tell_due().filter(|due| *due <= now)?;
-        let all = LetDown { objects: self.let_down, transfers: self.timed_out };
-        let (told, _) = std::mem::replace(&mut self.told, (all, Some(now)));
-        let transfers = all.transfers - told.transfers;
-        Some(LetDown { objects: all.objects - told.objects, transfers })
+    /// The revoked holds that are reported now.
+    pub(super) fn report(&mut self, now: Nanos) -> Option<HoldsRevoked> {
+        self.report_due().filter(|due| *due <= now)?;
+        let all = HoldsRevoked { objects: self.revoked, transfers: self.timed_out };
+        let (reported, _) = std::mem::replace(&mut self.reported, (all, Some(now)));
+        let transfers = all.transfers - reported.transfers;
+        Some(HoldsRevoked { objects: all.objects - reported.objects, transfers })
     }
 
     pub(crate) fn stats(&self) -> HeldStats {
@@ -164,14 +165,14 @@ impl Held {
             readers: self.readers.len(),
             bytes: self.placed,
             memory_bytes: self.in_memory,
-            let_down: self.let_down,
+            revoked: self.revoked,
             timed_out: self.timed_out,
         }
     }
 
     /// Whether somebody reads the version and it may hold more.
     pub(super) fn may_hold(&self, object_id: u64) -> bool {
-        self.versions.get(&object_id).is_some_and(|version| !version.let_down)
+        self.versions.get(&object_id).is_some_and(|version| !version.revoked)
     }
 
     /// Whether the piece is held.
@@ -180,8 +181,9 @@ impl Held {
         version.is_some_and(|version| version.pieces.contains_key(&number))
     }
 
-    /// The version to let down so that `object_id` may hold more; `None` when that is the lowest,
-    /// or nobody reads the body of `object_id`: then it holds what there is room for.
+    /// The version whose hold is to be revoked so that `object_id` may hold more; `None` when that
+    /// is the lowest, or nobody reads the body of `object_id`: then it holds what there is room
+    /// for.
     pub(super) fn lower_than(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
         let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
@@ -239,7 +241,7 @@ impl Held {
     }
 
     /// Somebody reads the body of `object_id`, or gets on with it.
-    fn got_on(&mut self, object_id: u64) {
+    fn progressed(&mut self, object_id: u64) {
         let Some(version) = self.versions.get_mut(&object_id) else { return };
         version.is_read = true;
         if version.rank.is_some() {
@@ -289,19 +291,19 @@ impl Held {
         let from = std::mem::replace(&mut reader.at, at);
         let object_id = reader.object_id;
         let done = self.moved(object_id, from, Some(at));
-        self.got_on(object_id);
+        self.progressed(object_id);
         done
     }
 
     /// The reader reads the body, and does not only have it at hand.
     pub(super) fn reads_body(&mut self, id: ReaderId) {
         if let Some(reader) = self.readers.get(&id) {
-            self.got_on(reader.object_id);
+            self.progressed(reader.object_id);
         }
     }
 
-    /// The reader has ended, if it was not let down before; returns the pieces that nobody is going
-    /// to read any more.
+    /// The reader has ended, if its hold was not revoked before; returns the pieces that nobody is
+    /// going to read any more.
     pub(super) fn end(&mut self, id: ReaderId) -> Vec<Piece> {
         let Some(reader) = self.readers.remove(&id) else { return Vec::new() };
         self.moved(reader.object_id, reader.at, None)
@@ -361,13 +363,13 @@ impl Held {
     }
 
     /// The readers of a version hold nothing any more; returns what they held.
-    pub(super) fn let_down(&mut self, object_id: u64) -> Option<Vec<Piece>> {
+    pub(super) fn revoke(&mut self, object_id: u64) -> Option<Vec<Piece>> {
         let version = self.versions.get_mut(&object_id)?;
-        version.let_down = true;
+        version.revoked = true;
         if let Some(rank) = version.rank.take() {
             self.holders.remove(&rank);
         }
-        self.let_down += 1;
+        self.revoked += 1;
         let version = self.versions.get_mut(&object_id)?;
         Some(std::mem::take(&mut version.pieces).into_values().collect())
     }

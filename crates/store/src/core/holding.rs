@@ -53,7 +53,7 @@ impl Core {
     pub(super) fn end_overdue(&mut self, now: Nanos) {
         while let Some(done) = self.held.end_overdue(now) {
             self.release_held(done);
-            self.kick();
+            self.wake_background();
         }
     }
 
@@ -101,7 +101,7 @@ impl Core {
         let cluster = self.cluster_held(place);
         while !self.held.has_room(cluster, &location) {
             match self.held.lower_than(object_id) {
-                Some(lower) => self.let_down(lower),
+                Some(lower) => self.revoke(lower),
                 None => return false,
             }
         }
@@ -117,10 +117,10 @@ impl Core {
     }
 
     /// The readers of a version hold nothing any more.
-    fn let_down(&mut self, object_id: u64) {
-        if let Some(pieces) = self.held.let_down(object_id) {
+    fn revoke(&mut self, object_id: u64) {
+        if let Some(pieces) = self.held.revoke(object_id) {
             self.release_held(pieces);
-            self.kick();
+            self.wake_background();
         }
     }
 
@@ -136,8 +136,8 @@ impl Core {
             }
         }
         if freed {
-            self.wake();
-            self.kick();
+            self.wake_waiters();
+            self.wake_background();
         }
     }
 
@@ -160,7 +160,7 @@ impl Core {
             return Some(HeldPiece::Object(Arc::new(object)));
         }
         self.space.pin(&self.areas, place.position);
-        self.reading.counters.exact += 1;
+        self.reads.counters.exact += 1;
         Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
     }
 }

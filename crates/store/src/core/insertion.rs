@@ -23,7 +23,7 @@ use crate::memory::grouping::Group;
 use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::Eviction;
 use crate::memory::object::Object;
-use crate::purge::purges::Fate;
+use crate::purge::purges::Validity;
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
@@ -88,29 +88,29 @@ impl Core {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
-        let gathers = self.gathers(&new.record.header);
-        if gathers || self.written_late(&new.record) {
+        let is_staged = self.is_staged(&new.record.header);
+        if is_staged || self.written_late(&new.record) {
             let object = Arc::new(Object::from_record(&new.record, None));
             object.checked.store(self.sequence, Ordering::Relaxed);
             if self.worth_keeping(&object) {
                 if !self.memory_takes(now) {
-                    self.kick();
+                    self.wake_background();
                     return TryInsert::Wait(new);
                 }
                 // Memory gives up no faster than the device takes. Half of the room is more than
                 // the open cluster, so something waits that is about to be written.
-                if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.gathering_stuck() {
-                    self.space.hurry();
-                    self.kick();
+                if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
+                    self.space.expedite();
+                    self.wake_background();
                     return TryInsert::Wait(new);
                 }
                 self.supersede(&new.record);
-                let done = self.unwritten_death(&digest);
-                self.admit(digest, self.resident(&object, true, None, None, 1));
+                let done = self.unwritten_deletion(&digest);
+                self.insert_resident(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
-                if gathers {
-                    self.gather(digest, &new.record.header, new.record.len(), now);
-                    self.kick();
+                if is_staged {
+                    self.stage(digest, &new.record.header, new.record.len(), now);
+                    self.wake_background();
                 }
                 return TryInsert::Done(done);
             }
@@ -124,17 +124,17 @@ impl Core {
         self.supersede(&new.record);
         let object = self.place(new.record, now);
         // Pieces are new by name: nothing older can come back in their place.
-        let done = self.unwritten_death(&digest).filter(|_| is_object);
+        let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         if self.worth_keeping(&object) && self.memory_takes(now) {
             let cluster = self.cluster_of(&object);
-            self.admit(digest, self.resident(&object, false, None, cluster, 1));
+            self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
-        self.kick();
+        self.wake_background();
         TryInsert::Done(done)
     }
 
-    fn gathering_stuck(&self) -> bool {
+    fn staging_stuck(&self) -> bool {
         self.memory.staging.as_ref().is_some_and(LocalityStaging::is_stuck)
     }
 
@@ -161,8 +161,8 @@ impl Core {
     pub(super) fn make_room(&mut self, len: usize, now: Now) -> Room {
         let unwritten = self.space.unwritten_bytes();
         if unwritten > 0 && unwritten + len > self.unwritten_max {
-            self.space.hurry();
-            self.kick();
+            self.space.expedite();
+            self.wake_background();
             return Room::Wait;
         }
         match &mut self.space {
@@ -178,16 +178,16 @@ impl Core {
         }
         self.space.seal(&self.areas);
         let Some(run) = self.space.table_mut().take_free_run(1, now.unix) else {
-            self.kick();
+            self.wake_background();
             return Room::Wait;
         };
         let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.opened(cluster);
-        self.turn_labels(self.sequence);
-        self.purging.bearers.opened(cluster);
+        self.rotate_label_eras(self.sequence);
+        self.purging.label_filters.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
-        self.kick();
+        self.wake_background();
         Room::Ready
     }
 
@@ -201,7 +201,7 @@ impl Core {
         let slot =
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
-        self.bury(inserted);
+        self.retire(inserted);
         self.index.set_stamp(&digest, record.header.stamp);
         Arc::new(Object::from_record(&record, self.place_at(position)))
     }
@@ -234,17 +234,17 @@ impl Core {
             }
             Space::Slots(space) => (space.add(record, now.monotonic), None),
         };
-        self.note_bearer(cluster, sequence, &labels);
+        self.note_record_labels(cluster, sequence, &labels);
         position
     }
 
     /// What an insertion into the index pushed out is dead: nothing leads to it any more.
-    pub(super) fn bury(&mut self, inserted: Inserted) {
+    pub(super) fn retire(&mut self, inserted: Inserted) {
         for slot in inserted.old.into_iter().chain(inserted.displaced) {
-            self.kill(slot);
+            self.mark_dead(slot);
         }
         if let Some(digest) = &inserted.expelled {
-            self.expelled(digest);
+            self.resident_displaced(digest);
         }
         let lost = inserted.displaced.is_some() || inserted.expelled.is_some();
         self.counters.index_displaced += u64::from(lost);
@@ -264,7 +264,7 @@ impl Core {
             return Err(Refusal::Offline);
         }
         if fetched.overtaken.load(Ordering::Acquire)
-            || !self.survives(&digest, of)
+            || !self.is_alive(&digest, of)
             || self.overtaken(fetched.begun, &of.key, &of.meta)
             || self.overtaken(fetched.begun, &of.key, &meta)
         {
@@ -299,7 +299,7 @@ impl Core {
         let object = Arc::new(of.with_meta(meta, self.sequence));
         if in_memory || self.worth_keeping(&object) {
             let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
-            self.admit(digest, self.resident(&object, dirty, None, cluster, accesses));
+            self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
         self.counters.refreshes += 1;
@@ -338,11 +338,11 @@ impl Core {
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
         // An older metadata record is superseded by its sequence number alone: were it dead while
         // this one is lost in a crash, the object would go back to metadata older still.
-        self.bury(Inserted { old: None, ..inserted });
+        self.retire(Inserted { old: None, ..inserted });
         self.note_refresh(slot.position, inserted.old);
         self.note_labels(of, meta, position);
         self.index.update_flag(&digest, slot.position, true);
-        self.kick();
+        self.wake_background();
         Ok(true)
     }
 
@@ -362,7 +362,7 @@ impl Core {
                     }
                 }
                 Some(Eviction::Write(digest, _)) if self.memory.staging.is_some() => {
-                    kept += u32::from(!self.evict_gathered(&digest, now));
+                    kept += u32::from(!self.evict_staged(&digest, now));
                 }
                 Some(Eviction::Write(digest, _)) => {
                     if !self.evict_dirty(digest, now) {
@@ -399,7 +399,7 @@ impl Core {
             Space::Slots(_) => false,
         };
         if full {
-            self.kick();
+            self.wake_background();
         } else {
             if self.space.has_clusters() {
                 self.space.table_mut().seek_run(u32::from(self.options.group_batch));
@@ -413,7 +413,7 @@ impl Core {
         if full || !matches!(self.make_room(len, now), Room::Refused(_)) {
             return false;
         }
-        if self.expel(&victim).is_some() {
+        if self.remove_resident(&victim).is_some() {
             self.counters.dropped_unwritten += 1;
         }
         true
@@ -468,14 +468,14 @@ impl Core {
         let Some(resident) = self.memory.tier.peek(digest) else { return true };
         // What is placed passes for younger than all purges before it.
         let object = Arc::clone(&resident.object);
-        if self.fate(&object) != Fate::Lives {
-            self.expel(digest);
+        if self.validity(&object) != Validity::Valid {
+            self.remove_resident(digest);
             return true;
         }
         if self.make_room(object.record_len(), now) != Room::Ready {
             return false;
         }
-        let Some(resident) = self.expel(digest) else { return true };
+        let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
         self.place(object.to_record(&self.secret, header), now);
@@ -488,8 +488,8 @@ impl Core {
         let Some(resident) = self.memory.tier.peek(digest) else { return true };
         let (object, references) = (Arc::clone(&resident.object), resident.accesses);
         // What is placed passes for younger than all purges before it.
-        if self.fate(&object) != Fate::Lives {
-            self.expel(digest);
+        if self.validity(&object) != Validity::Valid {
+            self.remove_resident(digest);
             return true;
         }
         if self.make_room(object.record_len(), now) != Room::Ready {
@@ -498,7 +498,7 @@ impl Core {
         let header = Header { references, ..object.header.clone() };
         let placed = self.place(object.to_record(&self.secret, header), now);
         let cluster = self.cluster_of(&placed);
-        self.memory.tier.settle(digest, Arc::new(object.placed_as(&placed)), cluster);
+        self.memory.tier.mark_placed(digest, Arc::new(object.placed_as(&placed)), cluster);
         true
     }
 

@@ -9,14 +9,16 @@ use crate::base::now::Now;
 use crate::base::record::RecordKind;
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
-use crate::core::read_plan::{Company, Expected, Finding, MetaPlan, ReadPlan, Scope, Surroundings};
+use crate::core::read_plan::{
+    Expected, Finding, MetaPlan, ReadPlan, Scope, Surroundings, WaitPolicy,
+};
 use crate::core::state::{Core, Health};
 use crate::index::Slot;
 use crate::memory::doorkeeper;
 use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
-use crate::read::reads::{Took, WindowId};
-use crate::read::window::{Memory, Ring};
+use crate::read::reads::{ReadTiming, WindowId};
+use crate::read::window::{DistanceBand, Memory};
 use crate::space::Location;
 use crate::space::slots::SlotSpace;
 
@@ -36,7 +38,7 @@ impl Core {
         &mut self,
         digest: Digest,
         expected: Expected<'_>,
-        company: Company,
+        wait_policy: WaitPolicy,
         now: u32,
     ) -> Finding {
         if self.health == Health::Offline {
@@ -45,7 +47,7 @@ impl Core {
         if let Some(resident) = self.memory.tier.get(&digest) {
             let object = Arc::clone(&resident.object);
             self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
-            return if expected.is(&object) && self.survives(&digest, &object) {
+            return if expected.is(&object) && self.is_alive(&digest, &object) {
                 Finding::Object(object, Source::Ram)
             } else {
                 Finding::Nothing
@@ -59,7 +61,7 @@ impl Core {
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => {
                 self.space.touch(&self.areas, slot, now);
-                match self.survives(&digest, &object) {
+                match self.is_alive(&digest, &object) {
                     true => Finding::Object(object, Source::Ram),
                     false => Finding::Nothing,
                 }
@@ -74,13 +76,13 @@ impl Core {
                     self.space.touch(&self.areas, slot, now);
                     return Finding::Ahead(ahead, bytes);
                 }
-                let under_way = match company {
-                    Company::Join => self.covering_window(slot),
-                    Company::Alone => None,
+                let under_way = match wait_policy {
+                    WaitPolicy::Join => self.covering_window(slot),
+                    WaitPolicy::ReadAlone => None,
                 };
                 if let Some(window) = under_way {
-                    self.reading.counters.joined += 1;
-                    return Finding::UnderWay(window);
+                    self.reads.counters.joined += 1;
+                    return Finding::InFlight(window);
                 }
                 let plan = self.plan_read(digest, slot, expected, now);
                 plan.map_or(Finding::Nothing, Finding::Read)
@@ -95,16 +97,16 @@ impl Core {
         &mut self,
         digest: Digest,
         expected: Expected<'_>,
-        company: Company,
+        wait_policy: WaitPolicy,
         now: u32,
     ) -> (Finding, bool) {
-        let finding = self.find(digest, expected, company, now);
+        let finding = self.find(digest, expected, wait_policy, now);
         let settled = match &finding {
             Finding::Nothing => Some(None),
             Finding::Object(object, source) => {
-                (company == Company::Join && !object.in_pieces()).then_some(Some(*source))
+                (wait_policy == WaitPolicy::Join && !object.in_pieces()).then_some(Some(*source))
             }
-            Finding::Ahead(..) | Finding::Read(_) | Finding::UnderWay(_) => None,
+            Finding::Ahead(..) | Finding::Read(_) | Finding::InFlight(_) => None,
         };
         if let Some(answer) = settled {
             self.count_lookup(&digest, answer);
@@ -154,14 +156,14 @@ impl Core {
         let (extent, surroundings) = match split {
             None => self.choose_extent(slot, record, expected),
             Some(_) => {
-                self.reading.counters.exact += 1;
+                self.reads.counters.exact += 1;
                 (record, None)
             }
         };
         let window = match (surroundings, expected) {
-            (Some(_), _) => Some(self.reading.begin_window(record, extent)),
+            (Some(_), _) => Some(self.reads.begin_window(record, extent)),
             // Who wants the same piece waits for it.
-            (None, Expected::Piece) if split.is_none() => Some(self.reading.begin_read(extent)),
+            (None, Expected::Piece) if split.is_none() => Some(self.reads.begin_read(extent)),
             (None, _) => None,
         };
         let position = slot.position;
@@ -174,7 +176,7 @@ impl Core {
             extent,
             surroundings,
             window,
-            took: None,
+            timing: None,
             split,
             meta,
             keep,
@@ -186,7 +188,7 @@ impl Core {
     pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
         let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest);
-        let slow = self.reading.cost.cost().per_operation > doorkeeper::SLOW_READ;
+        let slow = self.reads.cost.cost().per_operation > doorkeeper::SLOW_READ;
         let keep = seen || slow || self.memory.tier.has_room(len);
         self.counters.not_kept += u64::from(!keep);
         keep
@@ -219,10 +221,10 @@ impl Core {
         let extent = within(bounds, record, most, u64::from(self.areas.granule));
         let scope = self.scope_of(position, extent);
         self.space.pin(&self.areas, position);
-        self.reading.counters.windows += 1;
-        let window = Some(self.reading.begin_window(record, extent));
+        self.reads.counters.windows += 1;
+        let window = Some(self.reads.begin_window(record, extent));
         let surroundings = Some(Surroundings::new(&self.areas, extent.offset, scope));
-        let (took, split, meta, keep) = (None, None, None, true);
+        let (timing, split, meta, keep) = (None, None, None, true);
         Some(ReadPlan {
             digest,
             position,
@@ -231,7 +233,7 @@ impl Core {
             extent,
             surroundings,
             window,
-            took,
+            timing,
             split,
             meta,
             keep,
@@ -243,7 +245,7 @@ impl Core {
     fn covering_window(&self, slot: Slot) -> Option<WindowId> {
         self.place_at(slot.position)?;
         let Location { extent, split } = self.space.locate(&self.areas, slot);
-        if split.is_some() { None } else { self.reading.covering(extent) }
+        if split.is_some() { None } else { self.reads.covering(extent) }
     }
 
     /// How much is read for a record: the read unit.
@@ -266,24 +268,24 @@ impl Core {
             (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
         };
         let Some(bounds) = bounds else {
-            self.reading.counters.exact += 1;
+            self.reads.counters.exact += 1;
             return (record, None);
         };
         let extent = match self.options.read_unit {
             ReadUnit::Auto => {
-                let memory = self.price_of_room();
-                self.reading.choose(record, bounds, memory)
+                let memory = self.space_price();
+                self.reads.choose(record, bounds, memory)
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
         };
         // An exact index does not know how long a record is: the first one's extent is its cluster.
         if extent == record && extent != bounds {
-            self.reading.counters.exact += 1;
+            self.reads.counters.exact += 1;
             return (record, None);
         }
         let scope = self.scope_of(slot.position, extent);
         let whole = matches!(scope, Scope::Cluster(_));
-        let counters = &mut self.reading.counters;
+        let counters = &mut self.reads.counters;
         *(if whole { &mut counters.clusters } else { &mut counters.windows }) += 1;
         (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
     }
@@ -298,16 +300,16 @@ impl Core {
     }
 
     /// What is known of earlier reads that took something along, and of the price of its room.
-    fn price_of_room(&self) -> Memory {
-        let memory = self.memory.tier.price_of_room();
-        let ahead = &self.reading.ahead;
+    fn space_price(&self) -> Memory {
+        let memory = self.memory.tier.space_price();
+        let ahead = &self.reads.ahead;
         if ahead.capacity() == 0 {
             return memory;
         }
         // What is kept apart takes no room from the tier: nothing is lost there for it.
-        let mut ring_hits = memory.ring_hits;
-        ring_hits.iter_mut().zip(&ahead.ring_hits).for_each(|(all, ahead)| *all += ahead);
-        Memory { ring_hits, cold_hits: 0, ..memory }
+        let mut band_hits = memory.band_hits;
+        band_hits.iter_mut().zip(&ahead.band_hits).for_each(|(all, ahead)| *all += ahead);
+        Memory { band_hits, cold_hits: 0, ..memory }
     }
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
@@ -329,7 +331,7 @@ impl Core {
     /// was removed or superseded meanwhile. False when a purge has made it dead.
     pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
         self.unpin(plan);
-        if !self.survives(&plan.digest, object) {
+        if !self.is_alive(&plan.digest, object) {
             return false;
         }
         if plan.keep && self.memory_takes(now) {
@@ -358,7 +360,7 @@ impl Core {
         digest: Digest,
         object: &Arc<Object>,
         meta: Option<u32>,
-        prefetched: Option<Ring>,
+        prefetched: Option<DistanceBand>,
     ) {
         let Some(slot) = self.index.get(&digest) else { return };
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
@@ -369,7 +371,7 @@ impl Core {
         }
         let cluster = self.cluster_of(object);
         let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
-        self.admit(digest, self.resident(object, false, prefetched, cluster, accesses));
+        self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
     /// Whether memory is the place for it: it fits, and is not a part of something so large that
@@ -394,7 +396,7 @@ impl Core {
         &self,
         object: &Arc<Object>,
         dirty: bool,
-        prefetched: Option<Ring>,
+        prefetched: Option<DistanceBand>,
         cluster: Option<u32>,
         accesses: u32,
     ) -> Resident<Arc<Object>> {
@@ -414,23 +416,23 @@ impl Core {
     /// The plan's reads ended without the wanted record.
     pub(crate) fn unread(&mut self, plan: &ReadPlan) {
         if let Some(window) = plan.window {
-            self.reading.end_window(window);
+            self.reads.end_window(window);
         }
         self.unpin(plan);
     }
 
     /// The plan's reads have ended.
     pub(crate) fn unpin(&mut self, plan: &ReadPlan) {
-        if let Some(Took { begin, end, bytes }) = plan.took {
-            self.reading.counters.bytes += bytes;
-            self.reading.cost.read(bytes, begin, end);
+        if let Some(ReadTiming { begin, end, bytes }) = plan.timing {
+            self.reads.counters.bytes += bytes;
+            self.reads.cost.read(bytes, begin, end);
         }
         let mut freed = self.space.unpin(&self.areas, plan.position);
         if let Some(MetaPlan::Read { position, .. }) = &plan.meta {
             freed |= self.space.unpin(&self.areas, *position);
         }
         if freed {
-            self.wake();
+            self.wake_waiters();
         }
     }
 }

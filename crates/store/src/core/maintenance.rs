@@ -43,8 +43,8 @@ impl Core {
             return Task::Stop;
         }
         self.end_overdue(now.monotonic);
-        if let Some(let_down) = self.held.tell(now.monotonic) {
-            return Task::Tell(let_down);
+        if let Some(revoked) = self.held.report(now.monotonic) {
+            return Task::Report(revoked);
         }
         if self.superblock.run < self.maintenance.run_wanted {
             return Task::NameRun(self.maintenance.run_wanted);
@@ -122,7 +122,7 @@ impl Core {
         } else {
             None
         };
-        if self.send_gathered(overdue, now) {
+        if self.send_staged(overdue, now) {
             return Some(Task::Again);
         }
         let written = self.journal.written();
@@ -182,7 +182,7 @@ impl Core {
             .flatten();
         // Hours are counted: looking every hour is enough.
         let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);
-        let due = [facts_due, flush_due, write_due, one_timers, self.held.tell_due()];
+        let due = [facts_due, flush_due, write_due, one_timers, self.held.report_due()];
         Task::Idle(due.into_iter().flatten().min())
     }
 
@@ -277,7 +277,7 @@ impl Core {
         let wanted = &mut self.maintenance.unlearned;
         if wanted.len() < LEARNT_AT_ONCE && !wanted.contains(&cluster) {
             wanted.push(cluster);
-            self.kick();
+            self.wake_background();
         }
     }
 
@@ -294,9 +294,9 @@ impl Core {
     /// The cluster's summary was read, if it has one.
     pub(crate) fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
         if self.space.table_mut().unpin(cluster) {
-            self.wake();
+            self.wake_waiters();
         }
-        if self.still(cluster, incarnation) {
+        if self.is_current(cluster, incarnation) {
             self.space.learn_runs(&self.areas, cluster, entries);
         }
     }
@@ -351,7 +351,7 @@ impl Core {
         if ended && let Some(sweep) = self.maintenance.sweep.take() {
             for victim in sweep.victims {
                 if self.space.table_mut().unpin(victim) {
-                    self.wake();
+                    self.wake_waiters();
                 }
             }
         }
@@ -363,7 +363,7 @@ impl Core {
     pub(crate) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
         if self.space.table_mut().unpin(cluster) {
-            self.wake();
+            self.wake_waiters();
         }
         let unchanged = self.space.table().incarnation(cluster) == plan.incarnation
             && matches!(
@@ -393,7 +393,7 @@ impl Core {
         let incarnation = self.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
         self.space.table_mut().give_up(cluster, self.journal.now());
-        self.kick();
+        self.wake_background();
     }
 
     fn evict_record(&mut self, cluster: ClusterId, entry: &Entry) {
@@ -410,7 +410,7 @@ impl Core {
         if slot.refreshed
             && let Some(meta) = self.index.remove(&digest.derive_meta())
         {
-            self.kill(meta);
+            self.mark_dead(meta);
         }
         self.memory.tier.set_cluster(digest, None);
         self.counters.evicted_records += 1;
@@ -423,7 +423,7 @@ impl Core {
         }
         if let Some(slot) = self.index.get(digest).filter(|slot| slot.refreshed) {
             self.index.remove(digest);
-            self.kill(slot);
+            self.mark_dead(slot);
             self.memory.tier.set_cluster(digest, None);
             self.counters.evicted_records += 1;
             self.counters.evicted_by_metadata += 1;
@@ -444,7 +444,7 @@ impl Core {
             }
             !slot.refreshed && !inside(slot.position)
         });
-        refreshed.into_iter().for_each(|slot| self.kill(slot));
+        refreshed.into_iter().for_each(|slot| self.mark_dead(slot));
         self.counters.evicted_records += removed as u64;
     }
 
@@ -456,7 +456,7 @@ impl Core {
         self.counters.record_bytes_written += job.record_bytes() as u64;
         self.space.appender_mut().end_write(&self.areas, job, requests);
         self.maintenance.unflushed = true;
-        self.wake();
+        self.wake_waiters();
     }
 
     /// The job failed: the records of its clusters are lost, the clusters not used again.
@@ -469,7 +469,7 @@ impl Core {
             self.journal.note(Fact::Dropped { cluster, incarnation });
             self.space.table_mut().mark_bad(cluster);
         }
-        self.wake();
+        self.wake_waiters();
     }
 
     fn lose(&mut self, cluster: ClusterId, lost: &Lost) {
@@ -482,7 +482,7 @@ impl Core {
     pub(crate) fn set_maintained(&mut self, runs: bool) {
         self.background.runs = runs;
         if !runs {
-            self.wake();
+            self.wake_waiters();
         }
     }
 
@@ -500,7 +500,7 @@ impl Core {
     pub(crate) fn end_journal_write(&mut self, write: &JournalWrite) {
         self.journal.end_write(write);
         self.maintenance.unflushed = true;
-        self.wake();
+        self.wake_waiters();
     }
 
     /// A flush of the device begins: what was written before is durable when it ends.
@@ -521,14 +521,14 @@ impl Core {
             Space::Slots(_) => self.slots_flushed(),
         }
         self.maintenance.last_flush = now;
-        self.wake();
-        self.kick();
+        self.wake_waiters();
+        self.wake_background();
     }
 
     /// The superblocks name this run of the store.
     pub(crate) fn run_named(&mut self, run: u64) {
         self.superblock.run = run;
-        self.wake();
+        self.wake_waiters();
     }
 
     /// One step of an orderly stop: whether everything is written; `None`: not yet.
@@ -541,7 +541,7 @@ impl Core {
         while self.step_sweep() {}
         let placed = self.write_out_dirty(now);
         self.space.seal(&self.areas);
-        self.kick();
+        self.wake_background();
         let written = self.journal.written() == self.journal.now();
         (placed && self.space.unwritten_bytes() == 0 && written && !self.space.busy())
             .then_some(true)
@@ -606,7 +606,7 @@ impl Core {
     pub(crate) fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
         self.journal.forget_before(checkpoint.journal_block);
         self.counters.checkpoints += 1;
-        self.wake();
-        self.kick();
+        self.wake_waiters();
+        self.wake_background();
     }
 }

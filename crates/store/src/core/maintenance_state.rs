@@ -3,7 +3,7 @@
 use device::Nanos;
 
 use crate::base::limits::ClusterId;
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 
 /// What maintenance remembers between its steps.
 #[derive(Default)]
@@ -31,9 +31,9 @@ pub(super) struct MaintenanceState {
     /// Clusters to be given up by what their summaries say, pinned.
     pub(super) summarized: Vec<(ClusterId, u64)>,
     /// Somebody waits for the journal to be written up to here.
-    pub(super) write_wanted: Moment,
+    pub(super) write_wanted: JournalPosition,
     /// Somebody waits for the journal to be durable up to here.
-    pub(super) flush_wanted: Moment,
+    pub(super) flush_wanted: JournalPosition,
     /// Somebody waits for the superblock to name this run of the store.
     pub(super) run_wanted: u64,
 }

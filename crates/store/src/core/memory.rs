@@ -11,7 +11,7 @@ use crate::memory::object::Object;
 
 impl Core {
     /// Puts an object into memory, in place of what is there under its digest.
-    pub(super) fn admit(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
+    pub(super) fn insert_resident(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let stamp = resident.object.header.stamp;
         let named = resident.object.header.kind != RecordKind::Piece;
         if named && self.lives_in_memory(&digest, &resident) {
@@ -19,18 +19,18 @@ impl Core {
         }
         self.memory.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
-        self.bury(inserted);
+        self.retire(inserted);
     }
 
     /// Takes an object out of memory.
-    pub(super) fn expel(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
+    pub(super) fn remove_resident(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
         let resident = self.memory.tier.remove(digest)?;
         self.index.leave_memory(digest);
         Some(resident)
     }
 
     /// The entry of an object in memory was pushed out of a full index: the object goes with it.
-    pub(super) fn expelled(&mut self, digest: &Digest) {
+    pub(super) fn resident_displaced(&mut self, digest: &Digest) {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();
             self.counters.dropped_unwritten += u64::from(only_here);

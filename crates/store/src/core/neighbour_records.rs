@@ -15,7 +15,7 @@ use crate::base::summary::Decoded;
 use crate::core::read_plan::{ReadPlan, Scope, Surroundings};
 use crate::memory::object::{Buffer, Object};
 use crate::read::ahead::Ahead;
-use crate::read::window::Ring;
+use crate::read::window::DistanceBand;
 
 /// So many starts of records that are none end a search: somebody's body imitates them.
 const FALSE_STARTS: u32 = 16;
@@ -46,7 +46,7 @@ impl Neighbour {
 }
 
 /// What the bytes that were read say lies beside a record.
-pub(crate) enum Beside {
+pub(crate) enum NeighbourScan {
     /// Records, their heads verified.
     Records(Vec<Neighbour>),
     /// In slots: places where a record claims to be, and where from the start of what was read.
@@ -54,9 +54,9 @@ pub(crate) enum Beside {
     Claims(Vec<(Place, usize)>),
 }
 
-impl Beside {
+impl NeighbourScan {
     /// Nothing.
-    pub(crate) const NOTHING: Beside = Beside::Records(Vec::new());
+    pub(crate) const NOTHING: NeighbourScan = NeighbourScan::Records(Vec::new());
 }
 
 /// What `bytes`, which were read for `plan`, say lies beside its record. Of a whole cluster that is
@@ -65,14 +65,14 @@ impl Beside {
 /// and taken only if the index says so too, so that nothing in a body can pass for one. In slots
 /// the table of what lives says where a record begins and how long it is; the bytes only spare it
 /// the question for every slot.
-pub(crate) fn neighbours(secret: &Secret, plan: &ReadPlan, bytes: &Bytes) -> Beside {
-    let Some(surroundings) = plan.surroundings else { return Beside::NOTHING };
+pub(crate) fn neighbours(secret: &Secret, plan: &ReadPlan, bytes: &Bytes) -> NeighbourScan {
+    let Some(surroundings) = plan.surroundings else { return NeighbourScan::NOTHING };
     match surroundings.scope {
         Scope::Cluster(cluster) => {
-            Beside::Records(listed(secret, plan, surroundings, cluster, bytes))
+            NeighbourScan::Records(listed(secret, plan, surroundings, cluster, bytes))
         }
-        Scope::Part => Beside::Records(walked(secret, plan, surroundings, bytes)),
-        Scope::Slots => Beside::Claims(claims(plan, surroundings, bytes)),
+        Scope::Part => NeighbourScan::Records(walked(secret, plan, surroundings, bytes)),
+        Scope::Slots => NeighbourScan::Claims(claims(plan, surroundings, bytes)),
     }
 }
 
@@ -146,14 +146,14 @@ fn listed(
     entries.iter().map(neighbour).collect()
 }
 
-/// The wanted ones of `neighbours`, every byte verified, in memory of their own, with the ring
+/// The wanted ones of `neighbours`, every byte verified, in memory of their own, with the band
 /// that each lies in. What is damaged is left out: whoever asks for it will find that.
 pub(crate) fn verified(
     secret: &Secret,
     plan: &ReadPlan,
     neighbours: &[Neighbour],
     bytes: &Bytes,
-) -> Vec<(Digest, Arc<Object>, Ring)> {
+) -> Vec<(Digest, Arc<Object>, DistanceBand)> {
     let wanted = neighbours.iter().filter(|neighbour| neighbour.wanted);
     let object = |neighbour: &Neighbour| {
         let record = bytes.get(neighbour.range.start..).unwrap_or_default();
@@ -165,7 +165,7 @@ pub(crate) fn verified(
         let buffer = Buffer { len: found.len(), spare: 0 };
         let object = Object::from_found(&found, neighbour.place, &own, buffer);
         let range = neighbour.range.start as u64..neighbour.range.end as u64;
-        Some((neighbour.digest, Arc::new(object), Ring::of(range, plan.record_in_extent())))
+        Some((neighbour.digest, Arc::new(object), DistanceBand::of(range, plan.record_in_extent())))
     };
     wanted.filter_map(object).collect()
 }

@@ -7,7 +7,7 @@ use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
 use crate::core::state::Core;
 use crate::memory::object::Object;
-use crate::purge::purges::Fate;
+use crate::purge::purges::Validity;
 
 /// So many steps are gone each way from the object's own place: a walk under the lock must be
 /// short, some microseconds, and what is farther away came to memory at another time.
@@ -34,6 +34,6 @@ impl Core {
     fn is_whole(&self, object: &Object) -> bool {
         object.header.kind == RecordKind::Object
             && !object.in_pieces()
-            && self.fate(object) != Fate::Dead
+            && self.validity(object) != Validity::Purged
     }
 }

@@ -3,7 +3,7 @@
 use crate::base::record::Record;
 use crate::base::refusal::Refusal;
 use crate::core::fetches::Overtaken;
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 
 /// An object or piece, complete but for its place.
 pub(crate) struct NewObject {
@@ -23,10 +23,10 @@ pub(crate) struct Fetched {
 
 /// What became of an insertion.
 pub(crate) enum TryInsert {
-    /// Visible. The journal must be written up to the moment before the insertion counts as done:
-    /// something on the device died with it, or shortly before (an eviction, a damaged record),
-    /// and is, or may be, an older version of it.
-    Done(Option<Moment>),
+    /// Visible. The journal must be written up to that position before the insertion counts as
+    /// done: something on the device died with it, or shortly before (an eviction, a damaged
+    /// record), and is, or may be, an older version of it.
+    Done(Option<JournalPosition>),
     /// No room now: wait for a change and try again.
     Wait(NewObject),
     /// Refused for good.

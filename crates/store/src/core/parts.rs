@@ -11,7 +11,7 @@ use crate::memory::in_transit::InTransit;
 use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::Tier;
 use crate::memory::object::Object;
-use crate::purge::bearers::Bearers;
+use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
 
 /// What is in memory.
@@ -47,9 +47,9 @@ pub(super) struct PurgeTables {
     /// Those in force.
     pub(super) in_force: Purges,
     /// Those of what nothing bore when they were made: for fetches that had begun before.
-    pub(super) passing: Purges,
+    pub(super) for_fetches: Purges,
     /// Which labels may be borne.
-    pub(super) bearers: Bearers,
+    pub(super) label_filters: LabelFilters,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
     /// the object, position of the metadata.
     pub(super) relabelled: Vec<(Digest, u32)>,
@@ -60,7 +60,7 @@ pub(super) struct PurgeTables {
 pub(super) struct Background {
     /// To wake it, when it idles.
     pub(super) waker: Option<Waker>,
-    /// Something changed since it was last told what to do.
+    /// Something changed since it was last given a task.
     pub(super) kicked: bool,
     /// It runs.
     pub(super) runs: bool,

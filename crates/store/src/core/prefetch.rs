@@ -19,26 +19,31 @@ use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
 use crate::base::now::Now;
 use crate::base::record::{Place, RecordKind};
-use crate::core::neighbour_records::{Beside, Neighbour};
+use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::read_plan::{ReadPlan, Scope};
 use crate::core::state::Core;
 use crate::index::Slot;
 use crate::memory::object::Object;
 use crate::read::ahead::Ahead;
-use crate::read::window::Ring;
+use crate::read::window::DistanceBand;
 
 impl Core {
     /// Whether what a read of this plan brings along is kept as it was read.
     fn keeps_ahead(&self, plan: &ReadPlan) -> bool {
         let clusters =
             plan.surroundings.is_some_and(|around| !matches!(around.scope, Scope::Slots));
-        clusters && self.reading.ahead.capacity() > 0
+        clusters && self.reads.ahead.capacity() > 0
     }
 
     /// Keeps the records `beside` that of `plan` in `bytes` until they are asked for. False when
     /// they are to be taken into the memory tier.
-    pub(crate) fn put_ahead(&mut self, plan: &ReadPlan, beside: &Beside, bytes: &Bytes) -> bool {
-        let Beside::Records(neighbours) = beside else { return false };
+    pub(crate) fn put_ahead(
+        &mut self,
+        plan: &ReadPlan,
+        beside: &NeighbourScan,
+        bytes: &Bytes,
+    ) -> bool {
+        let NeighbourScan::Records(neighbours) = beside else { return false };
         if !self.keeps_ahead(plan) {
             return false;
         }
@@ -50,19 +55,19 @@ impl Core {
                 digest: neighbour.digest,
                 place: neighbour.place,
                 range: neighbour.range.clone(),
-                ring: Ring::of(range, own.clone()),
+                band: DistanceBand::of(range, own.clone()),
             }
         });
         let records = records.collect();
         // Blocks at either end, and what the pool gives more than was asked for.
         let buffer = BufPool::room_for(plan.extent.len as usize + 2 * device::WRITE_ALIGN as usize);
-        self.reading.ahead.put(bytes.clone(), buffer, records);
+        self.reads.ahead.put(bytes.clone(), buffer, records);
         true
     }
 
     /// What an earlier read brought along for `slot`, the present version of `digest`.
     pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
-        let (ahead, bytes) = self.reading.ahead.get(digest).filter(|_| !slot.refreshed)?;
+        let (ahead, bytes) = self.reads.ahead.get(digest).filter(|_| !slot.refreshed)?;
         let current = self.is_at(slot.position, Some(ahead.place));
         (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
     }
@@ -76,11 +81,11 @@ impl Core {
         now: Now,
     ) -> bool {
         let Some(object) = object else {
-            self.reading.ahead.forget(&ahead.digest);
+            self.reads.ahead.forget(&ahead.digest);
             return false;
         };
-        self.reading.ahead.used(&ahead.digest);
-        if !self.survives(&ahead.digest, object) {
+        self.reads.ahead.used(&ahead.digest);
+        if !self.is_alive(&ahead.digest, object) {
             return false;
         }
         if self.enters_memory(&ahead.digest, ahead.range.len()) && self.memory_takes(now) {
@@ -92,10 +97,10 @@ impl Core {
 
     /// Marks those records `beside` one that was read that are alive and not in memory. Of slots,
     /// `len` bytes of which were read, those that are alive are all that is returned.
-    pub(crate) fn want(&self, beside: Beside, len: usize) -> Vec<Neighbour> {
+    pub(crate) fn want(&self, beside: NeighbourScan, len: usize) -> Vec<Neighbour> {
         let mut neighbours = match beside {
-            Beside::Records(records) => records,
-            Beside::Claims(claims) => self.living(&claims, len),
+            NeighbourScan::Records(records) => records,
+            NeighbourScan::Claims(claims) => self.living(&claims, len),
         };
         for neighbour in &mut neighbours {
             let Some(slot) = self.index.get(&neighbour.digest) else { continue };
@@ -132,14 +137,14 @@ impl Core {
         &mut self,
         whole: Option<ClusterId>,
         neighbours: &[Neighbour],
-        objects: Vec<(Digest, Arc<Object>, Ring)>,
+        objects: Vec<(Digest, Arc<Object>, DistanceBand)>,
         now: Now,
     ) {
         if !self.memory_takes(now) {
             return;
         }
-        for (digest, object, ring) in objects {
-            self.keep(digest, &object, None, Some(ring));
+        for (digest, object, band) in objects {
+            self.keep(digest, &object, None, Some(band));
         }
         if let Some(cluster) = whole
             && let Some(members) = self.members(cluster, neighbours)

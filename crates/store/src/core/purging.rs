@@ -10,9 +10,9 @@ use crate::base::record::RecordKind;
 use crate::base::wire::Encoder;
 use crate::core::sizing::purges_in;
 use crate::core::state::Core;
-use crate::format::journal::{Fact, Moment};
+use crate::format::journal::{Fact, JournalPosition};
 use crate::memory::object::Object;
-use crate::purge::purges::{Fate, Labelled, Purge, Purges, Scope};
+use crate::purge::purges::{Labelled, Purge, Purges, Scope, Validity};
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
@@ -46,15 +46,20 @@ impl Labelled for Named<'_> {
 }
 
 impl Core {
-    /// Purges what `targets` concern, as of `now`. The moment is the one up to which the journal
-    /// must be durable before it counts as done.
-    pub(crate) fn purge(&mut self, targets: &[Target<'_>], mode: Mode, now: Now) -> Moment {
+    /// Purges what `targets` concern, as of `now`. The journal position is the one up to which the
+    /// journal must be durable before it counts as done.
+    pub(crate) fn purge(
+        &mut self,
+        targets: &[Target<'_>],
+        mode: Mode,
+        now: Now,
+    ) -> JournalPosition {
         if !self.online() {
-            return Moment::MAX;
+            return JournalPosition::MAX;
         }
         if mode == Mode::Soft {
             // What is placed later passes for younger: it would be lost instead of outdated.
-            self.place_all_gathered(now);
+            self.place_all_staged(now);
         }
         let at = now.unix;
         self.forget_relabelled(targets);
@@ -63,35 +68,35 @@ impl Core {
         for target in targets {
             let scope = Scope::of(*target, &self.digester);
             let purge = Purge { scope, mode, sequence, boundary, at };
-            if scope.label().is_none_or(|label| self.may_bear(label)) {
+            if scope.label().is_none_or(|label| self.may_be_borne(label)) {
                 self.note_purge(purge);
             } else {
                 self.counters.purges_unborne += 1;
-                self.let_pass(Purge { mode: Mode::Hard, ..purge });
+                self.keep_for_fetches(Purge { mode: Mode::Hard, ..purge });
             }
         }
         self.counters.purges += targets.len() as u64;
         self.limit_purges();
-        self.kick();
+        self.wake_background();
         // Also when nothing was noted: what died before, and bore the label, must not come back.
         self.journal.now()
     }
 
     /// The sequence number of the newest purge, whatever it concerned.
     pub(crate) fn newest_purge(&self) -> u64 {
-        self.purging.in_force.newest().max(self.purging.passing.newest())
+        self.purging.in_force.newest().max(self.purging.for_fetches.newest())
     }
 
-    fn may_bear(&self, label: u64) -> bool {
-        self.options.labels.is_none() || self.purging.bearers.may_bear(label)
+    fn may_be_borne(&self, label: u64) -> bool {
+        self.options.labels.is_none() || self.purging.label_filters.may_be_borne(label)
     }
 
     /// Nothing bears the label that was purged. What is being fetched may.
-    fn let_pass(&mut self, purge: Purge) {
-        self.purging.passing.take_in(&purge);
-        while self.purging.passing.is_too_long() {
-            let Some(merged) = self.purging.passing.merged() else { return };
-            self.purging.passing.take_in(&merged);
+    fn keep_for_fetches(&mut self, purge: Purge) {
+        self.purging.for_fetches.take_in(&purge);
+        while self.purging.for_fetches.is_too_long() {
+            let Some(merged) = self.purging.for_fetches.merged() else { return };
+            self.purging.for_fetches.take_in(&merged);
         }
     }
 
@@ -109,27 +114,27 @@ impl Core {
     }
 
     /// Drops the purges of labels that nothing bears any more.
-    pub(super) fn forget_unborne(&mut self) {
+    pub(super) fn forget_unused_purges(&mut self) {
         self.recount_unknown();
-        if self.options.labels.is_none() || self.purging.bearers.unknown() > 0 {
+        if self.options.labels.is_none() || self.purging.label_filters.unknown() > 0 {
             return;
         }
-        let bearers = &self.purging.bearers;
-        let unborne = self.purging.in_force.take_unborne(|label| bearers.may_bear(label));
-        unborne.into_iter().for_each(|purge| self.let_pass(purge));
+        let label_filters = &self.purging.label_filters;
+        let unborne = self.purging.in_force.take_unused(|label| label_filters.may_be_borne(label));
+        unborne.into_iter().for_each(|purge| self.keep_for_fetches(purge));
     }
 
     /// Keeps the table within its bound.
     fn limit_purges(&mut self) {
         let many = self.purging.in_force.len() > self.purging.in_force.max() / READ_FROM;
         if many && self.options.labels.is_some() && self.recovering.is_none() {
-            self.purging.bearers.read_unknown();
+            self.purging.label_filters.read_unknown();
         }
         if !self.purging.in_force.is_too_long() {
             return;
         }
         self.prune_purges();
-        self.forget_unborne();
+        self.forget_unused_purges();
         // What has gone is in the journal: a start must not find more than there may be.
         self.maintenance.checkpoint_wanted = true;
         // Were that worth little, it would be worth as little at the next purge.
@@ -196,38 +201,39 @@ impl Core {
     pub(crate) fn overtaken(&self, begun: u64, key: &[u8], meta: &[u8]) -> bool {
         let named = self.named(key, meta);
         let concerned = |purges: &Purges| {
-            purges.newest() > begun && purges.fate(&self.digester, begun, &named) != Fate::Lives
+            purges.newest() > begun
+                && purges.validity(&self.digester, begun, &named) != Validity::Valid
         };
-        concerned(&self.purging.in_force) || concerned(&self.purging.passing)
+        concerned(&self.purging.in_force) || concerned(&self.purging.for_fetches)
     }
 
     /// What purges have made of `object`, which it remembers: each is asked about once.
-    pub(super) fn fate(&self, object: &Object) -> Fate {
+    pub(super) fn validity(&self, object: &Object) -> Validity {
         use std::sync::atomic::Ordering::Relaxed;
         let (newest, checked) = (self.purging.in_force.newest(), object.checked.load(Relaxed));
         if newest > checked && object.header.kind == RecordKind::Object {
             let named = self.named(&object.key, &object.meta);
-            match self.purging.in_force.fate(&self.digester, checked, &named) {
-                Fate::Dead => return Fate::Dead,
-                Fate::Outdated(at) => object.outdate(at),
-                Fate::Lives => {}
+            match self.purging.in_force.validity(&self.digester, checked, &named) {
+                Validity::Purged => return Validity::Purged,
+                Validity::Outdated(at) => object.outdate(at),
+                Validity::Valid => {}
             }
             object.checked.store(newest, Relaxed);
         }
-        object.outdated_since().map_or(Fate::Lives, Fate::Outdated)
+        object.outdated_since().map_or(Validity::Valid, Validity::Outdated)
     }
 
     /// Whether `object`, which was found under `digest`, is alive after all purges. What is not is
     /// removed, if it still is the present version.
-    pub(super) fn survives(&mut self, digest: &Digest, object: &Object) -> bool {
-        if self.fate(object) != Fate::Dead {
+    pub(super) fn is_alive(&mut self, digest: &Digest, object: &Object) -> bool {
+        if self.validity(object) != Validity::Purged {
             return true;
         }
         // While recovery goes on, removals have to be remembered: this one need not be.
         if self.recovering.is_none() && self.online() && self.is_present(digest, object) {
             self.counters.purged_objects += 1;
             self.forget_version(digest);
-            self.wake();
+            self.wake_waiters();
         }
         false
     }
@@ -270,7 +276,7 @@ impl Core {
         relabelled.retain(|(digest, position)| {
             let Some(record) = self.space.unwritten(*position) else { return false };
             let named = self.named(&record.key, &record.meta);
-            let dies = purges.fate(&self.digester, 0, &named) == Fate::Dead;
+            let dies = purges.validity(&self.digester, 0, &named) == Validity::Purged;
             let slot = self.index.get(&digest.derive_meta());
             if dies && slot.is_some_and(|slot| slot.position == *position) {
                 concerned.push(*digest);

@@ -12,7 +12,7 @@ use crate::base::source::Source;
 use crate::format::device_layout::Areas;
 use crate::memory::object::Object;
 use crate::read::ahead::Ahead;
-use crate::read::reads::{Took, WindowId};
+use crate::read::reads::{ReadTiming, WindowId};
 use crate::space::{Location, Split};
 
 /// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
@@ -36,11 +36,11 @@ impl Expected<'_> {
 
 /// Whether a lookup may wait for a read that is under way for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
+pub(crate) enum WaitPolicy {
     /// It may.
     Join,
     /// It did, and its record did not come along.
-    Alone,
+    ReadAlone,
 }
 
 /// What a lookup found under the lock.
@@ -52,7 +52,7 @@ pub(crate) enum Finding {
     /// It may be on the device: the cluster is pinned until `Core::loaded` or `Core::unread`.
     Read(ReadPlan),
     /// A read that is under way for another brings it along: look again when that has ended.
-    UnderWay(WindowId),
+    InFlight(WindowId),
     /// Not here.
     Nothing,
 }
@@ -71,7 +71,7 @@ pub(crate) struct ReadPlan {
     /// The number under which others wait for it then.
     pub(crate) window: Option<WindowId>,
     /// What the device needed for it, once it was read.
-    pub(crate) took: Option<Took>,
+    pub(crate) timing: Option<ReadTiming>,
     /// The record lies in several runs, of which the extent is the first.
     pub(crate) split: Option<Box<Split>>,
     /// Metadata that replace those in the record.
@@ -110,7 +110,7 @@ impl ReadPlan {
             extent,
             surroundings: None,
             window: None,
-            took: None,
+            timing: None,
             split,
             meta: None,
             keep: false,

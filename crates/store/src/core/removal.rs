@@ -3,7 +3,7 @@
 use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
 use crate::core::state::Core;
-use crate::format::journal::{Fact, Moment};
+use crate::format::journal::{Fact, JournalPosition};
 use crate::index::{IndexKind, Slot};
 use crate::memory::object::Object;
 use crate::space::Space;
@@ -12,17 +12,17 @@ use crate::space::Space;
 const PIECES_CHECKED: u32 = 1024;
 
 impl Core {
-    /// Removes what is under `digest` and overtakes its running fetches. The moment is the one
-    /// up to which the journal must be written before the removal counts as done.
-    pub(crate) fn remove(&mut self, digest: &Digest) -> (bool, Moment) {
+    /// Removes what is under `digest` and overtakes its running fetches. The journal position is
+    /// the one up to which the journal must be written before the removal counts as done.
+    pub(crate) fn remove(&mut self, digest: &Digest) -> (bool, JournalPosition) {
         self.fetches.overtake(digest);
         // The journal takes nothing down any more: index and device must go on saying the same.
         if !self.online() {
-            return (false, Moment::MAX);
+            return (false, JournalPosition::MAX);
         }
         let removed = self.forget_version(digest);
         self.counters.removals += u64::from(removed);
-        self.wake();
+        self.wake_waiters();
         (removed, self.journal.now())
     }
 
@@ -34,7 +34,7 @@ impl Core {
 
     /// As [`Core::forget_version`], for a digest that no older record can have.
     fn clear_version(&mut self, digest: &Digest) -> bool {
-        let resident = self.expel(digest);
+        let resident = self.remove_resident(digest);
         if let Some(resident) = &resident
             && resident.object.in_pieces()
         {
@@ -47,11 +47,11 @@ impl Core {
     /// The record of `digest`, and its replaced metadata, are dead. True when there was one.
     pub(super) fn forget_place(&mut self, digest: &Digest) -> bool {
         let Some(slot) = self.index.remove(digest) else { return false };
-        self.kill_of(digest, slot);
+        self.mark_dead_under(digest, slot);
         if slot.refreshed
             && let Some(meta) = self.index.remove(&digest.derive_meta())
         {
-            self.kill(meta);
+            self.mark_dead(meta);
         }
         true
     }
@@ -72,9 +72,9 @@ impl Core {
     pub(crate) fn discard_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
-            self.expel(&digest);
+            self.remove_resident(&digest);
             if let Some(slot) = self.index.remove(&digest) {
-                self.kill(slot);
+                self.mark_dead(slot);
             }
         }
     }
@@ -106,7 +106,7 @@ impl Core {
             self.counters.incomplete_objects += 1;
             self.forget_version(digest);
             self.forget_pieces(id, 0..object.pieces());
-            self.wake();
+            self.wake_waiters();
         }
     }
 
@@ -122,24 +122,24 @@ impl Core {
     }
 
     /// The record of `slot`, which the index has just let go, is dead.
-    pub(super) fn kill(&mut self, slot: Slot) {
-        self.kill_known(None, slot);
+    pub(super) fn mark_dead(&mut self, slot: Slot) {
+        self.mark_dead_known(None, slot);
     }
 
     /// The same, when the index found it under `digest`: only what it would find there, too, waits
     /// until that is written.
-    fn kill_of(&mut self, digest: &Digest, slot: Slot) {
-        self.kill_known(Some(digest), slot);
+    fn mark_dead_under(&mut self, digest: &Digest, slot: Slot) {
+        self.mark_dead_known(Some(digest), slot);
     }
 
-    fn kill_known(&mut self, digest: Option<&Digest>, slot: Slot) {
+    fn mark_dead_known(&mut self, digest: Option<&Digest>, slot: Slot) {
         match &self.space {
-            Space::Clusters(_) => self.kill_in_cluster(digest, slot),
-            Space::Slots(_) => self.kill_at(slot.position),
+            Space::Clusters(_) => self.mark_dead_in_cluster(digest, slot),
+            Space::Slots(_) => self.mark_dead_at(slot.position),
         }
     }
 
-    fn kill_in_cluster(&mut self, digest: Option<&Digest>, slot: Slot) {
+    fn mark_dead_in_cluster(&mut self, digest: Option<&Digest>, slot: Slot) {
         let (cluster, granule) = self.areas.locate(slot.position);
         if self.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
@@ -150,14 +150,14 @@ impl Core {
             // It does not know: an equal share of what lives in the cluster.
             IndexKind::Exact => self.space.table().mean_live_bytes(cluster),
         };
-        if self.space.table_mut().kill(cluster, granule, bytes) {
+        if self.space.table_mut().mark_dead(cluster, granule, bytes) {
             let incarnation = self.space.table().incarnation(cluster);
             let fact = Fact::Dead { cluster, incarnation, granule };
             match digest {
-                Some(digest) => self.journal.note_death_of(&digest.tag_alone(), fact),
+                Some(digest) => self.journal.note_deletion_of(&digest.tag_alone(), fact),
                 None => self.journal.note(fact),
             }
-            self.kick();
+            self.wake_background();
         }
     }
 
@@ -168,8 +168,8 @@ impl Core {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.insert(*digest, sequence);
         let full = recovering.removed.len() as u64 > self.removed_max;
-        self.journal.note_death_of(digest, Fact::Removed { digest: *digest, sequence });
-        self.kick();
+        self.journal.note_deletion_of(digest, Fact::Removed { digest: *digest, sequence });
+        self.wake_background();
         if full {
             self.abandon_recovery();
         }
@@ -188,7 +188,7 @@ impl Core {
         let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();
         unread.append(&mut recovering.under_way);
         for (cluster, incarnation) in unread {
-            if self.still(cluster, incarnation) {
+            if self.is_current(cluster, incarnation) {
                 self.counters.evicted_clusters += 1;
                 self.drop_cluster(cluster);
             }
@@ -204,7 +204,7 @@ impl Core {
     }
 
     /// Whether the cluster is in use with this incarnation.
-    pub(super) fn still(&self, cluster: ClusterId, incarnation: u64) -> bool {
+    pub(super) fn is_current(&self, cluster: ClusterId, incarnation: u64) -> bool {
         self.space.table().incarnation(cluster) == incarnation
             && self.space.table().state(cluster).in_use()
     }
@@ -215,11 +215,11 @@ impl Core {
         let slot = self.index.get(digest).filter(|slot| slot.position == position);
         let Some(slot) = slot.filter(|_| self.online()) else { return false };
         self.index.remove(digest);
-        self.kill(slot);
+        self.mark_dead(slot);
         if slot.refreshed
             && let Some(meta) = self.index.remove(&digest.derive_meta())
         {
-            self.kill(meta);
+            self.mark_dead(meta);
         }
         true
     }

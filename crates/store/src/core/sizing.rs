@@ -32,7 +32,7 @@ impl MemoryPlan {
 }
 
 /// Objects that a cache of `size` bytes is expected to hold: as many as the index was made for, who
-/// may have been told otherwise.
+/// may have been configured otherwise.
 pub(crate) fn objects_of(index: IndexOptions, size: u64, mean_object: u32) -> u64 {
     let expected = size / u64::from(mean_object.max(1));
     expected.max(index.entries_for(size, mean_object))
@@ -52,14 +52,14 @@ pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
 
 /// Purges of what nothing bears that are remembered for fetches that had begun before. What began
 /// before the oldest quarter of more of them is not kept.
-pub(super) const PASSING: usize = 16_384;
+pub(super) const FETCH_PURGES: usize = 16_384;
 
 /// The part of the memory that the table of purges may take.
 const TABLE_SHARE: u64 = 32;
 
 /// Bytes of memory for the table of purges, and for those of what nothing bears.
 pub(super) fn table_bytes(memory: u64) -> u64 {
-    memory / TABLE_SHARE + (PASSING * Purges::ENTRY_BYTES) as u64
+    memory / TABLE_SHARE + (FETCH_PURGES * Purges::ENTRY_BYTES) as u64
 }
 
 /// Entries that the table of purges may have in `memory` bytes for everything.

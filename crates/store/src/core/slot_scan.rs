@@ -90,7 +90,7 @@ impl SlotFinds {
             let listed = core.space.slots().and_then(|space| space.listed(position));
             if listed.is_some_and(|listed| listed.sequence == record.sequence) {
                 core.forget_record(record.kind, &record.digest, position);
-                core.kill_at(position);
+                core.mark_dead_at(position);
             }
         }
     }
@@ -138,7 +138,7 @@ impl Core {
     /// A checkpoint says what lives: recovery has ended.
     pub(crate) fn recovered_slots(&mut self) {
         self.recovered();
-        self.wake();
-        self.kick();
+        self.wake_waiters();
+        self.wake_background();
     }
 }

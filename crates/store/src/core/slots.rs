@@ -5,7 +5,7 @@ use crate::base::record::RecordKind;
 use crate::base::refusal::Refusal;
 use crate::core::new_object::Room;
 use crate::core::state::Core;
-use crate::format::journal::{Fact, Moment};
+use crate::format::journal::{Fact, JournalPosition};
 use crate::index::Slot;
 use crate::space::Space;
 use crate::space::slots::SlotSpace;
@@ -28,7 +28,7 @@ impl Core {
             return Room::Ready;
         }
         self.maintenance.starved = true;
-        self.kick();
+        self.wake_background();
         if space_waits(self) {
             return Room::Wait;
         }
@@ -61,7 +61,7 @@ impl Core {
             return false;
         };
         self.forget_listed(&victim);
-        self.kill_at(victim.run.first);
+        self.mark_dead_at(victim.run.first);
         true
     }
 
@@ -71,44 +71,44 @@ impl Core {
     }
 
     /// The record at `position` is dead: recovery learns it, and its slots become free in time.
-    pub(super) fn kill_at(&mut self, position: u32) {
+    pub(super) fn mark_dead_at(&mut self, position: u32) {
         let Some(listed) = self.space.slots().and_then(|space| space.listed(position)) else {
             return;
         };
         let listed = *listed;
         self.note_released(&listed);
-        let moment = self.journal.now();
+        let up_to = self.journal.now();
         if let Some(space) = self.space.slots_mut() {
-            space.release(position, moment);
+            space.release(position, up_to);
         }
-        self.kick();
+        self.wake_background();
     }
 
     /// Notes down that the record is dead. Its key is remembered until that is written, so that
-    /// what takes its place waits for it: see [`Core::unwritten_death`].
+    /// what takes its place waits for it: see [`Core::unwritten_deletion`].
     fn note_released(&mut self, record: &Listed) {
         let fact = Fact::Released { position: record.run.first, sequence: record.sequence };
         match record.kind {
-            RecordKind::Object => self.journal.note_death_of(&record.digest, fact),
+            RecordKind::Object => self.journal.note_deletion_of(&record.digest, fact),
             // Nothing older is found under the name of a piece, and metadata apply to the object
             // that they name only.
             RecordKind::Piece | RecordKind::Meta => self.journal.note(fact),
         }
     }
 
-    /// The moment up to which the journal must be written before an insertion of `digest` counts
-    /// as done: of what died and is not told yet, that which could be found under this digest if
-    /// the process died before the new record is on the device.
-    pub(super) fn unwritten_death(&self, digest: &Digest) -> Option<Moment> {
+    /// The journal position up to which the journal must be written before an insertion of `digest`
+    /// counts as done: of what died and is not noted yet, that which could be found under this
+    /// digest if the process died before the new record is on the device.
+    pub(super) fn unwritten_deletion(&self, digest: &Digest) -> Option<JournalPosition> {
         match &self.space {
             // A cluster dies as a whole, and nobody lists what was in it. A single record dies by
             // what the index knows of it, which others may have in common.
             Space::Clusters(_) => {
-                let alike = self.journal.unwritten_death_of(&digest.tag_alone());
-                let own = self.journal.unwritten_death_of(digest);
-                self.journal.unwritten_death().max(own).max(alike)
+                let alike = self.journal.unwritten_deletion_of(&digest.tag_alone());
+                let own = self.journal.unwritten_deletion_of(digest);
+                self.journal.unwritten_deletion().max(own).max(alike)
             }
-            Space::Slots(_) => self.journal.unwritten_death_of(digest),
+            Space::Slots(_) => self.journal.unwritten_deletion_of(digest),
         }
     }
 
@@ -150,7 +150,7 @@ impl Core {
             }
         }
         self.maintenance.unflushed = true;
-        self.wake();
+        self.wake_waiters();
     }
 
     /// A flush has ended: slots become free, superseded metadata die.
@@ -165,7 +165,7 @@ impl Core {
             return;
         }
         let dead = self.space.slots_mut().map(SlotSpace::dead_metas).unwrap_or_default();
-        dead.into_iter().for_each(|position| self.kill_at(position));
+        dead.into_iter().for_each(|position| self.mark_dead_at(position));
     }
 
     /// Whether free slots are wanted and wait for nothing but the journal.

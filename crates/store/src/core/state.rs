@@ -15,7 +15,7 @@ use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
 use crate::core::parts::{Background, InMemory, PurgeTables};
 use crate::core::recovering::Recovering;
-use crate::core::sizing::{MemoryPlan, PASSING, objects_of, table_bytes};
+use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
@@ -23,9 +23,9 @@ use crate::format::superblock::{Condition, Superblock};
 use crate::index::Index;
 use crate::memory::doorkeeper::Doorkeeper;
 use crate::policy::Admission;
-use crate::purge::bearers::Bearers;
+use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
-use crate::read::reads::Reading;
+use crate::read::reads::Reads;
 use crate::space::Space;
 use crate::space::appender::Appender;
 use crate::space::slots::SlotSpace;
@@ -73,7 +73,7 @@ pub(crate) struct Core {
     /// Number of the last checkpoint.
     pub(super) checkpoint: u64,
     pub(super) maintenance: MaintenanceState,
-    pub(super) reading: Reading,
+    pub(super) reads: Reads,
     /// Clusters that recovery has read, and how many there are.
     pub(super) scanned: (u32, u32),
     /// Tasks that wait for room, a write, a flush or another change.
@@ -95,7 +95,7 @@ pub(crate) struct Parts {
     pub(crate) purges: Purges,
     pub(crate) recovering: Option<Recovering>,
     /// The filters of borne labels, when they are known from an orderly stop.
-    pub(crate) bearers: Option<Bearers>,
+    pub(crate) label_filters: Option<LabelFilters>,
 }
 
 impl Core {
@@ -111,10 +111,10 @@ impl Core {
         let named = parts.options.labels.is_some();
         let (superblock, index) = (&parts.superblock, parts.options.index);
         let objects = objects_of(index, superblock.areas.end(), superblock.mean_object);
-        let bearers = if named { Bearers::bytes_for(objects, parts.memory) } else { 0 };
+        let label_filters = if named { LabelFilters::bytes_for(objects, parts.memory) } else { 0 };
         let purges = if named { table_bytes(parts.memory) } else { 0 };
         let tables = tables + admission.memory_bytes() + remembered;
-        let tables = tables + usize::try_from(bearers + purges).unwrap_or(usize::MAX);
+        let tables = tables + usize::try_from(label_filters + purges).unwrap_or(usize::MAX);
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
@@ -133,7 +133,7 @@ impl Core {
             health: Health::Online,
             sequence,
             maintenance: MaintenanceState::default(),
-            reading: Reading::new(&parts.options, memory.tier, memory.ahead),
+            reads: Reads::new(&parts.options, memory.tier, memory.ahead),
             scanned: (0, 0),
             waiters: Waiters::default(),
             background: Background::default(),
@@ -149,10 +149,10 @@ impl Core {
             checkpoint: parts.checkpoint,
             purging: PurgeTables {
                 in_force: parts.purges,
-                passing: Purges::new(PASSING),
-                bearers: parts
-                    .bearers
-                    .unwrap_or_else(|| Bearers::new(bearers, clusters.unwrap_or(0), sequence)),
+                for_fetches: Purges::new(FETCH_PURGES),
+                label_filters: parts.label_filters.unwrap_or_else(|| {
+                    LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
+                }),
                 relabelled: Vec::new(),
             },
         };
@@ -235,14 +235,14 @@ impl Core {
     }
 
     /// Wakes the background: it may have something to do.
-    pub(super) fn kick(&mut self) {
+    pub(super) fn wake_background(&mut self) {
         self.background.kicked = true;
         if let Some(background) = self.background.waker.take() {
             background.wake();
         }
     }
 
-    /// Whether the background was kicked since it was last told what to do.
+    /// Whether the background was woken since it was last given a task.
     pub(crate) fn kicked(&self) -> bool {
         self.background.kicked
     }
@@ -261,8 +261,8 @@ impl Core {
     pub(crate) fn go_offline(&mut self) -> bool {
         let first = self.online();
         self.health = Health::Offline;
-        self.wake();
-        self.kick();
+        self.wake_waiters();
+        self.wake_background();
         first
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use device::{Extent, Nanos};
 
 use crate::base::limits::ClusterId;
-use crate::core::held::LetDown;
+use crate::core::held::HoldsRevoked;
 use crate::space::appender::WriteJob;
 use crate::space::slots::page_write::PageJob;
 
@@ -27,8 +27,8 @@ pub(crate) enum Task {
     ReadLabels(LabelsPlan),
     /// Ask again, after others had their turn.
     Again,
-    /// Say who was let down.
-    Tell(LetDown),
+    /// Report revoked holds.
+    Report(HoldsRevoked),
     /// Write a checkpoint.
     Checkpoint,
     /// Write the superblocks with this run of the store.

@@ -1,4 +1,4 @@
-//! Who waits for what. A change wakes those whose moment has come, in the order in which they came,
+//! Who waits for what. A change Wakes those whose wait is over, in the order in which they came,
 //! and as many of those who want room as there is room for.
 //!
 //! Who was woken for room and has not tried yet counts as having taken it. When it has ended, with
@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The journal is written up to here.
-    Written(Moment),
+    Written(JournalPosition),
     /// The journal is durable up to here.
-    Durable(Moment),
+    Durable(JournalPosition),
     /// A place for so many bytes.
     Room(usize),
     /// Anything else.
@@ -40,9 +40,9 @@ pub(crate) struct Waiters {
 }
 
 /// What there is to be had now.
-pub(super) struct Offer {
-    pub(super) written: Moment,
-    pub(super) durable: Moment,
+pub(super) struct Available {
+    pub(super) written: JournalPosition,
+    pub(super) durable: JournalPosition,
     /// Bytes that may wait to be written beside those that do.
     pub(super) room: usize,
     /// All is at an end: everybody shall see that.
@@ -67,12 +67,12 @@ impl Waiters {
     }
 
     /// Wakes those for whom there is what they wait for.
-    pub(super) fn wake(&mut self, offer: &Offer) {
-        let mut room = Some(offer.room);
+    pub(super) fn wake(&mut self, available: &Available) {
+        let mut room = Some(available.room);
         for waiter in self.waiters.values_mut() {
             let there = match waiter.wanted {
-                Wanted::Written(moment) => offer.written >= moment,
-                Wanted::Durable(moment) => offer.durable >= moment,
+                Wanted::Written(up_to) => available.written >= up_to,
+                Wanted::Durable(up_to) => available.durable >= up_to,
                 Wanted::Room(len) => match room.filter(|room| *room > 0) {
                     // What is larger than all that may wait goes alone.
                     Some(left) => {
@@ -83,7 +83,7 @@ impl Waiters {
                 },
                 Wanted::Change => true,
             };
-            if (there || offer.over) && !waiter.woken {
+            if (there || available.over) && !waiter.woken {
                 waiter.woken = true;
                 waiter.waker.wake_by_ref();
             }
@@ -108,14 +108,14 @@ mod tests {
         }
     }
 
-    struct Bench {
+    struct WaiterTest {
         waiters: Waiters,
         counts: Vec<Arc<Count>>,
     }
 
-    impl Bench {
-        fn new(wanted: &[Wanted]) -> Bench {
-            let mut bench = Bench { waiters: Waiters::default(), counts: Vec::new() };
+    impl WaiterTest {
+        fn new(wanted: &[Wanted]) -> WaiterTest {
+            let mut bench = WaiterTest { waiters: Waiters::default(), counts: Vec::new() };
             for wanted in wanted {
                 let (id, count) = (bench.waiters.enter(), Arc::<Count>::default());
                 bench.waiters.wait(id, *wanted, &Waker::from(Arc::clone(&count)));
@@ -124,8 +124,13 @@ mod tests {
             bench
         }
 
-        fn wake(&mut self, written: Moment, durable: Moment, room: usize) -> Vec<u32> {
-            self.waiters.wake(&Offer { written, durable, room, over: false });
+        fn wake(
+            &mut self,
+            written: JournalPosition,
+            durable: JournalPosition,
+            room: usize,
+        ) -> Vec<u32> {
+            self.waiters.wake(&Available { written, durable, room, over: false });
             self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect()
         }
     }
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn a_moment_wakes_those_who_wait_for_it() {
         let (early, late) = (Wanted::Written(3), Wanted::Written(5));
-        let mut bench = Bench::new(&[late, Wanted::Durable(3), early, Wanted::Change]);
+        let mut bench = WaiterTest::new(&[late, Wanted::Durable(3), early, Wanted::Change]);
         assert_eq!(bench.wake(2, 2, 0), [0, 0, 0, 1]);
         assert_eq!(bench.wake(4, 2, 0), [0, 0, 1, 1], "a change is told once");
         assert_eq!(bench.wake(4, 3, 0), [0, 1, 1, 1]);
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn room_wakes_as_many_as_it_holds_in_their_order() {
-        let mut bench = Bench::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
+        let mut bench = WaiterTest::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
         assert_eq!(bench.wake(0, 0, 0), [0, 0, 0]);
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "the second may fit what others leave");
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "they have not tried yet");

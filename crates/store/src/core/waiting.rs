@@ -4,21 +4,21 @@ use std::task::Waker;
 
 use crate::config::options::WritePolicy;
 use crate::core::state::Core;
-use crate::core::waiters::{Offer, WaiterId, Wanted};
-use crate::format::journal::Moment;
+use crate::core::waiters::{Available, WaiterId, Wanted};
+use crate::format::journal::JournalPosition;
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
 impl Core {
-    /// Wakes those whose moment has come: something changed.
-    pub(crate) fn wake(&mut self) {
-        let offer = Offer {
+    /// Wakes those whose wait is over: something changed.
+    pub(crate) fn wake_waiters(&mut self) {
+        let available = Available {
             written: self.journal.written(),
             durable: self.journal.durable(),
             room: self.room_to_wait(),
             over: !self.online(),
         };
-        self.waiters.wake(&offer);
+        self.waiters.wake(&available);
     }
 
     /// Bytes that may be placed now: never less than what an insertion would find.
@@ -49,14 +49,14 @@ impl Core {
     /// `id` waits no more: what it was woken for, and leaves, is for the next.
     pub(crate) fn leave_waiting(&mut self, id: WaiterId) {
         self.waiters.leave(id);
-        self.wake();
+        self.wake_waiters();
     }
 
-    /// Whether the journal is written, or durable, up to `moment`; asks for it when it is not.
+    /// Whether the journal is written, or durable, up to `up_to`; asks for it when it is not.
     /// `Some(false)`: it will not be, the device was given up.
-    pub(crate) fn synced(&mut self, moment: Moment, durable: bool) -> Option<bool> {
+    pub(crate) fn synced(&mut self, up_to: JournalPosition, durable: bool) -> Option<bool> {
         let reached = if durable { self.journal.durable() } else { self.journal.written() };
-        if reached >= moment {
+        if reached >= up_to {
             return Some(true);
         }
         if !self.online() {
@@ -64,8 +64,8 @@ impl Core {
         }
         let wanted = &mut self.maintenance;
         let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
-        *mark = (*mark).max(moment);
-        self.kick();
+        *mark = (*mark).max(up_to);
+        self.wake_background();
         None
     }
 
@@ -80,7 +80,7 @@ impl Core {
             return Some(false);
         }
         self.maintenance.run_wanted = self.maintenance.run_wanted.max(run);
-        self.kick();
+        self.wake_background();
         None
     }
 }

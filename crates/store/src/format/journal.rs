@@ -13,7 +13,7 @@ use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::device_layout::BLOCK;
-use crate::format::pending_deletions::Deaths;
+use crate::format::pending_deletions::PendingDeletions;
 use crate::purge::purges::Purge;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
@@ -85,8 +85,8 @@ impl Fact {
     }
 }
 
-/// A moment in the journal: the number of facts noted before it since the cache was opened.
-pub(crate) type Moment = u64;
+/// A position in the journal: the number of facts noted before it since the cache was opened.
+pub(crate) type JournalPosition = u64;
 
 /// Blocks to be written.
 #[derive(Debug)]
@@ -95,21 +95,21 @@ pub(crate) struct JournalWrite {
     pub(crate) offset: u64,
     /// Whole blocks.
     pub(crate) bytes: Vec<u8>,
-    /// Everything noted before this moment is in these blocks or in earlier ones.
-    pub(crate) until: Moment,
+    /// Everything noted before this position is in these blocks or in earlier ones.
+    pub(crate) until: JournalPosition,
 }
 
 /// The journal in operation.
 pub(crate) struct Journal {
     area: Extent,
     pending: Vec<Fact>,
-    noted: Moment,
-    /// The moment after the last fact by which something died of which the key is not known.
-    last_death: Moment,
+    noted: JournalPosition,
+    /// The position after the last fact that made a record dead whose key is not known.
+    last_deletion: JournalPosition,
     /// The keys of what else died, until that is written.
-    deaths: Deaths,
-    written: Moment,
-    durable: Moment,
+    deletions: PendingDeletions,
+    written: JournalPosition,
+    durable: JournalPosition,
     /// Sequence number of the next block, from 1.
     next_block: u64,
     /// The last block that is on the device, and the last that a flush has covered.
@@ -127,8 +127,8 @@ impl Journal {
             area,
             pending: Vec::new(),
             noted: 0,
-            last_death: 0,
-            deaths: Deaths::default(),
+            last_deletion: 0,
+            deletions: PendingDeletions::default(),
             written: 0,
             durable: 0,
             next_block,
@@ -143,14 +143,14 @@ impl Journal {
     pub(crate) fn note(&mut self, fact: Fact) {
         self.take(fact);
         if !matches!(fact, Fact::Opened { .. } | Fact::Refreshed { .. }) {
-            self.last_death = self.noted;
+            self.last_deletion = self.noted;
         }
     }
 
     /// As [`Journal::note`], of a fact by which nothing dies but what has this digest.
-    pub(crate) fn note_death_of(&mut self, digest: &Digest, fact: Fact) {
+    pub(crate) fn note_deletion_of(&mut self, digest: &Digest, fact: Fact) {
         self.take(fact);
-        self.deaths.note(digest, self.noted);
+        self.deletions.note(digest, self.noted);
     }
 
     fn take(&mut self, fact: Fact) {
@@ -158,16 +158,16 @@ impl Journal {
         self.noted += 1;
     }
 
-    /// The moment up to which the journal must be written so that nothing is found after a kill
-    /// which has died by now and of which nobody knew the key; `None` when it is.
-    pub(crate) fn unwritten_death(&self) -> Option<Moment> {
-        (self.last_death > self.written).then_some(self.last_death)
+    /// The journal position up to which the journal must be written so that nothing is found after
+    /// a kill which has died by now and of which nobody knew the key; `None` when it is.
+    pub(crate) fn unwritten_deletion(&self) -> Option<JournalPosition> {
+        (self.last_deletion > self.written).then_some(self.last_deletion)
     }
 
-    /// The moment up to which it must be written so that no record of `digest` is found after a
-    /// kill that has died by now; `None` when it is.
-    pub(crate) fn unwritten_death_of(&self, digest: &Digest) -> Option<Moment> {
-        self.deaths.last(digest)
+    /// The journal position up to which it must be written so that no record of `digest` is found
+    /// after a kill that has died by now; `None` when it is.
+    pub(crate) fn unwritten_deletion_of(&self, digest: &Digest) -> Option<JournalPosition> {
+        self.deletions.last(digest)
     }
 
     /// Whether there is so much to write that a write takes no more.
@@ -175,18 +175,18 @@ impl Journal {
         self.pending.len() >= FACTS_PER_WRITE
     }
 
-    /// The moment after everything noted so far.
-    pub(crate) fn now(&self) -> Moment {
+    /// The journal position after everything noted so far.
+    pub(crate) fn now(&self) -> JournalPosition {
         self.noted
     }
 
-    /// Everything before this moment is on the device.
-    pub(crate) fn written(&self) -> Moment {
+    /// Everything before this position is on the device.
+    pub(crate) fn written(&self) -> JournalPosition {
         self.written
     }
 
-    /// Everything before this moment has been flushed.
-    pub(crate) fn durable(&self) -> Moment {
+    /// Everything before this position has been flushed.
+    pub(crate) fn durable(&self) -> JournalPosition {
         self.durable
     }
 
@@ -259,18 +259,18 @@ impl Journal {
     pub(crate) fn end_write(&mut self, write: &JournalWrite) {
         self.writing = false;
         self.written = write.until;
-        self.deaths.written(self.written);
+        self.deletions.written(self.written);
         self.written_block = self.next_block - 1;
     }
 
     /// What a flush that starts now will make durable.
     pub(crate) fn begin_flush(&self) -> FlushMark {
-        FlushMark { moment: self.written, block: self.written_block }
+        FlushMark { up_to: self.written, block: self.written_block }
     }
 
     /// The flush ended well.
     pub(crate) fn end_flush(&mut self, mark: FlushMark) {
-        self.durable = self.durable.max(mark.moment);
+        self.durable = self.durable.max(mark.up_to);
         self.durable_block = self.durable_block.max(mark.block);
     }
 }
@@ -278,7 +278,7 @@ impl Journal {
 /// What a flush covers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlushMark {
-    moment: Moment,
+    up_to: JournalPosition,
     block: u64,
 }
 
@@ -312,7 +312,7 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay 
         }
         expected = block.sequence + 1;
     }
-    // What a power loss spared behind a gap does not count: a fact may have been told because of
+    // What a power loss spared behind a gap does not count: a fact may have been noted because of
     // one that is lost (a newer version given up, say, after the older one was superseded).
     let whole = (first_block..).zip(&found).take_while(|(number, b)| b.sequence == *number);
     let facts = whole.flat_map(|(_, block)| block.facts.iter().copied()).collect();
@@ -429,20 +429,20 @@ mod tests {
         let mut journal = Journal::new(AREA, 1);
         let [ours, other] = [1, 2].map(|byte| Digest([byte; 16]));
         let released = |position| Fact::Released { position, sequence: 7 };
-        journal.note_death_of(&ours, released(1));
-        journal.note_death_of(&other, released(2));
-        journal.note_death_of(&ours, released(3));
-        assert_eq!(journal.unwritten_death_of(&ours), Some(3));
-        assert_eq!(journal.unwritten_death_of(&other), Some(2));
+        journal.note_deletion_of(&ours, released(1));
+        journal.note_deletion_of(&other, released(2));
+        journal.note_deletion_of(&ours, released(3));
+        assert_eq!(journal.unwritten_deletion_of(&ours), Some(3));
+        assert_eq!(journal.unwritten_deletion_of(&other), Some(2));
         let write = journal.begin_write(&secret()).expect("three facts");
-        journal.note_death_of(&ours, released(4));
+        journal.note_deletion_of(&ours, released(4));
         journal.end_write(&write);
-        assert_eq!(journal.unwritten_death_of(&ours), Some(4), "it came during the write");
-        assert_eq!(journal.unwritten_death_of(&other), None);
+        assert_eq!(journal.unwritten_deletion_of(&ours), Some(4), "it came during the write");
+        assert_eq!(journal.unwritten_deletion_of(&other), None);
         write_all(&mut journal, &mut image);
-        assert_eq!(journal.unwritten_death_of(&ours), None);
+        assert_eq!(journal.unwritten_deletion_of(&ours), None);
         assert!(!journal.fills_a_write());
-        (0..FACTS_PER_WRITE as u32).for_each(|n| journal.note_death_of(&ours, released(n)));
+        (0..FACTS_PER_WRITE as u32).for_each(|n| journal.note_deletion_of(&ours, released(n)));
         assert!(journal.fills_a_write());
     }
 

@@ -1,39 +1,39 @@
 //! The keys of which a record in slots has died, and of which the journal does not say so yet.
 //!
-//! An insertion waits for the deaths of its own key alone: `docs/decisions/0009` says why that is
-//! enough. It promises: a key is known from its death until the journal is written up to there, and
-//! what is known takes memory for the deaths that are not written, not for more.
+//! An insertion waits for deletions of its own key alone: `docs/decisions/0009` says why that is
+//! enough. It promises: a key is known from its deletion until the journal is written up to there,
+//! and what is known takes memory for the deletions that are not written, not for more.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::base::digest::Digest;
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Deaths {
-    /// The moment after the last death of each.
-    last: BTreeMap<Digest, Moment>,
+pub(crate) struct PendingDeletions {
+    /// The journal position after the last deletion of each.
+    last: BTreeMap<Digest, JournalPosition>,
     /// All of them, in their order.
-    order: VecDeque<(Moment, Digest)>,
+    order: VecDeque<(JournalPosition, Digest)>,
 }
 
-impl Deaths {
-    /// A record of `digest` died, and `moment` is the journal's after that was told.
-    pub(crate) fn note(&mut self, digest: &Digest, moment: Moment) {
-        debug_assert!(self.order.back().is_none_or(|(last, _)| *last < moment));
-        self.last.insert(*digest, moment);
-        self.order.push_back((moment, *digest));
+impl PendingDeletions {
+    /// A record of `digest` died, and `up_to` is the journal's after that was noted.
+    pub(crate) fn note(&mut self, digest: &Digest, up_to: JournalPosition) {
+        debug_assert!(self.order.back().is_none_or(|(last, _)| *last < up_to));
+        self.last.insert(*digest, up_to);
+        self.order.push_back((up_to, *digest));
     }
 
-    /// The moment after the last death of `digest` that is not written.
-    pub(crate) fn last(&self, digest: &Digest) -> Option<Moment> {
+    /// The journal position after the last deletion of `digest` that is not written.
+    pub(crate) fn last(&self, digest: &Digest) -> Option<JournalPosition> {
         self.last.get(digest).copied()
     }
 
-    /// The journal is written up to `moment`.
-    pub(crate) fn written(&mut self, moment: Moment) {
-        while let Some((at, digest)) = self.order.pop_front_if(|(at, _)| *at <= moment) {
+    /// The journal is written up to `up_to`.
+    pub(crate) fn written(&mut self, up_to: JournalPosition) {
+        while let Some((at, digest)) = self.order.pop_front_if(|(at, _)| *at <= up_to) {
             // One that died again since is in the order once more.
             if self.last.get(&digest) == Some(&at) {
                 self.last.remove(&digest);
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn who_died_twice_is_known_until_the_second_death_is_written() {
         let [one, two] = [1, 2].map(|byte| Digest([byte; 16]));
-        let mut deaths = Deaths::default();
+        let mut deaths = PendingDeletions::default();
         deaths.note(&one, 3);
         deaths.note(&two, 4);
         deaths.note(&one, 7);

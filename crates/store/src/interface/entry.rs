@@ -42,7 +42,7 @@ struct Large {
     /// The first piece, verified.
     first: Arc<Object>,
     /// Holds the others.
-    _reading: Reading,
+    _reading: ReadHold,
 }
 
 impl Large {
@@ -57,7 +57,7 @@ impl Large {
             let complete = core.has_pieces(object);
             complete.then(|| core.begin_reading(id, 0, volume.now()))?
         };
-        let _reading = Reading::new(&volume.shared, reader);
+        let _reading = ReadHold::new(&volume.shared, reader);
         let (first, source) = volume.piece(id, 0).await?;
         Some((Large { first, _reading }, source))
     }
@@ -144,7 +144,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
     /// Sees to it that all of `range`, which must lie within `0..len()`, can be read for as long as
     /// the returned value lives. [`Entry::body`] does so itself; this is for who reads several
     /// ranges one after another. `None` when there is nothing to see to.
-    pub fn hold(&self, range: Range<u64>) -> Option<Reading> {
+    pub fn hold(&self, range: Range<u64>) -> Option<ReadHold> {
         assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
         if !self.object.in_pieces() || range.is_empty() {
             return None;
@@ -185,7 +185,7 @@ struct Pieces {
     /// The first piece, until it is sent.
     first: Option<Arc<Object>>,
     /// Holds them.
-    reading: Reading,
+    reading: ReadHold,
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
@@ -255,14 +255,14 @@ fn shared_body(piece: Arc<Object>) -> Content {
 }
 
 /// A reader of a large object: it holds what it has still to read, until it is dropped.
-pub struct Reading {
+pub struct ReadHold {
     shared: Arc<Shared>,
     id: ReaderId,
 }
 
-impl Reading {
-    fn new(shared: &Arc<Shared>, id: ReaderId) -> Reading {
-        Reading { shared: Arc::clone(shared), id }
+impl ReadHold {
+    fn new(shared: &Arc<Shared>, id: ReaderId) -> ReadHold {
+        ReadHold { shared: Arc::clone(shared), id }
     }
 
     /// The body is read, and not only at hand.
@@ -276,7 +276,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReadHold {
     fn drop(&mut self) {
         self.shared.lock().end_reading(self.id);
     }
@@ -284,7 +284,7 @@ impl Drop for Reading {
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Somebody is going to read these pieces of `object`.
-    fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> Reading {
+    fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> ReadHold {
         let object_id = object.header.object_id;
         let id = {
             let mut core = self.shared.lock();
@@ -296,14 +296,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let last = first.saturating_add(HELD_STEP).min(pieces.end);
             self.shared.lock().hold(object_id, first..last);
         }
-        Reading::new(&self.shared, id)
+        ReadHold::new(&self.shared, id)
     }
 
     /// Somebody may read what there is of a version that is still being written, and all of it
     /// later.
-    pub(crate) fn begin_following(&self, object_id: u64) -> Reading {
+    pub(crate) fn begin_following(&self, object_id: u64) -> ReadHold {
         let id = self.shared.lock().begin_reading(object_id, 0, self.now());
-        Reading::new(&self.shared, id)
+        ReadHold::new(&self.shared, id)
     }
 
     /// Piece `number` of a large object; `None` when it is gone.

@@ -15,11 +15,11 @@ use crate::base::labels::{Mode, Target};
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
 use crate::core::{Expected, Stats, Wanted};
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
-use crate::shell::lookup::{Answer, Purpose};
+use crate::shell::lookup::{LookupOutcome, Purpose};
 use crate::shell::open::{Share, open_volume};
 use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
@@ -73,7 +73,7 @@ impl std::error::Error for ReopenError {}
 impl<D: Device, C: Clock> Store<D, C> {
     /// Opens the caches on `devices`, each created by [`crate::format()`] before. Recovery gets
     /// [`Options::recovery_wait`]; what is left of it goes on in the background. A device that
-    /// cannot be opened costs its share only, and is told as [`Event::Offline`].
+    /// cannot be opened costs its share only, and is reported as [`Event::Offline`].
     ///
     /// # Errors
     /// No device could be opened: the number of the first one, and why.
@@ -159,7 +159,8 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
         let (volume, digest) = self.place(key);
         let expected = Expected::Key(key.as_bytes());
-        let Answer { found, counted } = volume.answer(digest, expected, Purpose::Request).await;
+        let LookupOutcome { found, counted } =
+            volume.lookup_for(digest, expected, Purpose::Request).await;
         let found = match found {
             Some((object, source)) => Entry::open(Rc::clone(volume), digest, object, source).await,
             None => None,
@@ -236,15 +237,15 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// something was removed.
     pub async fn remove(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
-        let (removed, moment) = volume.shared.lock().remove(&digest);
-        volume.synced(moment, false).await;
+        let (removed, up_to) = volume.shared.lock().remove(&digest);
+        volume.synced(up_to, false).await;
         removed
     }
 
     /// Gives up what is stored under `key`, as the policy does for room. True when there was
     /// something. Unlike [`Store::remove`] it waits for nothing and promises nothing: after a crash
     /// the object may be there again. For callers that decide themselves what goes.
-    pub fn give_up(&self, key: &Key) -> bool {
+    pub fn evict(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         let (removed, _) = volume.shared.lock().remove(&digest);
         removed
@@ -256,8 +257,8 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// The device could not make it durable; the object is gone from memory anyway.
     pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
         let (volume, digest) = self.place(key);
-        let (removed, moment) = volume.shared.lock().remove(&digest);
-        let durable = volume.synced(moment, true).await;
+        let (removed, up_to) = volume.shared.lock().remove(&digest);
+        let durable = volume.synced(up_to, true).await;
         durable.then_some(removed).ok_or(Refusal::Offline)
     }
 
@@ -268,17 +269,17 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// A device could not make it durable; the objects are gone from memory anyway.
     pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
         let mut removed = Vec::with_capacity(keys.len());
-        let mut moments: Vec<Option<Moment>> = self.volumes.iter().map(|_| None).collect();
+        let mut moments: Vec<Option<JournalPosition>> = self.volumes.iter().map(|_| None).collect();
         for key in keys {
             let (volume, digest) = self.place(key);
-            let (was_there, moment) = volume.shared.lock().remove(&digest);
+            let (was_there, up_to) = volume.shared.lock().remove(&digest);
             removed.push(was_there);
             let number = self.volumes.iter().position(|other| Rc::ptr_eq(other, volume));
-            moments[number.unwrap_or_default()] = Some(moment);
+            moments[number.unwrap_or_default()] = Some(up_to);
         }
-        let waits = self.volumes.iter().zip(moments).map(|(volume, moment)| async move {
-            match moment {
-                Some(moment) => volume.synced(moment, true).await,
+        let waits = self.volumes.iter().zip(moments).map(|(volume, up_to)| async move {
+            match up_to {
+                Some(up_to) => volume.synced(up_to, true).await,
                 None => true,
             }
         });
@@ -287,10 +288,10 @@ impl<D: Device, C: Clock> Store<D, C> {
         durable.then_some(removed).ok_or(Refusal::Offline)
     }
 
-    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes
-    /// the running fetches whose answers it would concern. It is durable, the device flush
-    /// included, when this returns. A device that is given up, and so cannot be told, will not be
-    /// believed any more.
+    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes the
+    /// running fetches whose answers it would concern. It is durable, the device flush included,
+    /// when this returns. A device that is given up, and so cannot be reached, will not be believed
+    /// any more.
     ///
     /// # Errors
     /// No device could make it durable; the objects are not served any more all the same, until
@@ -302,7 +303,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             .volumes
             .iter()
             .zip(told)
-            .map(|(volume, moment)| async move { volume.synced(moment, true).await });
+            .map(|(volume, up_to)| async move { volume.synced(up_to, true).await });
         let done = crate::base::join::values(waits.collect()).await;
         let away = done.iter().filter(|done| !**done).count() as u64;
         if away == 0 {

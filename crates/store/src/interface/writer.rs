@@ -15,7 +15,7 @@ use crate::base::key::Key;
 use crate::base::record::{Header, Record, RecordKind};
 use crate::base::refusal::Refusal;
 use crate::core::{Fetched, NewObject};
-use crate::interface::entry::Reading;
+use crate::interface::entry::ReadHold;
 use crate::interface::fetch_token::FetchToken;
 use crate::shell::volume::{Shared, Volume};
 
@@ -77,7 +77,7 @@ struct Progress {
     object_id: u64,
     /// Holds the pieces for readers, also when the object is removed or replaced as soon as it is
     /// stored.
-    reading: OnceLock<Reading>,
+    reading: OnceLock<ReadHold>,
     /// Bytes of the body that lie in pieces.
     placed: AtomicU64,
     aborted: AtomicBool,
@@ -201,11 +201,11 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
         let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
         let new = NewObject { record, fetched: Some(self.fetched.clone()) };
-        let moment = self.volume.insert(new).await?;
+        let up_to = self.volume.insert(new).await?;
         // It is visible, and its pieces with it, even if nobody waits for the rest.
         self.progress.committed.store(true, Ordering::Release);
-        match moment {
-            Some(moment) if !self.volume.synced(moment, false).await => Err(Refusal::Offline),
+        match up_to {
+            Some(up_to) if !self.volume.synced(up_to, false).await => Err(Refusal::Offline),
             _ => Ok(()),
         }
     }

@@ -23,9 +23,9 @@ use hashbrown::HashTable;
 
 use crate::base::digest::Digest;
 use crate::config::options::{TierAdmission, TierShares};
-use crate::read::window::{ALL_RINGS, Memory, Ring};
+use crate::read::window::{ALL_BANDS, DistanceBand, Memory};
 use lists::{Id, List, Slab};
-use site_lists::Rows;
+use site_lists::SiteLists;
 
 /// Something whose bytes in memory are counted.
 pub(crate) trait Weighed {
@@ -51,9 +51,9 @@ pub(crate) struct Resident<T> {
     pub object: T,
     /// Not on the device: may not be dropped, only written or given up.
     pub dirty: bool,
-    /// Read from the device beside an object that was asked for, in this ring of neighbours, and
+    /// Read from the device beside an object that was asked for, in this band of neighbours, and
     /// not asked for itself.
-    pub prefetched: Option<Ring>,
+    pub prefetched: Option<DistanceBand>,
     /// A page that embeds others.
     pub html: bool,
     /// The cluster on the device that holds the object as well.
@@ -86,8 +86,8 @@ pub(crate) struct TierCounters {
     pub prefetched: u64,
     /// Prefetched objects that were hit later, each counted once.
     pub prefetch_hits: u64,
-    /// Those by the ring that brought them.
-    pub ring_hits: [u64; ALL_RINGS],
+    /// Those by the band that brought them.
+    pub band_hits: [u64; ALL_BANDS],
     /// Bytes of all objects that entered.
     pub entered_bytes: u64,
     /// Bytes that came into cold, from medium or from the device.
@@ -122,7 +122,7 @@ struct LevelState {
 pub(crate) struct Tier<T> {
     slab: Slab<Node<T>>,
     table: HashTable<Id>,
-    rows: Rows,
+    site_lists: SiteLists,
     levels: [LevelState; 3],
     shares: TierShares,
     admission: TierAdmission,
@@ -138,7 +138,7 @@ impl<T: Weighed> Tier<T> {
         let mut tier = Tier {
             slab: Slab::new(),
             table: HashTable::new(),
-            rows: Rows::default(),
+            site_lists: SiteLists::default(),
             levels: [level; 3],
             shares,
             admission,
@@ -195,9 +195,9 @@ impl<T: Weighed> Tier<T> {
         }
         node.resident.accesses = node.resident.accesses.saturating_add(1);
         let came_along = node.resident.prefetched.take();
-        if let Some(ring) = came_along {
+        if let Some(band) = came_along {
             self.counters.prefetch_hits += 1;
-            self.counters.ring_hits[ring.number()] += 1;
+            self.counters.band_hits[band.number()] += 1;
         }
         let first = came_along.is_some() && self.admission == TierAdmission::SecondUse;
         self.unlink(id);
@@ -218,7 +218,7 @@ impl<T: Weighed> Tier<T> {
 
     /// Puts an object at the top of medium, or of cold when it came along with another and enters
     /// by its second use only. Returns what was there under its digest, dirty or not:
-    /// it is superseded, and the new one takes its place in the row of the site.
+    /// it is superseded, and the new one takes its place in the list of the site.
     pub(crate) fn insert(&mut self, digest: Digest, resident: Resident<T>) -> Option<Resident<T>> {
         let (before, old) = self.take_out(&digest).unzip();
         let site = resident.site;
@@ -232,8 +232,8 @@ impl<T: Weighed> Tier<T> {
         let slab = &self.slab;
         self.table.insert_unique(hash(&digest), id, |id| hash(&slab.get(*id).digest));
         if before != Some(id) || old.as_ref().is_none_or(|old| old.site != site) {
-            before.into_iter().for_each(|before| self.rows.remove(before));
-            self.rows.add(id, site);
+            before.into_iter().for_each(|before| self.site_lists.remove(before));
+            self.site_lists.add(id, site);
         }
         self.link(id, level, End::Newest);
         self.balance();
@@ -243,11 +243,11 @@ impl<T: Weighed> Tier<T> {
     /// Takes an object out.
     pub(crate) fn remove(&mut self, digest: &Digest) -> Option<Resident<T>> {
         let (id, resident) = self.take_out(digest)?;
-        self.rows.remove(id);
+        self.site_lists.remove(id);
         Some(resident)
     }
 
-    /// Takes an object out of everything but its row.
+    /// Takes an object out of everything but its list.
     fn take_out(&mut self, digest: &Digest) -> Option<(Id, Resident<T>)> {
         let slab = &self.slab;
         let same = |id: &Id| slab.get(*id).digest == *digest;
@@ -280,7 +280,7 @@ impl<T: Weighed> Tier<T> {
 
     /// The object was placed, in `cluster` where there are any, and is clean from now on. It stays
     /// where it is in the list; `object` weighs what it weighed. False when it is not here.
-    pub(crate) fn settle(&mut self, digest: &Digest, object: T, cluster: Option<u32>) -> bool {
+    pub(crate) fn mark_placed(&mut self, digest: &Digest, object: T, cluster: Option<u32>) -> bool {
         let Some(id) = self.find(digest) else { return false };
         let node = self.slab.get_mut(id);
         debug_assert_eq!(node.weight, object.weight(), "its bytes are the same");
@@ -290,7 +290,7 @@ impl<T: Weighed> Tier<T> {
     }
 
     /// Moves an object to the top of medium, as if it had just entered.
-    pub(crate) fn renew(&mut self, digest: &Digest) {
+    pub(crate) fn reinsert(&mut self, digest: &Digest) {
         let Some(id) = self.find(digest) else { return };
         self.unlink(id);
         self.link(id, Level::Medium, End::Newest);
@@ -340,7 +340,7 @@ impl<T: Weighed> Tier<T> {
         digest: &Digest,
         steps: usize,
     ) -> impl Iterator<Item = (&Digest, &Resident<T>)> {
-        let around = self.find(digest).map(|id| self.rows.around(id, steps));
+        let around = self.find(digest).map(|id| self.site_lists.around(id, steps));
         around.into_iter().flatten().map(|id| {
             let node = self.slab.get(id);
             (&node.digest, &node.resident)
@@ -373,7 +373,7 @@ impl<T: Weighed> Tier<T> {
 
     /// Bytes of memory of the tier's own structures, the objects not included.
     pub(crate) fn overhead_bytes(&self) -> usize {
-        self.slab.memory_bytes() + self.table.allocation_size() + self.rows.memory_bytes()
+        self.slab.memory_bytes() + self.table.allocation_size() + self.site_lists.memory_bytes()
     }
 
     /// Number of objects.
@@ -383,7 +383,7 @@ impl<T: Weighed> Tier<T> {
 
     /// What a byte costs that comes along with a read: what it pushes out, in the end. That is
     /// what the whole list would lose first, or what cold would, where it enters cold.
-    pub(crate) fn price_of_room(&self) -> Memory {
+    pub(crate) fn space_price(&self) -> Memory {
         let counters = &self.counters;
         let (entered_bytes, cold_hits, capacity, cold_percent) = match self.admission {
             TierAdmission::All => {
@@ -396,7 +396,7 @@ impl<T: Weighed> Tier<T> {
                 (counters.cold_bytes, counters.last_hits, capacity, LAST_PERCENT)
             }
         };
-        Memory { ring_hits: counters.ring_hits, entered_bytes, cold_hits, capacity, cold_percent }
+        Memory { band_hits: counters.band_hits, entered_bytes, cold_hits, capacity, cold_percent }
     }
 
     /// What happened so far.

@@ -126,21 +126,21 @@ impl Stamp {
 
 /// What purges have made of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Validity {
     /// None concerns it.
-    Lives,
+    Valid,
     /// It is outdated since then, in unix seconds.
     Outdated(u32),
     /// It is gone.
-    Dead,
+    Purged,
 }
 
-impl Fate {
-    fn with(self, other: Fate) -> Fate {
+impl Validity {
+    fn with(self, other: Validity) -> Validity {
         match (self, other) {
-            (Fate::Dead, _) | (_, Fate::Dead) => Fate::Dead,
-            (Fate::Outdated(a), Fate::Outdated(b)) => Fate::Outdated(a.min(b)),
-            (Fate::Lives, fate) | (fate, Fate::Lives) => fate,
+            (Validity::Purged, _) | (_, Validity::Purged) => Validity::Purged,
+            (Validity::Outdated(a), Validity::Outdated(b)) => Validity::Outdated(a.min(b)),
+            (Validity::Valid, validity) | (validity, Validity::Valid) => validity,
         }
     }
 }
@@ -239,10 +239,10 @@ impl Purges {
 
     /// Drops the entries for labels that nothing bears, and returns them: as hard purges, for those
     /// who began before.
-    pub(crate) fn take_unborne(&mut self, may_bear: impl Fn(u64) -> bool) -> Vec<Purge> {
+    pub(crate) fn take_unused(&mut self, may_be_borne: impl Fn(u64) -> bool) -> Vec<Purge> {
         let gone = self
             .entries
-            .extract_if(.., |scope, _| scope.label().is_some_and(|label| !may_bear(label)));
+            .extract_if(.., |scope, _| scope.label().is_some_and(|label| !may_be_borne(label)));
         let purge = |(scope, stamp): (Scope, Stamp)| {
             let (sequence, boundary) = (stamp.newest(), stamp.boundary);
             Purge { scope, mode: Mode::Hard, sequence, boundary, at: 0 }
@@ -280,32 +280,37 @@ impl Purges {
     }
 
     /// What the purges since `since` have made of an object.
-    pub(crate) fn fate(&self, digester: &Digester, since: u64, object: &impl Labelled) -> Fate {
+    pub(crate) fn validity(
+        &self,
+        digester: &Digester,
+        since: u64,
+        object: &impl Labelled,
+    ) -> Validity {
         if since < self.floor {
-            return Fate::Dead;
+            return Validity::Purged;
         }
-        let mut fate = self.stands(EVERYTHING, since);
-        if self.newest <= since || fate == Fate::Dead {
-            return fate;
+        let mut validity = self.stands(EVERYTHING, since);
+        if self.newest <= since || validity == Validity::Purged {
+            return validity;
         }
         object.labels(&mut |label| {
-            fate = fate.with(self.stands(Scope::of_label(label, digester), since));
+            validity = validity.with(self.stands(Scope::of_label(label, digester), since));
         });
         if self.prefixes.is_empty() {
-            return fate;
+            return validity;
         }
         let text = object.text().unwrap_or_default();
         let prefixes = self.prefixes.keys().map_while(|len| text.get(..*len as usize));
-        prefixes.fold(fate, |fate, prefix| {
-            fate.with(self.stands(Scope::of_prefix(prefix, digester), since))
+        prefixes.fold(validity, |validity, prefix| {
+            validity.with(self.stands(Scope::of_prefix(prefix, digester), since))
         })
     }
 
-    fn stands(&self, scope: Scope, since: u64) -> Fate {
+    fn stands(&self, scope: Scope, since: u64) -> Validity {
         match self.entries.get(&scope) {
-            Some(stamp) if stamp.hard > since => Fate::Dead,
-            Some(stamp) if stamp.soft > since => Fate::Outdated(stamp.soft_at),
-            _ => Fate::Lives,
+            Some(stamp) if stamp.hard > since => Validity::Purged,
+            Some(stamp) if stamp.soft > since => Validity::Outdated(stamp.soft_at),
+            _ => Validity::Valid,
         }
     }
 

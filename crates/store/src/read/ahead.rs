@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 
 use crate::base::digest::Digest;
 use crate::base::record::Place;
-use crate::read::window::{ALL_RINGS, Ring};
+use crate::read::window::{ALL_BANDS, DistanceBand};
 
 /// Bytes of memory that a record here takes besides those that were read.
 const OVERHEAD: usize = 96;
@@ -30,7 +30,7 @@ pub(crate) struct Ahead {
     /// Where it lies in the buffer.
     pub(crate) range: Range<usize>,
     /// How far from the record that was asked for.
-    pub(crate) ring: Ring,
+    pub(crate) band: DistanceBand,
 }
 
 struct Buffer {
@@ -52,8 +52,8 @@ pub(crate) struct ReadAhead {
     /// Records that came, and that were asked for.
     pub(crate) brought: u64,
     pub(crate) hits: u64,
-    /// Those by ring.
-    pub(crate) ring_hits: [u64; ALL_RINGS],
+    /// Those by band.
+    pub(crate) band_hits: [u64; ALL_BANDS],
 }
 
 impl ReadAhead {
@@ -67,7 +67,7 @@ impl ReadAhead {
             table: HashTable::new(),
             brought: 0,
             hits: 0,
-            ring_hits: [0; ALL_RINGS],
+            band_hits: [0; ALL_BANDS],
         }
     }
 
@@ -103,21 +103,21 @@ impl ReadAhead {
     }
 
     /// The record of this name was asked for, or is no good: it goes.
-    pub(crate) fn forget(&mut self, digest: &Digest) -> Option<Ring> {
+    pub(crate) fn forget(&mut self, digest: &Digest) -> Option<DistanceBand> {
         let buffers = &self.buffers;
         let first = self.first;
         let is = |(number, at): &(u64, u32)| {
             buffers[(number - first) as usize].records[*at as usize].digest == *digest
         };
         let (number, at) = self.table.find_entry(hash(digest), is).ok()?.remove().0;
-        Some(self.buffers[(number - self.first) as usize].records[at as usize].ring)
+        Some(self.buffers[(number - self.first) as usize].records[at as usize].band)
     }
 
     /// The record of this name was asked for and found good: it goes, and counts.
     pub(crate) fn used(&mut self, digest: &Digest) {
-        if let Some(ring) = self.forget(digest) {
+        if let Some(band) = self.forget(digest) {
             self.hits += 1;
-            self.ring_hits[ring.number()] += 1;
+            self.band_hits[band.number()] += 1;
         }
     }
 
@@ -167,7 +167,7 @@ mod tests {
             digest: Digest([name; 16]),
             place: Place { position: u32::from(name), incarnation },
             range: 0..1,
-            ring: Ring::of(10..20, 0..10),
+            band: DistanceBand::of(10..20, 0..10),
         }
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct QueueCounters {
 /// A read in the queue.
 pub(crate) type Ticket = u64;
 
-/// What a read is told.
+/// What the queue answers a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Begin, then say so with [`ReadQueue::begun`].

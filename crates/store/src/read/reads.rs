@@ -34,7 +34,7 @@ pub struct ReadCounters {
 
 /// A read that was done, for the cost meter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
+pub(crate) struct ReadTiming {
     pub(crate) begin: Nanos,
     pub(crate) end: Nanos,
     /// Bytes that the device moved.
@@ -45,14 +45,14 @@ pub(crate) struct Took {
 pub(crate) type WindowId = u64;
 
 /// A read under way that others may wait for: it takes neighbours along, or is of a piece.
-struct UnderWay {
+struct InFlight {
     id: WindowId,
     len: u64,
     waiters: Vec<Waker>,
 }
 
 /// The state of reading. See the module.
-pub(crate) struct Reading {
+pub(crate) struct Reads {
     pub(crate) queue: ReadQueue,
     pub(crate) window: ReadWindow,
     pub(crate) cost: CostMeter,
@@ -60,18 +60,18 @@ pub(crate) struct Reading {
     /// What came along beside what was asked for, in clusters read by runs.
     pub(crate) ahead: ReadAhead,
     /// By the offset of their extents.
-    under_way: BTreeMap<u64, UnderWay>,
+    under_way: BTreeMap<u64, InFlight>,
     next_id: WindowId,
 }
 
-impl Reading {
+impl Reads {
     /// As `options` say. What comes along has `ahead` bytes of memory, of which one read brings an
     /// eighth to either side at most, or else is in the tier of `tier` bytes, of which it brings a
     /// thirty-second.
-    pub(crate) fn new(options: &Options, tier: usize, ahead: usize) -> Reading {
+    pub(crate) fn new(options: &Options, tier: usize, ahead: usize) -> Reads {
         let most = if ahead > 0 { ahead / 8 } else { tier / 32 };
         let most = options.read_window_max.min(most as u64);
-        Reading {
+        Reads {
             queue: ReadQueue::new(QueueOptions {
                 batch: options.read_batch.max(1),
                 timeout: options.read_batch_timeout.as_nanos() as Nanos,
@@ -107,7 +107,7 @@ impl Reading {
     /// A read of just a record begins that others may want as well.
     pub(crate) fn begin_read(&mut self, extent: Extent) -> WindowId {
         self.next_id += 1;
-        let under_way = UnderWay { id: self.next_id, len: extent.len, waiters: Vec::new() };
+        let under_way = InFlight { id: self.next_id, len: extent.len, waiters: Vec::new() };
         if let Some(before) = self.under_way.insert(extent.offset, under_way) {
             before.waiters.into_iter().for_each(Waker::wake);
         }

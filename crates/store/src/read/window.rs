@@ -4,12 +4,12 @@
 //! along costs transfer, CPU, and room in memory; it earns when it is asked for while it is still
 //! there, for then a whole read is saved. Both sides are measured: the device by the
 //! [`crate::read::device_cost`], the earnings here. The space before and behind a record is divided
-//! into rings by distance, and each ring remembers how many of the objects that it brought were
-//! asked for later. A read takes along as many rings, to either side, as pay for themselves: none
+//! into bands by distance, and each band remembers how many of the objects that it brought were
+//! asked for later. A read takes along as many bands, to either side, as pay for themselves: none
 //! on a flash drive with random requests, a page's worth where pages are asked for as they were
 //! stored, the whole cluster on a disk where one more read costs as much as a megabyte more.
 //!
-//! So that no ring is condemned for ever on old evidence, a small share of what reads cost anyway
+//! So that no band is condemned for ever on old evidence, a small share of what reads cost anyway
 //! is spent on taking more than pays, and one read in some dozens is a bare one, which keeps the
 //! measure of the device honest. Pure and deterministic.
 
@@ -18,8 +18,8 @@ use device::Extent;
 use crate::read::device_cost::ReadCost;
 
 /// Rings on either side.
-const RINGS: usize = 9;
-/// Bytes from the record to the far end of the first ring; each further one reaches twice as far.
+const BANDS: usize = 9;
+/// Bytes from the record to the far end of the first band; each further one reaches twice as far.
 const FIRST: u64 = 16 * 1024;
 /// Nanoseconds of CPU for a read: submitted, awaited, verified (measured: docs/decisions/0005).
 const CPU_PER_READ: f64 = 5_000.0;
@@ -31,34 +31,37 @@ const CPU_PER_BYTE: f64 = 0.15;
 const EXPLORE: f64 = 1.0 / 64.0;
 /// One read in so many is bare.
 const BARE: u64 = 64;
-/// Earnings are remembered over so many readings of a ring.
+/// Earnings are remembered over so many readings of a band.
 const MEMORY: f64 = 64.0;
-/// Readings of a ring that the first guess counts for.
+/// Readings of a band that the first guess counts for.
 const GUESS_WEIGHT: f64 = 2.0;
 /// The first guess: hits for each byte taken along. Three of ten prefetched objects were asked for
 /// later in the UCFS paper (table 5), of 12 KiB each.
 const GUESS: f64 = 0.3 / (12.0 * 1024.0);
 
-/// A ring on one side of a record: where a prefetched object lay.
+/// A band on one side of a record: where a prefetched object lay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ring(u8);
+pub(crate) struct DistanceBand(u8);
 
-impl Ring {
-    /// Its number, below [`ALL_RINGS`].
+impl DistanceBand {
+    /// Its number, below [`ALL_BANDS`].
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The ring that a neighbour lies in, given the record that was asked for. Both in bytes from
+    /// The band that a neighbour lies in, given the record that was asked for. Both in bytes from
     /// the same start.
-    pub(crate) fn of(neighbour: std::ops::Range<u64>, record: std::ops::Range<u64>) -> Ring {
+    pub(crate) fn of(
+        neighbour: std::ops::Range<u64>,
+        record: std::ops::Range<u64>,
+    ) -> DistanceBand {
         let (side, distance) = if neighbour.start >= record.start {
             (Side::Behind, neighbour.end.saturating_sub(record.end))
         } else {
             (Side::Before, record.start - neighbour.start)
         };
-        let number = (0..RINGS).find(|ring| distance <= reach(*ring)).unwrap_or(RINGS - 1);
-        Ring((side as usize * RINGS + number) as u8)
+        let number = (0..BANDS).find(|band| distance <= reach(*band)).unwrap_or(BANDS - 1);
+        DistanceBand((side as usize * BANDS + number) as u8)
     }
 }
 
@@ -70,16 +73,16 @@ enum Side {
     Before = 1,
 }
 
-/// Bytes from a record to the far end of a ring.
-fn reach(ring: usize) -> u64 {
-    FIRST << ring
+/// Bytes from a record to the far end of a band.
+fn reach(band: usize) -> u64 {
+    FIRST << band
 }
 
-fn width(ring: usize) -> u64 {
-    if ring == 0 { FIRST } else { reach(ring) - reach(ring - 1) }
+fn width(band: usize) -> u64 {
+    if band == 0 { FIRST } else { reach(band) - reach(band - 1) }
 }
 
-/// What a ring brought in and earned, both fading as more is brought in.
+/// What a band brought in and earned, both fading as more is brought in.
 #[derive(Clone, Copy)]
 struct Earnings {
     bytes: f64,
@@ -87,14 +90,14 @@ struct Earnings {
 }
 
 /// Rings on both sides.
-pub(crate) const ALL_RINGS: usize = 2 * RINGS;
+pub(crate) const ALL_BANDS: usize = 2 * BANDS;
 
 /// What the memory tier says of what was taken along, and of the price of room in it. The counts
 /// are totals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
-    /// Objects that were taken along and asked for later, by ring.
-    pub(crate) ring_hits: [u64; ALL_RINGS],
+    /// Objects that were taken along and asked for later, by band.
+    pub(crate) band_hits: [u64; ALL_BANDS],
     /// Bytes that entered the tier.
     pub(crate) entered_bytes: u64,
     /// Hits in its last part: what would be lost first.
@@ -107,14 +110,14 @@ pub(crate) struct Memory {
 
 /// Decides how much a read takes along. See the module.
 pub(crate) struct ReadWindow {
-    /// By side, then by ring.
-    rings: [[Earnings; RINGS]; 2],
+    /// By side, then by band.
+    bands: [[Earnings; BANDS]; 2],
     /// The most that a read takes along to one side, in bytes.
     most: u64,
     /// Nanoseconds that exploring may cost now.
     budget: f64,
     turn: u64,
-    /// The ring that is explored next.
+    /// The band that is explored next.
     explored: usize,
     /// Mean bytes of a record.
     record: f64,
@@ -127,13 +130,13 @@ pub(crate) struct ReadWindow {
 impl ReadWindow {
     /// Nothing is known yet. `most` bytes may be taken along to either side.
     pub(crate) fn new(most: u64) -> ReadWindow {
-        let earnings = |ring| {
-            let bytes = GUESS_WEIGHT * width(ring) as f64;
+        let earnings = |band| {
+            let bytes = GUESS_WEIGHT * width(band) as f64;
             Earnings { bytes, hits: bytes * GUESS }
         };
-        let side: [Earnings; RINGS] = std::array::from_fn(earnings);
+        let side: [Earnings; BANDS] = std::array::from_fn(earnings);
         ReadWindow {
-            rings: [side; 2],
+            bands: [side; 2],
             most,
             budget: 0.0,
             turn: 0,
@@ -170,13 +173,13 @@ impl ReadWindow {
     /// `extent` was read for `record`.
     pub(crate) fn read(&mut self, record: Extent, extent: Extent) {
         let sides = [extent.end().saturating_sub(record.end()), record.offset - extent.offset];
-        for (rings, taken) in self.rings.iter_mut().zip(sides) {
-            for (number, ring) in rings.iter_mut().enumerate() {
+        for (bands, taken) in self.bands.iter_mut().zip(sides) {
+            for (number, band) in bands.iter_mut().enumerate() {
                 let inner = reach(number) - width(number);
                 let bytes = taken.saturating_sub(inner).min(width(number)) as f64;
                 let fade = (1.0 - bytes / (MEMORY * width(number) as f64)).max(0.0);
-                ring.hits *= fade;
-                ring.bytes = ring.bytes * fade + bytes;
+                band.hits *= fade;
+                band.bytes = band.bytes * fade + bytes;
             }
         }
     }
@@ -184,12 +187,12 @@ impl ReadWindow {
     /// How many bytes to one side, where there are `room`, pay for themselves.
     fn best(&self, side: usize, room: u64, saved: f64, per_byte: f64) -> u64 {
         let (mut gain, mut most, mut bytes) = (0.0, 0.0, 0);
-        for (number, ring) in self.rings[side].iter().enumerate() {
+        for (number, band) in self.bands[side].iter().enumerate() {
             let there = room.saturating_sub(reach(number) - width(number)).min(width(number));
             if reach(number) > self.most || there == 0 {
                 break;
             }
-            gain += (ring.hits / ring.bytes.max(1.0) * saved - per_byte) * there as f64;
+            gain += (band.hits / band.bytes.max(1.0) * saved - per_byte) * there as f64;
             if gain > most {
                 (most, bytes) = (gain, reach(number));
             }
@@ -197,7 +200,7 @@ impl ReadWindow {
         bytes
     }
 
-    /// Takes more than pays, when the budget allows: rings beyond the best take turns.
+    /// Takes more than pays, when the budget allows: bands beyond the best take turns.
     fn explore(
         &mut self,
         record: Extent,
@@ -209,7 +212,7 @@ impl ReadWindow {
         let next = reach(self.explored);
         let extent = around(record, bounds, best.map(|bytes| bytes.max(next)));
         if next > self.most || next > bounds.len || best.iter().all(|bytes| *bytes >= next) {
-            self.explored = (self.explored + 1) % RINGS;
+            self.explored = (self.explored + 1) % BANDS;
             return None;
         }
         let price = extent.len.saturating_sub(anyway) as f64 * per_byte;
@@ -217,7 +220,7 @@ impl ReadWindow {
             return None;
         }
         self.budget = (self.budget - price).min(price);
-        self.explored = (self.explored + 1) % RINGS;
+        self.explored = (self.explored + 1) % BANDS;
         Some(extent)
     }
 
@@ -225,9 +228,9 @@ impl ReadWindow {
     /// memory: what enters holds its room for as long as everything else; in that time, the same
     /// room at the end of the list would have had this many hits.
     fn observe(&mut self, now: Memory) -> f64 {
-        let counts = now.ring_hits.iter().zip(&self.seen.ring_hits);
-        for (ring, (new, old)) in self.rings.as_flattened_mut().iter_mut().zip(counts) {
-            ring.hits += (new - old) as f64;
+        let counts = now.band_hits.iter().zip(&self.seen.band_hits);
+        for (band, (new, old)) in self.bands.as_flattened_mut().iter_mut().zip(counts) {
+            band.hits += (new - old) as f64;
         }
         let entered = (now.entered_bytes - self.seen.entered_bytes) as f64;
         let hits = (now.cold_hits - self.seen.cold_hits) as f64;
@@ -276,9 +279,9 @@ mod tests {
             let mut memory = std::collections::BTreeMap::new();
             let first = random.u64(0..cluster.len / OBJECT / page) * page;
             for object in first..first + page {
-                if let Some(ring) = memory.remove(&object) {
-                    let ring: Ring = ring;
-                    tier.ring_hits[ring.number()] += 1;
+                if let Some(band) = memory.remove(&object) {
+                    let band: DistanceBand = band;
+                    tier.band_hits[band.number()] += 1;
                     continue;
                 }
                 let record = Extent { offset: object * OBJECT, len: OBJECT };
@@ -291,7 +294,7 @@ mod tests {
                 let range = |object: u64| object * OBJECT..(object + 1) * OBJECT;
                 for other in extent.offset / OBJECT..extent.end() / OBJECT {
                     if other != object {
-                        memory.insert(other, Ring::of(range(other), range(object)));
+                        memory.insert(other, DistanceBand::of(range(other), range(object)));
                     }
                 }
             }
@@ -378,10 +381,10 @@ mod tests {
     #[test]
     fn rings_reach_twice_as_far_each() {
         let record = 100_000..104_000;
-        let side = |ring: Ring| (ring.number() / RINGS, ring.number() % RINGS);
-        assert_eq!(side(Ring::of(104_000..108_000, record.clone())), (0, 0));
-        assert_eq!(side(Ring::of(119_000..125_000, record.clone())), (0, 1));
-        assert_eq!(side(Ring::of(90_000..100_000, record.clone())), (1, 0));
-        assert_eq!(side(Ring::of(0..9_000, record)), (1, 3));
+        let side = |band: DistanceBand| (band.number() / BANDS, band.number() % BANDS);
+        assert_eq!(side(DistanceBand::of(104_000..108_000, record.clone())), (0, 0));
+        assert_eq!(side(DistanceBand::of(119_000..125_000, record.clone())), (0, 1));
+        assert_eq!(side(DistanceBand::of(90_000..100_000, record.clone())), (1, 0));
+        assert_eq!(side(DistanceBand::of(0..9_000, record)), (1, 3));
     }
 }

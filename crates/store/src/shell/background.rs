@@ -14,7 +14,7 @@ use crate::base::limits::STEP;
 use crate::base::record::RecordKind;
 use crate::base::summary;
 use crate::base::summary::{Decoded, Entry};
-use crate::core::{EvictPlan, LabelsPlan, LetDown, Task};
+use crate::core::{EvictPlan, HoldsRevoked, LabelsPlan, Task};
 use crate::format::superblock::Superblock;
 use crate::shell::volume::{Shared, Volume};
 use crate::space::appender::WriteJob;
@@ -54,9 +54,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
                 Task::ReadLabels(plan) => self.read_labels(&plan).await,
                 Task::Again => yield_now().await,
-                Task::Tell(LetDown { objects, transfers }) => {
+                Task::Report(HoldsRevoked { objects, transfers }) => {
                     let device = self.shared.number;
-                    self.shared.tell(Event::LetDown { device, objects, transfers });
+                    self.shared.emit(Event::HoldsRevoked { device, objects, transfers });
                 }
                 Task::Checkpoint => self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,
@@ -64,14 +64,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Sleeps until the deadline or until the core kicks.
+    /// Sleeps until the deadline or until the core wakes it.
     async fn idle(&self, deadline: Option<Nanos>) {
         let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
         let mut registered = false;
         poll_fn(|context| {
             if registered {
-                // Polled again: kicked, or the sleep ended, or by chance. All are good reasons
-                // to ask the core what to do.
+                // Polled again: woken by the core, or the sleep ended, or by chance. All are good
+                // reasons to ask the core what to do.
                 return Poll::Ready(());
             }
             registered = true;
@@ -131,7 +131,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let mut whole = true;
         for (offset, buf) in &requests.writes {
             let result = self.device.write(*offset, buf.clone()).await;
-            whole &= self.shared.note("write", *offset, result).is_some();
+            whole &= self.shared.record_result("write", *offset, result).is_some();
         }
         let mut core = self.shared.lock();
         if whole {
@@ -165,7 +165,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         done.last_page = buf[buf.len() - write.page as usize..].to_vec();
         let offset = base + write.from;
         let result = self.device.write(offset, buf.freeze()).await;
-        done.whole = self.shared.note("write", offset, result).is_some();
+        done.whole = self.shared.record_result("write", offset, result).is_some();
         done
     }
 
@@ -185,7 +185,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let told = self.read_contents(cluster, incarnation, extent).await;
         let labels = match told.and_then(|contents| contents.labels) {
             Some(labels) => Some(labels),
-            None => match self.read_stubbornly(extent).await {
+            None => match self.read_with_retries(extent).await {
                 Some(bytes) => self.labels_of_living(plan, &bytes),
                 None => None,
             },
@@ -210,7 +210,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Writes a checkpoint and forgets the journal before it.
     pub(crate) async fn checkpoint(&self) {
         if !self.shared.lock().has_clusters() {
-            // What has been flushed need not be told in full.
+            // What has been flushed need not be listed in full.
             self.flush_all().await;
         }
         let (checkpoint, slot) = self.shared.lock().make_checkpoint();
@@ -260,6 +260,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.write(offset, &bytes).await;
         }
         self.flush().await;
-        self.shared.give_up(reason.to_owned());
+        self.shared.take_offline(reason.to_owned());
     }
 }

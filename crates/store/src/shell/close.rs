@@ -3,9 +3,9 @@
 use device::{Clock, Device};
 
 use crate::core::Wanted;
-use crate::format::bearers_dump::Head;
 use crate::format::device_layout::BLOCK;
 use crate::format::index_dump;
+use crate::format::label_filters_dump::Head;
 use crate::format::superblock::Condition;
 use crate::index::IndexKind;
 use crate::shell::volume::Volume;
@@ -59,24 +59,24 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.dump_records().await?
         };
         // The start does without them.
-        self.dump_bearers(end).await;
+        self.dump_label_filters(end).await;
         self.flush().await
     }
 
     /// Writes the filters of borne labels from `at` on, if there is room. `None` when there is none
     /// of them on the device.
-    async fn dump_bearers(&self, at: u64) -> Option<()> {
+    async fn dump_label_filters(&self, at: u64) -> Option<()> {
         let (mut head, area, generation) = {
             let mut core = self.shared.lock();
             let (area, generation) = (core.areas().index_dump, core.superblock().generation);
-            let (bearers, version) = core.bearers_to_save()?;
-            (Head::new(bearers, version), area, generation)
+            let (label_filters, version) = core.label_filters_to_save()?;
+            (Head::new(label_filters, version), area, generation)
         };
         if at + head.dump_len() > area.end() {
             return None;
         }
         for (step, checksum) in head.steps.iter().zip(&mut head.checksums) {
-            let bytes = step.encode(self.shared.lock().bearers_to_save()?.0);
+            let bytes = step.encode(self.shared.lock().label_filters_to_save()?.0);
             *checksum = self.shared.secret.checksum(&bytes);
             self.write_steps(at + step.at, &bytes).await?;
         }

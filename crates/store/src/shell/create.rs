@@ -8,12 +8,12 @@ use crate::base::keyed_checksum::Secret;
 use crate::config::layout_name::LayoutName;
 use crate::config::options::{FormatOptions, Options};
 use crate::core::{cluster_policy, objects_of};
-use crate::format::bearers_dump;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
+use crate::format::label_filters_dump;
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::IndexOptions;
-use crate::purge::bearers::Bearers;
+use crate::purge::label_filters::LabelFilters;
 use crate::space::restored_tables::SpaceTables;
 use crate::space::slot_dump;
 
@@ -62,9 +62,9 @@ impl Saved {
     /// Bytes to reserve for it: the index, or the list of records, and the filters of labels.
     pub(super) fn bytes(&self, cache_size: u64) -> u64 {
         let objects = objects_of(self.index, cache_size, self.mean_object);
-        let filters = Bearers::bytes_for(objects, u64::MAX);
+        let filters = LabelFilters::bytes_for(objects, u64::MAX);
         let clusters = cache_size / u64::from(self.cluster_size);
-        let labels = if self.labels { bearers_dump::bytes_for(filters, clusters) } else { 0 };
+        let labels = if self.labels { label_filters_dump::bytes_for(filters, clusters) } else { 0 };
         let listed = if self.slots {
             slot_dump::bytes_for(cache_size / u64::from(self.mean_object.max(1)))
         } else {

@@ -16,13 +16,13 @@ use crate::base::now::Now;
 use crate::base::record::{Found, RecordKind};
 use crate::base::source::Source;
 use crate::core::{
-    Beside, Company, Expected, Finding, MetaPlan, Neighbour, ReadPlan, ahead_verified, neighbours,
-    verified,
+    Expected, Finding, MetaPlan, Neighbour, NeighbourScan, ReadPlan, WaitPolicy, ahead_verified,
+    neighbours, verified,
 };
 use crate::memory::object::{Buffer, Object};
 use crate::read::ahead::Ahead;
 use crate::read::queue::{Ticket, Turn};
-use crate::read::reads::{Took, WindowId};
+use crate::read::reads::{ReadTiming, WindowId};
 use crate::shell::volume::{Shared, Volume};
 
 mod neighbour_read;
@@ -41,7 +41,7 @@ pub(crate) enum Purpose {
 }
 
 /// How a lookup ended.
-pub(crate) struct Answer {
+pub(crate) struct LookupOutcome {
     /// What was found, and where.
     pub(crate) found: Option<(Arc<Object>, Source)>,
     /// It is counted already.
@@ -55,26 +55,28 @@ impl<D: Device, C: Clock> Volume<D, C> {
         digest: Digest,
         expected: Expected<'_>,
     ) -> Option<(Arc<Object>, Source)> {
-        self.answer(digest, expected, Purpose::Inner).await.found
+        self.lookup_for(digest, expected, Purpose::Inner).await.found
     }
 
     /// Finds an object or piece for this purpose. What memory has takes the lock once.
-    pub(crate) async fn answer(
+    pub(crate) async fn lookup_for(
         &self,
         digest: Digest,
         expected: Expected<'_>,
         purpose: Purpose,
-    ) -> Answer {
-        let mut company = Company::Join;
+    ) -> LookupOutcome {
+        let mut wait_policy = WaitPolicy::Join;
         loop {
             let now = self.clock.unix_seconds() as u32;
             let (finding, counted) = match purpose {
                 Purpose::Request => {
-                    self.shared.lock().find_for_request(digest, expected, company, now)
+                    self.shared.lock().find_for_request(digest, expected, wait_policy, now)
                 }
-                Purpose::Inner => (self.shared.lock().find(digest, expected, company, now), false),
+                Purpose::Inner => {
+                    (self.shared.lock().find(digest, expected, wait_policy, now), false)
+                }
             };
-            let source = if company == Company::Join { Source::Ram } else { Source::Disk };
+            let source = if wait_policy == WaitPolicy::Join { Source::Ram } else { Source::Disk };
             let found = match finding {
                 // It came from the device, be it with another's read, if that was waited for.
                 Finding::Object(object, _) => Some((object, source)),
@@ -83,9 +85,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     // Damaged, it is forgotten: the next look reads it itself.
                     None => continue,
                 },
-                Finding::UnderWay(window) => {
+                Finding::InFlight(window) => {
                     self.ended(window).await;
-                    company = Company::Alone;
+                    wait_policy = WaitPolicy::ReadAlone;
                     continue;
                 }
                 Finding::Read(plan) if !self.shared.may_read(self.clock.now()) => {
@@ -97,7 +99,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
                 Finding::Nothing => None,
             };
-            return Answer { found, counted };
+            return LookupOutcome { found, counted };
         }
     }
 
@@ -130,8 +132,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) async fn load(&self, plan: ReadPlan, expected: Expected<'_>) -> Option<Arc<Object>> {
         let window = plan.window.map(|id| Window { shared: &self.shared, id });
         let mut pinned = Pinned::new(&self.shared, plan);
-        let (bytes, took) = self.read_in_turn(pinned.plan().extent).await?;
-        pinned.took(took);
+        let (bytes, timing) = self.read_in_turn(pinned.plan().extent).await?;
+        pinned.timing(timing);
         let plan = pinned.plan();
         let bytes = self.join_runs(plan.place, bytes, plan.split.as_deref()).await?;
         let meta = match &plan.meta {
@@ -157,13 +159,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let beside = neighbours(&self.shared.secret, plan, &bytes);
         let (plan, beside, lives) = pinned.loaded(&object, beside, &bytes, self.now());
         if window.is_some() && !beside.is_empty() {
-            self.take_along(&plan, beside, &bytes).await;
+            self.admit_prefetched(&plan, beside, &bytes).await;
         }
         lives.then_some(object)
     }
 
     /// Takes into memory what was read beside the record of `plan`.
-    async fn take_along(&self, plan: &ReadPlan, beside: Vec<Neighbour>, bytes: &Bytes) {
+    async fn admit_prefetched(&self, plan: &ReadPlan, beside: Vec<Neighbour>, bytes: &Bytes) {
         yield_now().await;
         let objects = verified(&self.shared.secret, plan, &beside, bytes);
         let whole = plan.surroundings.and_then(|surroundings| surroundings.whole());
@@ -171,7 +173,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     /// Reads when it is this read's turn (M8); says how long the device was at it.
-    async fn read_in_turn(&self, extent: Extent) -> Option<(Bytes, Took)> {
+    async fn read_in_turn(&self, extent: Extent) -> Option<(Bytes, ReadTiming)> {
         let ticket = self.shared.lock().join_reads(extent.offset, self.clock.now());
         let queued = match ticket {
             Some(ticket) => Some(self.turn(ticket).await),
@@ -183,9 +185,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 queued.volume.shared.lock().read_begun();
             }
         };
-        let bytes = self.read_telling(extent, begun).await?;
+        let bytes = self.read_reporting(extent, begun).await?;
         let moved = extent.aligned(self.device.geometry().block).len;
-        Some((bytes, Took { begin, end: self.clock.now(), bytes: moved }))
+        Some((bytes, ReadTiming { begin, end: self.clock.now(), bytes: moved }))
     }
 
     /// Waits for the read's turn; it holds its place in the queue until it is dropped.
@@ -305,8 +307,8 @@ impl<'a> Pinned<'a> {
         self.plan.as_ref().expect("resolved only once")
     }
 
-    fn took(&mut self, took: Took) {
-        self.plan.as_mut().expect("resolved only once").took = Some(took);
+    fn timing(&mut self, timing: ReadTiming) {
+        self.plan.as_mut().expect("resolved only once").timing = Some(timing);
     }
 
     /// The record was what was wanted. Returns what lies `beside` it in the `bytes` that were read
@@ -315,7 +317,7 @@ impl<'a> Pinned<'a> {
     fn loaded(
         mut self,
         object: &Arc<Object>,
-        beside: Beside,
+        beside: NeighbourScan,
         bytes: &Bytes,
         now: Now,
     ) -> (ReadPlan, Vec<Neighbour>, bool) {
@@ -331,7 +333,7 @@ impl<'a> Pinned<'a> {
     }
 
     /// The record itself is not looked at. Returns what lies `beside` it, as [`Pinned::loaded`].
-    fn read(mut self, beside: Beside, len: usize) -> (ReadPlan, Vec<Neighbour>) {
+    fn read(mut self, beside: NeighbourScan, len: usize) -> (ReadPlan, Vec<Neighbour>) {
         let plan = self.plan.take().expect("resolved only once");
         let mut core = self.shared.lock();
         core.unpin(&plan);

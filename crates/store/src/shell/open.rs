@@ -12,7 +12,7 @@ use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
 use crate::format::journal::Journal;
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::Index;
-use crate::purge::bearers::Bearers;
+use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
 use crate::shell::create::Saved;
 use crate::shell::reader::Reader;
@@ -163,7 +163,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let believed = restored.believed;
         let clean =
             believed && self.superblock.condition == Condition::Clean && self.grown.is_none();
-        let bearers = if clean { self.load_bearers().await } else { None };
+        let label_filters = if clean { self.load_label_filters().await } else { None };
         let mut next_block = restored.next_block;
         let fresh_block = self.fresh_block();
         self.superblock.generation += 1;
@@ -178,7 +178,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             self.superblock.areas = grown;
         }
         let dump = clean.then_some(&old_areas);
-        let missing = self.tell_missing();
+        let missing = self.report_missing();
         let (space, index, scan) = match restored.space {
             SpaceTables::Clusters(table) => self.open_clusters(table, dump).await,
             SpaceTables::Slots(image) => self.open_slots(image, dump, missing).await,
@@ -192,9 +192,9 @@ impl<D: Device, C: Clock> Opening<D, C> {
             }
         };
         // What a scan finds is what there is.
-        let bearers = bearers.filter(|_| scan.is_none());
+        let label_filters = label_filters.filter(|_| scan.is_none());
         let core = Core::new(Parts {
-            bearers,
+            label_filters,
             journal: Journal::new(self.superblock.areas.journal, next_block),
             superblock: self.superblock,
             options: self.options,
@@ -215,14 +215,14 @@ impl<D: Device, C: Clock> Opening<D, C> {
     }
 
     /// The filters of borne labels as the orderly stop left them.
-    async fn load_bearers(&self) -> Option<Bearers> {
+    async fn load_label_filters(&self) -> Option<LabelFilters> {
         let version = self.options.labels.as_deref()?.version();
         let superblock = &self.superblock;
         let size = superblock.areas.end();
         let objects = objects_of(self.options.index, size, superblock.mean_object);
-        let bytes = Bearers::bytes_for(objects, self.memory);
+        let bytes = LabelFilters::bytes_for(objects, self.memory);
         let reader = Reader { device: &*self.device };
-        reader.load_bearers(superblock, version, bytes).await
+        reader.load_label_filters(superblock, version, bytes).await
     }
 
     /// A space of clusters as `table` has it, its index from the dump of an orderly stop in the
@@ -287,8 +287,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Index::new(self.options.index, self.size, self.superblock.mean_object)
     }
 
-    /// Bytes that the cache was made for and the device does not have; tells of them.
-    fn tell_missing(&self) -> u64 {
+    /// Bytes that the cache was made for and the device does not have; reports them.
+    fn report_missing(&self) -> u64 {
         let len = self.device.geometry().len;
         let expected = self.superblock.areas.end();
         if len < expected {

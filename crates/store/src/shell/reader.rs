@@ -5,13 +5,13 @@ use device::{Device, Extent, IoBuf};
 
 use crate::base::keyed_checksum::Secret;
 use crate::base::limits::STEP;
-use crate::format::bearers_dump::Head;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::{Areas, BLOCK};
 use crate::format::index_dump;
+use crate::format::label_filters_dump::Head;
 use crate::format::superblock::Superblock;
 use crate::index::Index;
-use crate::purge::bearers::Bearers;
+use crate::purge::label_filters::LabelFilters;
 
 const READ_ATTEMPTS: u32 = 3;
 
@@ -86,12 +86,12 @@ impl<D: Device> Reader<'_, D> {
 
     /// The filters of borne labels that the orderly stop of the superblock's generation saved: of
     /// `bytes` bytes together at most, of labels that are read so.
-    pub(crate) async fn load_bearers(
+    pub(crate) async fn load_label_filters(
         &self,
         superblock: &Superblock,
         version: u64,
         bytes: u64,
-    ) -> Option<Bearers> {
+    ) -> Option<LabelFilters> {
         let (areas, secret) = (&superblock.areas, &superblock.secret);
         let area = areas.index_dump;
         let header = self.read(Extent { offset: area.offset, len: BLOCK }).await?;
@@ -104,7 +104,7 @@ impl<D: Device> Reader<'_, D> {
         let head = self.read_steps(Extent { offset: at, len }).await?;
         let clusters = if superblock.layout.is_none() { areas.clusters } else { 0 };
         let generation = superblock.generation;
-        let (head, mut bearers) =
+        let (head, mut label_filters) =
             Head::decode(secret, generation, version, bytes, clusters, &head)?;
         if at + head.dump_len() > area.end() {
             return None;
@@ -113,9 +113,9 @@ impl<D: Device> Reader<'_, D> {
             let extent = Extent { offset: at + step.at, len: step.words as u64 * 8 };
             let bytes = self.read_steps(extent).await?;
             (secret.checksum(&bytes) == *checksum).then_some(())?;
-            step.decode(&bytes, &mut bearers);
+            step.decode(&bytes, &mut label_filters);
         }
-        Some(bearers)
+        Some(label_filters)
     }
 
     /// The bytes of the dump of an orderly stop; `None` when it is not whole.

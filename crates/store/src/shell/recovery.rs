@@ -14,7 +14,7 @@ use device::{Clock, Device, Extent, Nanos};
 use crate::base::event::Event;
 use crate::base::limits::ClusterId;
 use crate::base::summary;
-use crate::base::summary::{Borne, Entry};
+use crate::base::summary::{Entry, SummaryLabels};
 use crate::core::ClusterScan;
 use crate::format::device_layout::BLOCK;
 use crate::shell::cluster_contents::{Contents, walk};
@@ -23,8 +23,8 @@ use crate::shell::volume::Volume;
 
 /// Clusters whose summaries are read side by side.
 const BATCH: usize = 32;
-/// How far recovery has come is told once in this time.
-const TOLD_EVERY: Nanos = 2_000_000_000;
+/// How far recovery has come is reported once in this time.
+const REPORT_INTERVAL: Nanos = 2_000_000_000;
 
 /// A scan of either kind of space.
 pub(crate) enum Scanning {
@@ -35,13 +35,13 @@ pub(crate) enum Scanning {
 /// What is left to be read of a space of clusters.
 pub(crate) struct Scan {
     clusters: ClusterScan,
-    told_at: Nanos,
+    reported_at: Nanos,
 }
 
 impl Scan {
     /// A scan that has read nothing yet.
     pub(crate) fn new(now: Nanos) -> Scan {
-        Scan { clusters: ClusterScan::new(), told_at: now }
+        Scan { clusters: ClusterScan::new(), reported_at: now }
     }
 }
 
@@ -73,7 +73,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             });
             let found = crate::base::join::values(reads.collect()).await;
             self.take_in(&mut scan.clusters, &batch, &found);
-            self.tell_progress(&mut scan.told_at);
+            self.report_progress(&mut scan.reported_at);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
             if late && !self.shared.lock().all_clusters_read() {
                 return Some(scan);
@@ -98,16 +98,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     fn recovered(&self) {
         let records = self.shared.lock().recovered();
-        self.shared.tell(Event::Recovered { device: self.shared.number, records });
+        self.shared.emit(Event::Recovered { device: self.shared.number, records });
     }
 
     /// Tells how far recovery has come, once in a while.
-    pub(crate) fn tell_progress(&self, told_at: &mut Nanos) {
+    pub(crate) fn report_progress(&self, reported_at: &mut Nanos) {
         let now = self.clock.now();
-        if now.saturating_sub(*told_at) >= TOLD_EVERY {
-            *told_at = now;
+        if now.saturating_sub(*reported_at) >= REPORT_INTERVAL {
+            *reported_at = now;
             let (done, of) = self.shared.lock().recovery_progress();
-            self.shared.tell(Event::Recovering { device: self.shared.number, done, of });
+            self.shared.emit(Event::Recovering { device: self.shared.number, done, of });
         }
     }
 
@@ -122,7 +122,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if let Some(contents) = self.read_contents(cluster, incarnation, extent).await {
             return Some(contents);
         }
-        let bytes = self.read_stubbornly(extent).await?;
+        let bytes = self.read_with_retries(extent).await?;
         let areas = self.areas();
         let secret = &self.shared.secret;
         let entries = walk(secret, &areas, cluster, incarnation, &bytes);
@@ -130,7 +130,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let labels = self.labels_in(incarnation, entries.iter().map(place), &bytes);
         let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
         let borne = version.zip(labels.as_deref());
-        let borne = borne.map(|(version, labels)| Borne { version, labels });
+        let borne = borne.map(|(version, labels)| SummaryLabels { version, labels });
         let end =
             entries.last().map_or(0, |last| (last.granule * areas.granule + last.len) as usize);
         let room = bytes.len().saturating_sub(end + summary::summary_len(entries.len()));

@@ -39,14 +39,14 @@ pub(crate) struct SlotScan {
     window: u32,
     /// Nothing is looked for before this slot: it is inside a record.
     skip_to: u32,
-    told_at: Nanos,
+    reported_at: Nanos,
 }
 
 impl SlotScan {
     /// A scan of `slots` slots that has read nothing yet.
     pub(crate) fn new(image: SlotImage, slots: u32, now: Nanos) -> SlotScan {
         let found = SlotFinds::new(image);
-        SlotScan { found, slots, window: 0, skip_to: 0, told_at: now }
+        SlotScan { found, slots, window: 0, skip_to: 0, reported_at: now }
     }
 
     /// Windows that there are.
@@ -73,17 +73,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let reads = (scan.window..ahead).map(|window| {
                 let offset = areas.clusters_at + u64::from(window) * WINDOW;
                 let end = areas.offset(scan.slots);
-                self.read_stubbornly(Extent { offset, len: WINDOW.min(end - offset) })
+                self.read_with_retries(Extent { offset, len: WINDOW.min(end - offset) })
             });
             for bytes in crate::base::join::values(reads.collect()).await {
                 let found = match bytes {
-                    Some(bytes) => self.look_through(&areas, &mut scan, &bytes).await,
+                    Some(bytes) => self.scan_window(&areas, &mut scan, &bytes).await,
                     None => Vec::new(),
                 };
                 scan.window += 1;
                 self.shared.lock().window_read(&mut scan.found, found, (scan.window, all));
             }
-            self.tell_progress(&mut scan.told_at);
+            self.report_progress(&mut scan.reported_at);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
             if late && scan.window < all {
                 return Some(scan);
@@ -94,7 +94,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     /// The records that live and start in a window.
-    async fn look_through(
+    async fn scan_window(
         &self,
         areas: &Areas,
         scan: &mut SlotScan,
@@ -140,7 +140,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         young: bool,
     ) -> Option<FoundRecord> {
         let secret = &self.shared.secret;
-        let read = async |extent| self.read_stubbornly(extent).await;
+        let read = async |extent| self.read_with_retries(extent).await;
         let (mut runs, whole) = read_runs(&read, secret, areas, slots, position, outline).await?;
         let further = runs.split_off(1);
         self.verified(runs[0], further, outline, &whole, young)
@@ -186,7 +186,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let records = self.shared.lock().assemble(found);
         self.checkpoint().await;
         self.shared.lock().recovered_slots();
-        self.shared.tell(Event::Recovered { device: self.shared.number, records });
+        self.shared.emit(Event::Recovered { device: self.shared.number, records });
     }
 }
 

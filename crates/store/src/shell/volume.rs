@@ -21,7 +21,7 @@ use crate::base::refusal::Refusal;
 use crate::config::options::Options;
 use crate::core::{Core, NewObject, TryInsert, WaiterId, Wanted};
 use crate::format::device_layout::Areas;
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 use crate::shell::reader::read_aligned;
 use crate::space::Split;
 use crate::space::slots::page_write::assemble;
@@ -104,12 +104,12 @@ impl Shared {
         self.newest_purge.load(Ordering::Acquire)
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn emit(&self, event: Event) {
         (self.options.on_event)(event);
     }
 
     /// Notes how an operation on the device ended; gives the device up after too many failures.
-    pub(crate) fn note<T>(
+    pub(crate) fn record_result<T>(
         &self,
         operation: &str,
         offset: u64,
@@ -132,13 +132,13 @@ impl Shared {
             self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1
         };
         self.lock().count_device_error();
-        self.tell(Event::DeviceError {
+        self.emit(Event::DeviceError {
             device: self.number,
             operation: format!("{operation} at byte {offset}"),
             error: error.to_string(),
         });
         if errors >= ERRORS_MAX {
-            self.give_up(format!("{errors} operations in a row failed"));
+            self.take_offline(format!("{errors} operations in a row failed"));
         }
         None
     }
@@ -163,9 +163,9 @@ impl Shared {
     }
 
     /// Gives the device up.
-    pub(crate) fn give_up(&self, reason: String) {
+    pub(crate) fn take_offline(&self, reason: String) {
         if self.lock().go_offline() {
-            self.tell(Event::Offline { device: self.number, reason });
+            self.emit(Event::Offline { device: self.number, reason });
         }
     }
 }
@@ -209,11 +209,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes
     /// longer than the stall bound is one.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
-        self.read_telling(extent, || {}).await
+        self.read_reporting(extent, || {}).await
     }
 
     /// As [`Volume::read`]; calls `begun` once the read is in the device's hands.
-    pub(crate) async fn read_telling(&self, extent: Extent, begun: impl FnOnce()) -> Option<Bytes> {
+    pub(crate) async fn read_reporting(
+        &self,
+        extent: Extent,
+        begun: impl FnOnce(),
+    ) -> Option<Bytes> {
         let mut read =
             pin!(read_aligned(&*self.device, |len| self.shared.buffers.take(len), extent));
         let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
@@ -232,12 +236,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
             })
         })
         .await;
-        self.shared.note("read", extent.offset, result)
+        self.shared.record_result("read", extent.offset, result)
     }
 
     /// Reads what would be lost for good if it could not be read: an error that passes, or a
     /// device that stalls for a while, must not cost what is in it.
-    pub(crate) async fn read_stubbornly(&self, extent: Extent) -> Option<Bytes> {
+    pub(crate) async fn read_with_retries(&self, extent: Extent) -> Option<Bytes> {
         for _ in 0..READ_ATTEMPTS {
             // After a stall the next attempt waits for its own answer as long again.
             if let Some(bytes) = self.read(extent).await {
@@ -259,23 +263,23 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let mut buf = IoBuf::zeroed(bytes.len().next_multiple_of(device::WRITE_ALIGN as usize));
         buf[..bytes.len()].copy_from_slice(bytes);
         let result = self.device.write(offset, buf.freeze()).await;
-        self.shared.note("write", offset, result)
+        self.shared.record_result("write", offset, result)
     }
 
     pub(crate) async fn flush(&self) -> Option<()> {
         let result = self.device.flush().await;
-        self.shared.note("flush", 0, result)
+        self.shared.record_result("flush", 0, result)
     }
 
     /// Inserts, waiting for room up to the stall bound.
-    pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<Moment>, Refusal> {
+    pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<JournalPosition>, Refusal> {
         let mut new = Some(new);
         let attempt = |new: &mut Option<NewObject>| {
             let now = self.now();
             let mut core = self.shared.lock();
             let taken = new.take().expect("what waits comes back");
             match core.try_insert(taken, now) {
-                TryInsert::Done(moment) => Some(Ok(moment)),
+                TryInsert::Done(up_to) => Some(Ok(up_to)),
                 TryInsert::Refused(refusal) => Some(Err(refusal)),
                 TryInsert::Wait(back) => {
                     *new = Some(back);
@@ -292,13 +296,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
             .unwrap_or(Err(Refusal::Busy))
     }
 
-    /// Notes a purge down. It is done when the journal is durable up to the moment.
-    pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> Moment {
+    /// Notes a purge down. It is done when the journal is durable up to that position.
+    pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> JournalPosition {
         let now = self.now();
         let mut core = self.shared.lock();
-        let moment = core.purge(targets, mode, now);
+        let up_to = core.purge(targets, mode, now);
         self.shared.newest_purge.store(core.newest_purge(), Ordering::Release);
-        moment
+        up_to
     }
 
     /// Makes durable that the store went on without `away` of its devices: they are not believed
@@ -336,11 +340,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await
     }
 
-    /// Waits until the background has written the journal up to `moment`, and flushed it when
+    /// Waits until the background has written the journal up to `up_to`, and flushed it when
     /// `durable`. False when the device was given up first.
-    pub(crate) async fn synced(&self, moment: Moment, durable: bool) -> bool {
-        let check = || self.shared.lock().synced(moment, durable);
-        let wanted = if durable { Wanted::Durable(moment) } else { Wanted::Written(moment) };
+    pub(crate) async fn synced(&self, up_to: JournalPosition, durable: bool) -> bool {
+        let check = || self.shared.lock().synced(up_to, durable);
+        let wanted = if durable { Wanted::Durable(up_to) } else { Wanted::Written(up_to) };
         self.until(None, wanted, check).await.unwrap_or(false)
     }
 }

@@ -19,9 +19,9 @@ use crate::base::limits::PIECE_MAX;
 use crate::base::record::{Header, Place, Record, record_len};
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
-use crate::base::summary::{Borne, Entry, LABEL_LEN, summary_len};
+use crate::base::summary::{Entry, LABEL_LEN, SummaryLabels, summary_len};
 use crate::format::device_layout::Areas;
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 
 /// Sealed neighbours are written in one request up to this many bytes.
 const REQUEST_MAX: u32 = 4 << 20;
@@ -77,7 +77,7 @@ struct Filling {
     cluster: u32,
     incarnation: u64,
     /// The journal must be written up to here before the cluster is.
-    opened_at: Moment,
+    opened_at: JournalPosition,
     /// Bytes from the start that are taken: whole granules, but for those in which the summary
     /// begins.
     filled: u32,
@@ -187,7 +187,7 @@ impl Appender {
     }
 
     /// Opens `cluster`; the one before must have been sealed.
-    pub(crate) fn open(&mut self, cluster: u32, incarnation: u64, opened_at: Moment) {
+    pub(crate) fn open(&mut self, cluster: u32, incarnation: u64, opened_at: JournalPosition) {
         assert!(self.open.is_none(), "one cluster is open at a time");
         self.open = Some(Filling {
             cluster,
@@ -269,7 +269,7 @@ impl Appender {
     /// Whether there is something to write now: a sealed cluster, or an open one whose oldest
     /// record was appended at `overdue` or before. Says up to which moment the journal must be
     /// written first.
-    pub(crate) fn ready(&self, overdue: Option<Nanos>) -> Option<Moment> {
+    pub(crate) fn ready(&self, overdue: Option<Nanos>) -> Option<JournalPosition> {
         if self.writing {
             return None;
         }
@@ -286,7 +286,7 @@ impl Appender {
         &mut self,
         areas: &Areas,
         secret: &Secret,
-        journal: Moment,
+        journal: JournalPosition,
     ) -> Option<WriteJob> {
         let mut parts: Vec<Part> = Vec::new();
         for filling in &mut self.sealed {
@@ -379,7 +379,7 @@ impl Filling {
         let summary = self.sealed.then(|| {
             let labels: Vec<u64> = self.labels.all.iter().copied().collect();
             let borne = version.filter(|_| !self.labels.lacking);
-            let borne = borne.map(|version| Borne { version, labels: &labels });
+            let borne = borne.map(|version| SummaryLabels { version, labels: &labels });
             summary::encode(secret, self.cluster, self.incarnation, &self.entries, borne)
         });
         Part {

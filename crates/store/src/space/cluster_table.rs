@@ -12,7 +12,8 @@
 //! clusters stay that earn the most bytes of hits; all clusters are of one size.
 //!
 //! A cluster that is given up is quarantined until the journal has made durable what its records
-//! said (see `docs/format.md`, "Nothing comes back"), and then until its last reader is done.
+//! said (see `docs/reference/format.md`, "Nothing comes back"), and then until its last reader is
+//! done.
 //!
 //! The table is a structure of arrays. Of every 512 clusters it keeps the least score, so that
 //! choosing a victim among 300,000 clusters takes microseconds. It takes at most 40 bytes per
@@ -402,7 +403,7 @@ impl ClusterTable {
 
     /// A record of `bytes` bytes at `offset` granules in the cluster is dead from now on. False
     /// when it was before, or the cluster is not in use.
-    pub(crate) fn kill(&mut self, cluster: ClusterId, offset: u32, bytes: u32) -> bool {
+    pub(crate) fn mark_dead(&mut self, cluster: ClusterId, offset: u32, bytes: u32) -> bool {
         if !self.state(cluster).in_use() || !self.dead.insert((cluster, offset)) {
             return false;
         }

@@ -165,7 +165,7 @@ fn apply_to_clusters(
         Fact::Dead { cluster, incarnation, granule } => {
             known(cluster)?;
             if clusters.incarnation(cluster) == incarnation && clusters.state(cluster).in_use() {
-                clusters.kill(cluster, granule, 0);
+                clusters.mark_dead(cluster, granule, 0);
             }
         }
         _ => return Err("the journal speaks of slots, there are clusters".to_owned()),

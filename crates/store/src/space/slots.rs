@@ -27,7 +27,7 @@ use crate::base::digest::Digest;
 use crate::base::record::{Place, Record, RecordKind};
 use crate::config::options::SlotOptions;
 use crate::format::device_layout::Areas;
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 use crate::index::Index;
 use crate::layout::{AnyLayout, Layout, Run};
 use crate::policy::{AnyPolicy, Parameters, Policy};
@@ -45,7 +45,7 @@ use run_header::RUN_HEADER_LEN;
 /// table, the policy's columns, its share of the layout's.
 pub(crate) const RECORD_MEMORY: usize = 80;
 
-/// Deaths that are kept before they are looked through for the first time.
+/// Deletions that are kept before they are looked through for the first time.
 const RECENT_DEATHS: usize = 1 << 16;
 
 /// What happened so far.
@@ -72,7 +72,7 @@ pub(crate) struct SlotSpace {
     batches: Batches,
     quarantine: Quarantine,
     frontier: Frontier,
-    /// Deaths of records that the next checkpoint must name: position and sequence number. Among
+    /// Deletions of records that the next checkpoint must name: position and sequence number. Among
     /// them are some that a flush has covered since.
     recent_deaths: Vec<(u32, u64)>,
     /// When there are so many, they are looked through for those.
@@ -298,11 +298,11 @@ impl SlotSpace {
         runs.into_iter().for_each(|run| self.layout.release(run));
     }
 
-    // ---- Death
+    // ---- Deletion
 
-    /// The record at `position` is dead as of `moment`, the journal's after it was told: it gives
+    /// The record at `position` is dead as of `up_to`, the journal's after it was noted: it gives
     /// its slots back when they may be.
-    pub(crate) fn release(&mut self, position: u32, moment: Moment) {
+    pub(crate) fn release(&mut self, position: u32, up_to: JournalPosition) {
         let Some(id) = self.records.id(position) else { return };
         let record = *self.records.get(id);
         if self.policy.contains(id) {
@@ -312,7 +312,7 @@ impl SlotSpace {
         self.live -= runs.iter().map(|run| u64::from(run.len)).sum::<u64>();
         // While the live records are being found, what is not listed is free when all are.
         match &mut self.assembling {
-            None => self.quarantine.add(moment, runs),
+            None => self.quarantine.add(up_to, runs),
             Some(image) => image.apply_death(position, record.sequence),
         }
         self.recent_deaths.push((position, record.sequence));
@@ -378,9 +378,9 @@ impl SlotSpace {
         self.quarantine.waits()
     }
 
-    /// The journal is durable up to `moment`.
-    pub(crate) fn journal_durable(&mut self, moment: Moment) {
-        let runs = self.quarantine.journal_durable(moment);
+    /// The journal is durable up to `up_to`.
+    pub(crate) fn journal_durable(&mut self, up_to: JournalPosition) {
+        let runs = self.quarantine.journal_durable(up_to);
         self.free(runs);
     }
 

@@ -204,8 +204,8 @@ fn copy(bytes: &[u8], at: usize, wanted: &Range<usize>, into: &mut [u8]) {
     }
 }
 
-/// The second generation's numbers, because formatting is the first (docs/format.md). Each object
-/// takes two: the first names the version of it.
+/// The second generation's numbers, because formatting is the first (docs/reference/format.md).
+/// Each object takes two: the first names the version of it.
 fn sequence(number: u64) -> u64 {
     (2 << 40) + 2 * (number + 1)
 }

@@ -306,8 +306,8 @@ impl<'a, D: Device> Inspector<'a, D> {
         }
     }
 
-    /// Reads every record and checks every byte. `progress` is told clusters, or MiB of slots, done
-    /// and in all.
+    /// Reads every record and checks every byte. `progress` is called with clusters, or MiB of
+    /// slots, done and in all.
     ///
     /// # Errors
     /// Checkpoints or journal are damaged: says how.

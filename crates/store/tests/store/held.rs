@@ -209,7 +209,7 @@ fn who_got_on_least_lately_is_let_down_when_all_hold_more_than_their_share() {
         use_layout(layout, 0);
         let (read, rig) =
             read_removed(Options { held_percent: 20, ..product() }, 1_000_000, |_| {});
-        assert!((3..9).contains(&rig.store.stats()[0].held.let_down), "{layout}: {read:?}");
+        assert!((3..9).contains(&rig.store.stats()[0].held.revoked), "{layout}: {read:?}");
         assert_eq!((read[0], read[9]), (Read::Cut, Read::Whole), "{layout}: {read:?}");
         assert!(read.is_sorted_by_key(|read| *read == Read::Whole), "{layout}: {read:?}");
     }
@@ -223,7 +223,7 @@ fn whoever_is_let_down_is_told_of_now_and_then() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&told);
     let on_event = move |event: Event| {
-        if let Event::LetDown { objects, transfers, .. } = event {
+        if let Event::HoldsRevoked { objects, transfers, .. } = event {
             listener.lock().unwrap().push((objects, transfers));
         }
     };
@@ -243,7 +243,7 @@ fn whoever_is_let_down_is_told_of_now_and_then() {
     }
     // Within ten seconds two are told at most, and nothing is lost when nobody comes any more.
     rig.pass(Duration::from_secs(60));
-    let objects = rig.store.stats()[0].held.let_down;
+    let objects = rig.store.stats()[0].held.revoked;
     let so_far = std::mem::take(&mut *told.lock().unwrap());
     assert!(objects > 2 && so_far.len() < objects as usize, "{so_far:?} of {objects}");
     assert_eq!(so_far.iter().map(|told| told.0).sum::<u64>(), objects, "{so_far:?}");

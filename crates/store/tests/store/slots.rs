@@ -189,7 +189,7 @@ fn an_insertion_waits_for_the_deaths_of_its_own_key_alone() {
         rig.settle_durably();
         let begin = rig.probe.memory.counts().writes;
         let writes = |rig: &Rig| rig.probe.memory.counts().writes - begin;
-        assert!(rig.store.give_up(&key(1)) && rig.store.give_up(&key(2)));
+        assert!(rig.store.evict(&key(1)) && rig.store.evict(&key(2)));
         rig.insert(9, 4_000).unwrap();
         assert_eq!(writes(&rig), 0, "nothing of its key has died");
         rig.insert(1, 4_000).unwrap();
@@ -217,7 +217,7 @@ fn deaths_that_nobody_waits_for_are_written() {
         round(number).for_each(|number| _ = rig.insert(number, 100).unwrap());
         // As of now it is on the device, but for what is in the last packet.
         rig.pass(Duration::ZERO);
-        assert!(round(number).all(|number| rig.store.give_up(&key(number))));
+        assert!(round(number).all(|number| rig.store.evict(&key(number))));
         rig.pass(Duration::ZERO);
     }
     let mut killed = Rig::open(rig.probe.memory.crash_process(), product());

@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         Parameter {
             name: "drive",
             value: "ST15150, 7,200 rpm, writes through",
-            from: "Methodology; docs/file-system-model.md",
+            from: "Methodology; docs/research/models.md",
         },
         Parameter { name: "file system", value: "Solaris UFS", from: "Methodology" },
     ],

@@ -97,7 +97,7 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
     Parameter {
         name: "drive",
         value: "ST15150, 7,200 rpm, writes through",
-        from: "Methodology; docs/file-system-model.md",
+        from: "Methodology; docs/research/models.md",
     },
     Parameter {
         name: "page cache",

@@ -477,7 +477,7 @@ pub(super) const PARAMETERS: [Parameter; 11] = [
     Parameter {
         name: "file system",
         value: "FreeBSD's UFS, metadata synchronous, access times",
-        from: "section 4; docs/file-system-model.md",
+        from: "section 4; docs/research/models.md",
     },
     Parameter {
         name: "calls of Squid-2.4",

@@ -1,6 +1,7 @@
 //! The product's engine as a whole cache: it decides what to keep, where, and for how long.
 //!
-//! Bodies are elided (docs/lab.md, "What is elided"): lengths alone decide, and no bytes are moved.
+//! Bodies are elided (docs/research/lab.md, "What is elided"): lengths alone decide, and no bytes
+//! are moved.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! The systems as the papers set them up: drive, file system, memory, sizes of calls.
 //!
 //! What a paper leaves open is a field here or is said where it is chosen;
-//! docs/file-system-model.md lists it.
+//! docs/research/models.md lists it.
 
 use sim::drives::Drive;
 use sim::drives::mechanical::{Config, Controller, FastWrite, MechanicalDrive};

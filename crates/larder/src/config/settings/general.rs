@@ -31,8 +31,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag -> listen;
 
     /// Serve as a reverse proxy for this origin server, or for several of the same content
-    /// (docs/upstreams.md), open to all clients, instead of as a forward proxy. Sites for single
-    /// hosts are added in [[site]] tables.
+    /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. Sites for
+    /// single hosts are added in [[site]] tables.
     "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag -> reverse;
 
     /// The Host that the origin server of `reverse` is sent: "client" passes on the client's,
@@ -54,13 +54,13 @@ pub const SETTINGS: &[Setting] = fields! {
     "memory", Kind::Size(16 * M, 1 << 46), ["256M"], flag -> memory;
 
     /// The set of store parameters that settings which are "auto" are taken from: the product's
-    /// own, or the system of a paper (docs/configuration.md, "Presets").
+    /// own, or the system of a paper (docs/reference/configuration.md, "Presets").
     "preset", PRESET, ["larder"], flag => |c, v| c.set_preset(&String::take(v));
 
-    /// How objects are laid out on the device (docs/layouts.md): in clusters that are reclaimed
-    /// whole, or in slots that are reclaimed object by object, round and round ("stream"), in the
-    /// largest free piece ("unified") or by size ("buddy"). "auto" is the preset's for a new cache,
-    /// and for an existing one what it was created with.
+    /// How objects are laid out on the device (docs/research/layouts.md): in clusters that are
+    /// reclaimed whole, or in slots that are reclaimed object by object, round and round
+    /// ("stream"), in the largest free piece ("unified") or by size ("buddy"). "auto" is the
+    /// preset's for a new cache, and for an existing one what it was created with.
     "layout", LAYOUT, ["auto"], word("auto"), flag, at_creation
         => |c, v| c.set_layout(Take::take(v));
 

@@ -25,7 +25,7 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     "hosts", Kind::List(&Kind::Host), [], required, example(r#"["www.example.com"]"#) -> hosts;
 
     /// The site's origin server, or several of the same content: each a URL, and behind it
-    /// weight=N, max-conns=N or backup where wanted (docs/upstreams.md).
+    /// weight=N, max-conns=N or backup where wanted (docs/guide/upstreams.md).
     "upstream", Kind::List(&Kind::Origin), [], required,
         example(r#"["http://127.0.0.1:8080 weight=2", "http://127.0.0.1:8081"]"#) -> upstream;
 

@@ -39,7 +39,7 @@ fn core_with(used: u32) -> Core {
         memory: 16 << 20,
         checkpoint: 2,
         purges: Purges::new(1),
-        bearers: None,
+        label_filters: None,
     })
 }
 
@@ -123,7 +123,7 @@ fn a_checkpoint_fits_its_slot_however_much_is_dead() {
     for cluster in 0..500 {
         for granule in 0..200 {
             let position = core.areas.position(cluster, granule);
-            core.kill(Slot { position, class, refreshed: false });
+            core.mark_dead(Slot { position, class, refreshed: false });
         }
     }
     assert!(core.space.table().total_dead() * 4 > room, "more than a checkpoint takes");

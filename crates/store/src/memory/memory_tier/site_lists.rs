@@ -1,8 +1,8 @@
-//! Rows: what is in memory of each site, in the order in which it came there.
+//! One list for each site: what is in memory of each site, in the order in which it came there.
 //!
 //! What came to memory together (a page with its parts, what one read of the device brought along)
-//! lies together in its site's row, so that somebody's neighbours are found by a few steps from its
-//! own place, however much there is of the site.
+//! lies together in its site's list, so that somebody's neighbours are found by a few steps from
+//! its own place, however much there is of the site.
 //!
 //! It promises: every call but an iteration takes constant time.
 
@@ -21,21 +21,21 @@ struct Link {
 
 /// See the module. Members are the numbers of the tier's slab.
 #[derive(Default)]
-pub(super) struct Rows {
-    /// By number; what is in no row is left as it was.
+pub(super) struct SiteLists {
+    /// By number; what is in no list is left as it was.
     links: Vec<Link>,
-    /// The newest end of each row.
+    /// The newest end of each list.
     ends: HashTable<Id>,
 }
 
-impl Rows {
-    /// Puts a member that is in no row at the newest end of its site's.
+impl SiteLists {
+    /// Puts a member that is in no list at the newest end of its site's.
     pub(super) fn add(&mut self, id: Id, site: u64) {
         let place = id as usize;
         if place >= self.links.len() {
             self.links.resize(place + 1, Link { site, newer: NONE, older: NONE });
         }
-        let Rows { links, ends } = self;
+        let SiteLists { links, ends } = self;
         let end = ends.find_mut(hash(site), |end| links[*end as usize].site == site);
         let older = match end {
             Some(end) => std::mem::replace(end, id),
@@ -48,9 +48,9 @@ impl Rows {
         }
     }
 
-    /// Takes a member out of its row.
+    /// Takes a member out of its list.
     pub(super) fn remove(&mut self, id: Id) {
-        let Rows { links, ends } = self;
+        let SiteLists { links, ends } = self;
         let Link { site, newer, older } = links[id as usize];
         if older != NONE {
             links[older as usize].newer = newer;
@@ -65,7 +65,7 @@ impl Rows {
         }
     }
 
-    /// The members before and behind one in its row, the nearest first: at most `steps` each way.
+    /// The members before and behind one in its list, the nearest first: at most `steps` each way.
     pub(super) fn around(&self, id: Id, steps: usize) -> impl Iterator<Item = Id> {
         let walk = |next: fn(&Link) -> Id| {
             let step =
@@ -101,36 +101,36 @@ mod tests {
 
     #[test]
     fn the_nearest_come_first_from_both_sides() {
-        let mut rows = Rows::default();
+        let mut site_lists = SiteLists::default();
         for (id, site) in [(0, 7), (1, 7), (2, 8), (3, 7), (4, 7), (5, 7)] {
-            rows.add(id, site);
+            site_lists.add(id, site);
         }
-        assert_eq!(rows.around(3, 9).collect::<Vec<_>>(), [1, 4, 0, 5]);
-        assert_eq!(rows.around(3, 1).collect::<Vec<_>>(), [1, 4]);
-        assert_eq!(rows.around(5, 2).collect::<Vec<_>>(), [4, 3]);
-        assert_eq!(rows.around(2, 9).count(), 0);
-        rows.remove(4);
-        rows.add(4, 8);
-        assert_eq!(rows.around(3, 9).collect::<Vec<_>>(), [1, 5, 0]);
-        assert_eq!(rows.around(2, 9).collect::<Vec<_>>(), [4]);
+        assert_eq!(site_lists.around(3, 9).collect::<Vec<_>>(), [1, 4, 0, 5]);
+        assert_eq!(site_lists.around(3, 1).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(site_lists.around(5, 2).collect::<Vec<_>>(), [4, 3]);
+        assert_eq!(site_lists.around(2, 9).count(), 0);
+        site_lists.remove(4);
+        site_lists.add(4, 8);
+        assert_eq!(site_lists.around(3, 9).collect::<Vec<_>>(), [1, 5, 0]);
+        assert_eq!(site_lists.around(2, 9).collect::<Vec<_>>(), [4]);
     }
 
     #[test]
     fn rows_are_what_vectors_would_be() {
         for seed in seeds("tier::rows_are_what_vectors_would_be", 50) {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut rows = Rows::default();
+            let mut site_lists = SiteLists::default();
             let mut model: Vec<Vec<Id>> = vec![Vec::new(); 4];
             for _ in 0..400 {
                 let id = random.u32(..40);
                 match model.iter().position(|row| row.contains(&id)) {
                     Some(site) => {
-                        rows.remove(id);
+                        site_lists.remove(id);
                         model[site].retain(|member| *member != id);
                     }
                     None => {
                         let site = random.usize(..4);
-                        rows.add(id, site as u64);
+                        site_lists.add(id, site as u64);
                         model[site].push(id);
                     }
                 }
@@ -138,7 +138,7 @@ mod tests {
                 let Some(id) = random.choice(some) else { continue };
                 let row = model.iter().find(|row| row.contains(&id)).unwrap();
                 let at = row.iter().position(|member| *member == id).unwrap();
-                let mut around: Vec<Id> = rows.around(id, 3).collect();
+                let mut around: Vec<Id> = site_lists.around(id, 3).collect();
                 let mut expected: Vec<Id> = row[at.saturating_sub(3)..row.len().min(at + 4)].into();
                 expected.retain(|member| *member != id);
                 around.sort_unstable();

@@ -31,8 +31,8 @@ fn resident(number: u64, weight: usize) -> Resident<Body> {
 }
 
 /// The ring that lies this far behind a record.
-fn ring(distance: u64) -> Ring {
-    Ring::of(distance..distance + 1, 0..1)
+fn band(distance: u64) -> DistanceBand {
+    DistanceBand::of(distance..distance + 1, 0..1)
 }
 
 /// Levels as vectors, oldest first.
@@ -70,9 +70,9 @@ impl Model {
         let (_, mut resident) = self.levels[level].remove(place);
         resident.accesses += 1;
         let mut top = 0;
-        if let Some(ring) = resident.prefetched.take() {
+        if let Some(band) = resident.prefetched.take() {
             self.counters.prefetch_hits += 1;
-            self.counters.ring_hits[ring.number()] += 1;
+            self.counters.band_hits[band.number()] += 1;
             top = usize::from(self.admission == TierAdmission::SecondUse);
         }
         self.levels[top].push((*digest, resident.clone()));
@@ -181,7 +181,7 @@ fn step(tier: &mut Tier<Body>, model: &mut Model, random: &mut fastrand::Rng) {
         0..4 => {
             let new = Resident {
                 dirty: random.bool(),
-                prefetched: random.bool().then(|| ring(random.u64(..1 << 20))),
+                prefetched: random.bool().then(|| band(random.u64(..1 << 20))),
                 html: random.bool(),
                 ..resident(number, random.usize(..60))
             };
@@ -257,8 +257,8 @@ fn objects_asked_for_once_do_not_displace_hot_ones() {
 #[test]
 fn a_prefetched_object_counts_once() {
     let mut tier = Tier::new(1_000, TierShares::default(), TierAdmission::All);
-    tier.insert(digest(1), Resident { prefetched: Some(ring(0)), ..resident(1, 10) });
-    tier.insert(digest(2), Resident { prefetched: Some(ring(0)), ..resident(2, 10) });
+    tier.insert(digest(1), Resident { prefetched: Some(band(0)), ..resident(1, 10) });
+    tier.insert(digest(2), Resident { prefetched: Some(band(0)), ..resident(2, 10) });
     for _ in 0..3 {
         assert!(tier.get(&digest(1)).is_some());
     }
@@ -275,7 +275,7 @@ fn what_comes_along_displaces_what_came_along() {
         tier.insert(digest(number), resident(number, 100));
     }
     for number in 10..1_000 {
-        let new = Resident { prefetched: Some(ring(0)), ..resident(number, 100) };
+        let new = Resident { prefetched: Some(band(0)), ..resident(number, 100) };
         tier.insert(digest(number), new);
         while let Some(eviction) = tier.next_eviction() {
             assert!(matches!(eviction, Eviction::Dropped(_, gone) if gone.object.0 >= 10));
@@ -294,7 +294,7 @@ fn room_has_the_price_of_what_would_be_lost() {
     let mut tier = Tier::new(10_000, TierShares::default(), TierAdmission::SecondUse);
     let mut hits = 0;
     for number in 0..200 {
-        let new = Resident { prefetched: Some(ring(0)), ..resident(number, 100) };
+        let new = Resident { prefetched: Some(band(0)), ..resident(number, 100) };
         tier.insert(digest(number), new);
         while tier.next_eviction().is_some() {}
         // Cold has room for 30: of those, the one behind 25 others is among the last, the one
@@ -305,7 +305,7 @@ fn room_has_the_price_of_what_would_be_lost() {
             assert!(!asked || tier.get(&digest(number - behind)).is_some());
         }
     }
-    let price = tier.price_of_room();
+    let price = tier.space_price();
     assert_eq!((price.capacity, price.cold_percent), (3_000, 30));
     assert_eq!(price.cold_hits, hits);
     assert!(price.entered_bytes >= 200 * 100, "{}", price.entered_bytes);

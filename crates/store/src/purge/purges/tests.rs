@@ -34,8 +34,8 @@ impl Labelled for Thing<'_> {
     }
 }
 
-fn fate(purges: &Purges, since: u64, thing: &Thing<'_>) -> Fate {
-    purges.fate(&digester(), since, thing)
+fn validity(purges: &Purges, since: u64, thing: &Thing<'_>) -> Validity {
+    purges.validity(&digester(), since, thing)
 }
 
 #[test]
@@ -45,24 +45,24 @@ fn only_younger_purges_of_what_it_is_called_concern_an_object() {
     purges.take_in(&purge(label("b"), Mode::Soft, 20));
     purges.take_in(&purge(Target::Prefix(b"http://h/x"), Mode::Hard, 30));
     let cases = [
-        (Thing(&["a"], ""), 9, Fate::Dead),
-        (Thing(&["a"], ""), 10, Fate::Lives),
-        (Thing(&["c", "b"], ""), 19, Fate::Outdated(20)),
-        (Thing(&["b"], ""), 20, Fate::Lives),
-        (Thing(&["b", "a"], ""), 9, Fate::Dead),
-        (Thing(&[], "http://h/x"), 29, Fate::Dead),
-        (Thing(&[], "http://h/xyz"), 29, Fate::Dead),
-        (Thing(&[], "http://h/"), 29, Fate::Lives),
-        (Thing(&[], "http://i/xyz"), 29, Fate::Lives),
-        (Thing(&["http://h/x"], ""), 9, Fate::Lives),
+        (Thing(&["a"], ""), 9, Validity::Purged),
+        (Thing(&["a"], ""), 10, Validity::Valid),
+        (Thing(&["c", "b"], ""), 19, Validity::Outdated(20)),
+        (Thing(&["b"], ""), 20, Validity::Valid),
+        (Thing(&["b", "a"], ""), 9, Validity::Purged),
+        (Thing(&[], "http://h/x"), 29, Validity::Purged),
+        (Thing(&[], "http://h/xyz"), 29, Validity::Purged),
+        (Thing(&[], "http://h/"), 29, Validity::Valid),
+        (Thing(&[], "http://i/xyz"), 29, Validity::Valid),
+        (Thing(&["http://h/x"], ""), 9, Validity::Valid),
     ];
     for (number, (thing, since, expected)) in cases.iter().enumerate() {
-        assert_eq!(fate(&purges, *since, thing), *expected, "case {number}");
+        assert_eq!(validity(&purges, *since, thing), *expected, "case {number}");
     }
     purges.take_in(&purge(Target::Everything, Mode::Soft, 40));
-    assert_eq!(fate(&purges, 39, &Thing(&[], "")), Fate::Outdated(40));
+    assert_eq!(validity(&purges, 39, &Thing(&[], "")), Validity::Outdated(40));
     purges.take_in(&purge(Target::Everything, Mode::Hard, 50));
-    assert_eq!(fate(&purges, 49, &Thing(&[], "")), Fate::Dead);
+    assert_eq!(validity(&purges, 49, &Thing(&[], "")), Validity::Purged);
     assert_eq!(purges.len(), 1, "everything includes what was purged before");
 }
 
@@ -109,8 +109,11 @@ fn full_table(seed: u64) {
         let since = random.u64(..=sequence);
         let mut plain = Purges::new(usize::MAX);
         all.iter().for_each(|purge| plain.take_in(purge));
-        let (found, exact) = (fate(&purges, since, &thing), fate(&plain, since, &thing));
-        assert!(found == exact || found == Fate::Dead, "{found:?}, not {exact:?}, seed {seed}");
+        let (found, exact) = (validity(&purges, since, &thing), validity(&plain, since, &thing));
+        assert!(
+            found == exact || found == Validity::Purged,
+            "{found:?}, not {exact:?}, seed {seed}"
+        );
     }
     assert!(merged > 5, "seed {seed}");
 }
@@ -125,8 +128,8 @@ fn what_no_record_is_older_than_is_dropped_and_older_copies_with_it() {
     assert_eq!(purges.len(), 1);
     assert_eq!(purges.newest(), 30);
     // What is in memory alone, and was not held against the table since, is given up.
-    assert_eq!(fate(&purges, 19, &Thing(&["c"], "")), Fate::Dead);
-    assert_eq!(fate(&purges, 20, &Thing(&["c"], "")), Fate::Lives);
+    assert_eq!(validity(&purges, 19, &Thing(&["c"], "")), Validity::Purged);
+    assert_eq!(validity(&purges, 20, &Thing(&["c"], "")), Validity::Valid);
     purges.prune(|_, boundary| boundary <= 3);
     assert_eq!((purges.len(), purges.prefixes.len()), (0, 0));
 }

@@ -33,8 +33,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let plan = self.shared.lock().plan_beside(digest, AROUND_MAX)?;
         let _window = plan.window.map(|id| Window { shared: &self.shared, id });
         let mut pinned = Pinned::new(&self.shared, plan);
-        let (bytes, took) = self.read_in_turn(pinned.plan().extent).await?;
-        pinned.took(took);
+        let (bytes, timing) = self.read_in_turn(pinned.plan().extent).await?;
+        pinned.timing(timing);
         let secret = &self.shared.secret;
         let beside = neighbours(secret, pinned.plan(), &bytes);
         let (plan, beside) = pinned.read(beside, bytes.len());
@@ -43,7 +43,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let further = core.refreshed(&beside);
             further.into_iter().map(|one| (one.digest(), one.name(secret, &bytes))).collect()
         };
-        self.take_along(&plan, beside, &bytes).await;
+        self.admit_prefetched(&plan, beside, &bytes).await;
         let ours = |(digest, name): (Digest, Option<(u64, Bytes)>)| {
             name.filter(|(of, _)| *of == site).map(|(_, key)| (digest, key))
         };

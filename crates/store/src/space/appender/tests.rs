@@ -59,7 +59,7 @@ impl Device {
         if appender.ready(Some(Nanos::MAX)).is_none() {
             return;
         }
-        let Some(job) = appender.begin_write(areas, secret, Moment::MAX) else { return };
+        let Some(job) = appender.begin_write(areas, secret, JournalPosition::MAX) else { return };
         let requests = job.build(areas, secret);
         for (offset, buf) in &requests.writes {
             assert!(offset.is_multiple_of(u64::from(WRITE_ALIGN)));

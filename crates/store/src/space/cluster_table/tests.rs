@@ -187,7 +187,7 @@ fn step(table: &mut ClusterTable, model: &mut Model, random: &mut fastrand::Rng,
         12 => {
             let (offset, bytes) = (random.u32(..20), random.u32(..200));
             let new = cluster.state.in_use() && !cluster.dead.contains(&offset);
-            assert_eq!(table.kill(at, offset, bytes), new);
+            assert_eq!(table.mark_dead(at, offset, bytes), new);
             if new {
                 let plain = &mut model.clusters[at as usize];
                 plain.dead.insert(offset);
@@ -327,8 +327,8 @@ fn decode_equals(table: &ClusterTable, model: &Model, random: &mut fastrand::Rng
 fn bytes_that_are_no_table_are_refused() {
     let mut table = ClusterTable::new(2, SIZE, Policy::default());
     table.take_free_run(1, 5);
-    table.kill(0, 3, 10);
-    table.kill(0, 7, 10);
+    table.mark_dead(0, 3, 10);
+    table.mark_dead(0, 7, 10);
     let mut bytes = Vec::new();
     table.encode(&mut bytes);
     let decode = |bytes: &[u8], clusters| {
@@ -399,9 +399,9 @@ fn a_cluster_in_which_nothing_lives_goes_first_and_what_was_there_before_is_not_
         table.touch(2, 100, 3);
     }
     assert_eq!(table.victim(|_| false), Some(0), "the oldest of those that nobody asked for");
-    table.kill(2, 0, 10);
+    table.mark_dead(2, 0, 10);
     assert!(!table.is_all_dead(2));
-    table.kill(2, 7, 10);
+    table.mark_dead(2, 7, 10);
     assert_eq!(table.victim(|_| false), Some(2), "however often it was asked for");
     let all_dead: Vec<u32> = (0..4).filter(|cluster| table.is_all_dead(*cluster)).collect();
     assert_eq!(all_dead, [2], "records of 0 were not counted");

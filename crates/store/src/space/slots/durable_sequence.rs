@@ -1,6 +1,6 @@
 //! How far the records are on the device for good: the sequence number up to which every record
 //! was covered by a flush. What is older and lives is in the checkpoint's list of starts; what is
-//! younger proves itself (see `docs/format.md`).
+//! younger proves itself (see `docs/reference/format.md`).
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! What a checkpoint says of a slot space: which old records live, and which young ones are dead.
 //!
 //! A record that is found on the device lives if it is no younger than the checkpoint's mark and
-//! its position is among the starts, or if it is younger and its death is not told; in both cases
-//! the journal behind the checkpoint may have told of its death since. Everything up to the mark
-//! had been flushed, so that what is found at a start is the record that is meant.
+//! its position is among the starts, or if it is younger and its deletion is not noted; in both
+//! cases the journal behind the checkpoint may have noted its deletion since. Everything up to the
+//! mark had been flushed, so that what is found at a start is the record that is meant.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl SlotImage {
         *last = (*last).max(sequence);
     }
 
-    /// The journal behind the checkpoint tells that a record died.
+    /// The journal behind the checkpoint says that a record died.
     pub(crate) fn apply_death(&mut self, position: u32, sequence: u64) {
         if sequence <= self.reached {
             self.starts.clear(position);
@@ -134,7 +134,7 @@ impl SlotImage {
         self.with_meta.0.resize(len, 0);
     }
 
-    /// Bytes that an image with so many slots, and deaths and replaced metadata, takes.
+    /// Bytes that an image with so many slots, and deletions and replaced metadata, takes.
     pub(crate) fn encoded_len(slots: u64, pairs: usize) -> usize {
         32 + 2 * slots.div_ceil(8) as usize + 12 * pairs
     }

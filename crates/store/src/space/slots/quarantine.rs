@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::format::journal::Moment;
+use crate::format::journal::JournalPosition;
 use crate::layout::Run;
 
 /// What waits to become free, and who uses what.
@@ -11,7 +11,7 @@ use crate::layout::Run;
 pub(crate) struct Quarantine {
     /// In the order of the moments: up to where the journal must be durable, and what then becomes
     /// free; the first run's first slot is the record's position.
-    waiting: VecDeque<(Moment, Vec<Run>)>,
+    waiting: VecDeque<(JournalPosition, Vec<Run>)>,
     /// By position: free but for those who use it.
     draining: BTreeMap<u32, Vec<Run>>,
     /// By position: how many readers and writers.
@@ -21,17 +21,17 @@ pub(crate) struct Quarantine {
 }
 
 impl Quarantine {
-    /// The runs of a record that is dead as of `moment`.
-    pub(crate) fn add(&mut self, moment: Moment, runs: Vec<Run>) {
-        debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= moment));
+    /// The runs of a record that is dead as of `up_to`.
+    pub(crate) fn add(&mut self, up_to: JournalPosition, runs: Vec<Run>) {
+        debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= up_to));
         self.slots += count(&runs);
-        self.waiting.push_back((moment, runs));
+        self.waiting.push_back((up_to, runs));
     }
 
-    /// The journal is durable up to `moment`: returns what is free from now on.
-    pub(crate) fn journal_durable(&mut self, moment: Moment) -> Vec<Run> {
+    /// The journal is durable up to `up_to`: returns what is free from now on.
+    pub(crate) fn journal_durable(&mut self, up_to: JournalPosition) -> Vec<Run> {
         let mut free = Vec::new();
-        while let Some((_, runs)) = self.waiting.pop_front_if(|(at, _)| *at <= moment) {
+        while let Some((_, runs)) = self.waiting.pop_front_if(|(at, _)| *at <= up_to) {
             let position = runs[0].first;
             if self.users.contains_key(&position) {
                 self.draining.insert(position, runs);

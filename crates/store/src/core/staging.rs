@@ -14,7 +14,7 @@ const PLACED_AT_ONCE: usize = 64;
 impl Core {
     /// Whether an object with this header waits for others. Pieces of large objects need no
     /// neighbours.
-    pub(super) fn gathers(&self, header: &Header) -> bool {
+    pub(super) fn is_staged(&self, header: &Header) -> bool {
         self.memory.staging.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
     }
 
@@ -25,53 +25,53 @@ impl Core {
 
     /// An object that has entered memory, dirty, waits for others. What is full with it is
     /// written.
-    pub(super) fn gather(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
-        let Some(gathering) = &mut self.memory.staging else { return };
-        gathering.push(digest, header, len, now.monotonic);
+    pub(super) fn stage(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
+        let Some(staging) = &mut self.memory.staging else { return };
+        staging.push(digest, header, len, now.monotonic);
         // A batch is the background's: so many objects are not placed under one lock.
-        if gathering.in_buffers() {
-            self.place_gathered(usize::MAX, now);
+        if staging.in_buffers() {
+            self.place_staged(usize::MAX, now);
         }
     }
 
-    /// Sends out everything that was gathered before `overdue`, or earlier, and places some of what
+    /// Sends out everything that was staged before `overdue`, or earlier, and places some of what
     /// leaves. True when there is more to place at once.
-    pub(super) fn send_gathered(&mut self, overdue: Option<Nanos>, now: Now) -> bool {
-        let Some(gathering) = &mut self.memory.staging else { return false };
-        gathering.send_overdue(overdue);
-        let stuck = gathering.is_stuck();
-        let more = self.place_gathered(PLACED_AT_ONCE, now);
-        if stuck && self.memory.staging.as_ref().is_some_and(|gathering| !gathering.is_stuck()) {
-            self.wake();
+    pub(super) fn send_staged(&mut self, overdue: Option<Nanos>, now: Now) -> bool {
+        let Some(staging) = &mut self.memory.staging else { return false };
+        staging.send_overdue(overdue);
+        let stuck = staging.is_stuck();
+        let more = self.place_staged(PLACED_AT_ONCE, now);
+        if stuck && self.memory.staging.as_ref().is_some_and(|staging| !staging.is_stuck()) {
+            self.wake_waiters();
         }
         more
     }
 
     /// An object that waits is the next to leave memory: all that waits goes out now. Without a
     /// place for it, it stays in memory, and others leave before it. False then.
-    pub(super) fn evict_gathered(&mut self, digest: &Digest, now: Now) -> bool {
-        self.place_all_gathered(now);
+    pub(super) fn evict_staged(&mut self, digest: &Digest, now: Now) -> bool {
+        self.place_all_staged(now);
         let stays = self.memory.tier.peek(digest).is_some_and(|resident| resident.dirty);
         if stays {
-            self.memory.tier.renew(digest);
+            self.memory.tier.reinsert(digest);
         }
         !stays
     }
 
     /// Places all that waits, as far as there is room.
-    pub(super) fn place_all_gathered(&mut self, now: Now) {
-        if let Some(gathering) = &mut self.memory.staging {
-            gathering.send();
+    pub(super) fn place_all_staged(&mut self, now: Now) {
+        if let Some(staging) = &mut self.memory.staging {
+            staging.send();
         }
-        self.place_gathered(usize::MAX, now);
+        self.place_staged(usize::MAX, now);
     }
 
     /// Places what is leaving, as far as there is room, at most so many objects. True when it was
     /// not for want of room that it ended.
-    fn place_gathered(&mut self, mut most: usize, now: Now) -> bool {
-        let Some(gathering) = &self.memory.staging else { return false };
+    fn place_staged(&mut self, mut most: usize, now: Now) -> bool {
+        let Some(staging) = &self.memory.staging else { return false };
         // It has waited since then, wherever it waits now.
-        let now = Now { monotonic: gathering.left(), ..now };
+        let now = Now { monotonic: staging.left(), ..now };
         while let Some(mut leaving) =
             self.memory.staging.as_mut().and_then(LocalityStaging::pop_leaving)
         {
@@ -97,12 +97,12 @@ impl Core {
     }
 
     fn put_back(&mut self, leaving: Leaving) {
-        if let Some(gathering) = &mut self.memory.staging {
-            gathering.put_back(leaving);
+        if let Some(staging) = &mut self.memory.staging {
+            staging.put_back(leaving);
         }
     }
 
-    /// Whether the object was neither removed nor superseded nor written since it was gathered.
+    /// Whether the object was neither removed nor superseded nor written since it was staged.
     fn waits_for_place(&self, digest: &Digest) -> bool {
         self.memory.tier.peek(digest).is_some_and(|resident| {
             resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()

@@ -1,5 +1,5 @@
 //! Which labels are borne, kept up as records and objects in memory come and go: see
-//! [`crate::purge::bearers`].
+//! [`crate::purge::label_filters`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::core::state::Core;
 use crate::core::task::{EvictPlan, LabelsPlan, Task};
 use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
-use crate::purge::bearers::{Bearers, ERAS};
+use crate::purge::label_filters::{ERAS, LabelFilters};
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
@@ -40,38 +40,43 @@ impl Core {
     }
 
     /// A record with these labels was placed, in this cluster where there are clusters.
-    pub(super) fn note_bearer(&mut self, cluster: Option<ClusterId>, seq: u64, labels: &[u64]) {
+    pub(super) fn note_record_labels(
+        &mut self,
+        cluster: Option<ClusterId>,
+        seq: u64,
+        labels: &[u64],
+    ) {
         if cluster.is_none() {
-            self.turn_labels(seq);
+            self.rotate_label_eras(seq);
         }
         for label in labels {
-            self.purging.bearers.add_at(cluster, *label);
+            self.purging.label_filters.add_at(cluster, *label);
         }
     }
 
     /// `object` lives in memory alone.
     pub(super) fn note_resident(&mut self, object: &Object) {
         for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
-            self.purging.bearers.add(label);
+            self.purging.label_filters.add(label);
         }
     }
 
     /// These are the labels of what is in the cluster.
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
-        if self.still(cluster, incarnation) {
-            self.turn_labels(self.sequence);
-            self.purging.bearers.learnt(cluster, labels);
+        if self.is_current(cluster, incarnation) {
+            self.rotate_label_eras(self.sequence);
+            self.purging.label_filters.learnt(cluster, labels);
         }
     }
 
     /// A scan of slots found a record that may live.
     pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
-        self.purging.bearers.scanned(labels);
+        self.purging.label_filters.scanned(labels);
     }
 
     /// The scan of the slots has listed all that lives.
     pub(super) fn scanned_all(&mut self) {
-        self.purging.bearers.all_scanned(self.sequence + 1);
+        self.purging.label_filters.all_scanned(self.sequence + 1);
     }
 
     /// Recovery has ended: what labels it did not find is read at once, if that is little.
@@ -82,22 +87,22 @@ impl Core {
         {
             let table = &space.table;
             let in_use = (0..table.clusters()).filter(|c| table.state(*c).in_use()).count();
-            self.purging.bearers.read_few(in_use as u32);
-            self.kick();
+            self.purging.label_filters.read_few(in_use as u32);
+            self.wake_background();
         }
     }
 
     /// The filters for a dump, and how their labels were read; `None`: there is nothing to save.
-    pub(crate) fn bearers_to_save(&mut self) -> Option<(&Bearers, u64)> {
+    pub(crate) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
         let version = self.options.labels.as_deref()?.version();
         self.recount_unknown();
-        Some((&self.purging.bearers, version))
+        Some((&self.purging.label_filters, version))
     }
 
     /// Begins another era of labels when the present one is full, with the record of this sequence
     /// number or the cluster that is about to be opened.
-    pub(super) fn turn_labels(&mut self, sequence: u64) {
-        if !self.purging.bearers.turn_due() {
+    pub(super) fn rotate_label_eras(&mut self, sequence: u64) {
+        if !self.purging.label_filters.rotation_due() {
             return;
         }
         let mut places = [0; ERAS];
@@ -109,14 +114,14 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => (0..space.table.clusters())
                 .filter(|cluster| space.table.state(*cluster).in_use())
-                .for_each(|cluster| count(self.purging.bearers.era_of_cluster(cluster))),
+                .for_each(|cluster| count(self.purging.label_filters.era_of_cluster(cluster))),
             Space::Slots(space) => space
                 .sequences()
                 .filter(|other| *other != sequence)
-                .flat_map(|sequence| self.purging.bearers.eras_of_record(sequence))
+                .flat_map(|sequence| self.purging.label_filters.eras_of_record(sequence))
                 .for_each(|era| count(Some(era))),
         }
-        if self.purging.bearers.turn(&places, sequence) {
+        if self.purging.label_filters.turn(&places, sequence) {
             let here: Vec<Arc<Object>> = self
                 .memory
                 .tier
@@ -125,8 +130,8 @@ impl Core {
                 .map(|(_, resident)| Arc::clone(&resident.object))
                 .collect();
             here.iter().for_each(|object| self.note_resident(object));
-        } else if self.purging.bearers.reading() {
-            self.kick();
+        } else if self.purging.label_filters.reading() {
+            self.wake_background();
         }
     }
 
@@ -135,12 +140,14 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let table = &space.table;
-                self.purging.bearers.recount_clusters(|cluster| table.state(cluster).in_use());
+                self.purging
+                    .label_filters
+                    .recount_clusters(|cluster| table.state(cluster).in_use());
             }
             Space::Slots(space) => {
                 let all = self.recovering.is_none();
                 let oldest = all.then(|| space.sequences().min().unwrap_or(u64::MAX));
-                self.purging.bearers.recount_slots(oldest);
+                self.purging.label_filters.recount_slots(oldest);
             }
         }
     }
@@ -150,14 +157,14 @@ impl Core {
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
         let busy = self.recovering.is_some() || self.maintenance.draining;
-        if busy || !self.purging.bearers.reading() {
+        if busy || !self.purging.label_filters.reading() {
             return None;
         }
         let table = &mut space.table;
         let readable =
             |cluster| matches!(table.state(cluster), State::OnDisk | State::OnDiskAndInMemory);
-        let Some(cluster) = self.purging.bearers.next_to_read(readable) else {
-            self.forget_unborne();
+        let Some(cluster) = self.purging.label_filters.next_to_read(readable) else {
+            self.forget_unused_purges();
             return Some(Task::Again);
         };
         table.pin(cluster);
@@ -176,7 +183,7 @@ impl Core {
         };
         let cluster = plan.evict.cluster;
         if self.space.table_mut().unpin(cluster) {
-            self.wake();
+            self.wake_waiters();
         }
         self.learn_labels(cluster, plan.evict.incarnation, labels);
     }

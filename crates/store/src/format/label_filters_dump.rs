@@ -9,7 +9,7 @@
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::device_layout::BLOCK;
-use crate::purge::bearers::{Bearers, ERAS};
+use crate::purge::label_filters::{ERAS, LabelFilters};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LBRS");
 /// Bytes before what the checksum covers.
@@ -29,14 +29,14 @@ pub(crate) struct Step {
 
 impl Step {
     /// Its bytes on the device.
-    pub(crate) fn encode(&self, bearers: &Bearers) -> Vec<u8> {
-        let words = &bearers.eras()[self.era][self.first..self.first + self.words];
+    pub(crate) fn encode(&self, label_filters: &LabelFilters) -> Vec<u8> {
+        let words = &label_filters.eras()[self.era][self.first..self.first + self.words];
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// Fills the words from those bytes.
-    pub(crate) fn decode(&self, bytes: &[u8], bearers: &mut Bearers) {
-        let words = &mut bearers.eras_mut()[self.era][self.first..self.first + self.words];
+    pub(crate) fn decode(&self, bytes: &[u8], label_filters: &mut LabelFilters) {
+        let words = &mut label_filters.eras_mut()[self.era][self.first..self.first + self.words];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
         }
@@ -60,14 +60,15 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The head for `bearers`, its checksums still to be entered. `version` is that of the labels.
-    pub(crate) fn new(bearers: &Bearers, version: u64) -> Head {
+    /// The head for `label_filters`, its checksums still to be entered. `version` is that of the
+    /// labels.
+    pub(crate) fn new(label_filters: &LabelFilters, version: u64) -> Head {
         let mut fields = Vec::new();
         Encoder(&mut fields).u64(version);
-        bearers.encode(&mut fields);
-        let count: usize = bearers.eras().iter().map(|era| era.len().div_ceil(STEP)).sum();
+        label_filters.encode(&mut fields);
+        let count: usize = label_filters.eras().iter().map(|era| era.len().div_ceil(STEP)).sum();
         let len = PREFIX_LEN + fields.len() + 8 * count;
-        let steps = steps(bearers, len as u64);
+        let steps = steps(label_filters, len as u64);
         Head { fields, steps, checksums: vec![0; count] }
     }
 
@@ -106,7 +107,7 @@ impl Head {
         bytes: u64,
         clusters: u32,
         head: &[u8],
-    ) -> Option<(Head, Bearers)> {
+    ) -> Option<(Head, LabelFilters)> {
         let mut from = Decoder(head);
         (from.u32()? == MAGIC).then_some(())?;
         let len = from.u32()? as usize;
@@ -117,19 +118,19 @@ impl Head {
         }
         let mut from = Decoder(covered);
         (from.u64()? == version).then_some(())?;
-        let bearers = Bearers::decode(&mut from, bytes, clusters)?;
-        let mut head = Head::new(&bearers, version);
+        let label_filters = LabelFilters::decode(&mut from, bytes, clusters)?;
+        let mut head = Head::new(&label_filters, version);
         for checksum in &mut head.checksums {
             *checksum = from.u64()?;
         }
-        from.0.is_empty().then_some((head, bearers))
+        from.0.is_empty().then_some((head, label_filters))
     }
 }
 
 /// The steps of a dump whose head has `len` bytes.
-fn steps(bearers: &Bearers, len: u64) -> Vec<Step> {
+fn steps(label_filters: &LabelFilters, len: u64) -> Vec<Step> {
     let (mut steps, mut at) = (Vec::new(), len.next_multiple_of(BLOCK));
-    for (era, words) in bearers.eras().iter().enumerate() {
+    for (era, words) in label_filters.eras().iter().enumerate() {
         for first in (0..words.len()).step_by(STEP) {
             let words = STEP.min(words.len() - first);
             steps.push(Step { era, first, words, at });
@@ -146,29 +147,29 @@ mod tests {
 
     /// Filters that have gone through a number of eras, and labels that are borne. One era alone
     /// is larger than all of the smallest filters, so that half of it is too little.
-    fn bearers(random: &mut fastrand::Rng, clusters: u32) -> (Bearers, Vec<u64>) {
-        let mut bearers = Bearers::new(1 << random.u32(13..18), clusters, 5);
+    fn label_filters(random: &mut fastrand::Rng, clusters: u32) -> (LabelFilters, Vec<u64>) {
+        let mut label_filters = LabelFilters::new(1 << random.u32(13..18), clusters, 5);
         if clusters > 0 {
             let used = random.u32(..clusters);
-            bearers.recount_clusters(|cluster| cluster < used);
-            (0..used).for_each(|cluster| bearers.learnt(cluster, &[]));
+            label_filters.recount_clusters(|cluster| cluster < used);
+            (0..used).for_each(|cluster| label_filters.learnt(cluster, &[]));
         }
         let labels: Vec<u64> = (0..random.usize(..9_000)).map(|_| random.u64(..)).collect();
-        labels.chunks(10).for_each(|labels| bearers.scanned(labels));
-        bearers.all_scanned(77);
-        (bearers, labels)
+        labels.chunks(10).for_each(|labels| label_filters.scanned(labels));
+        label_filters.all_scanned(77);
+        (label_filters, labels)
     }
 
-    fn loaded(head: &Head, secret: &Secret, dump: &[u8], clusters: u32) -> Option<Bearers> {
+    fn loaded(head: &Head, secret: &Secret, dump: &[u8], clusters: u32) -> Option<LabelFilters> {
         let bytes = head.encode(secret, 4);
         assert_eq!(Head::encoded_len(&bytes), Some(bytes.len() as u64));
-        let (head, mut bearers) = Head::decode(secret, 4, 9, 1 << 18, clusters, &bytes)?;
+        let (head, mut label_filters) = Head::decode(secret, 4, 9, 1 << 18, clusters, &bytes)?;
         for (step, checksum) in head.steps.iter().zip(&head.checksums) {
             let bytes = &dump[step.at as usize..][..step.words * 8];
             assert_eq!(secret.checksum(bytes), *checksum);
-            step.decode(bytes, &mut bearers);
+            step.decode(bytes, &mut label_filters);
         }
-        Some(bearers)
+        Some(label_filters)
     }
 
     #[test]
@@ -177,22 +178,22 @@ mod tests {
         for seed in seeds("bearers_dump::filters_come_back", 50) {
             let mut random = fastrand::Rng::with_seed(seed);
             let clusters = if random.bool() { 0 } else { random.u32(1..5_000) };
-            let (bearers, labels) = bearers(&mut random, clusters);
-            let mut head = Head::new(&bearers, 9);
+            let (label_filters, labels) = label_filters(&mut random, clusters);
+            let mut head = Head::new(&label_filters, 9);
             let mut dump = vec![0; head.dump_len() as usize];
             for (step, checksum) in head.steps.iter().zip(&mut head.checksums) {
                 assert!(step.at.is_multiple_of(BLOCK));
-                let bytes = step.encode(&bearers);
+                let bytes = step.encode(&label_filters);
                 *checksum = secret.checksum(&bytes);
                 dump[step.at as usize..][..bytes.len()].copy_from_slice(&bytes);
             }
-            let all = 8 * bearers.eras().iter().map(|era| era.len() as u64).sum::<u64>();
+            let all = 8 * label_filters.eras().iter().map(|era| era.len() as u64).sum::<u64>();
             assert!(head.dump_len() + BLOCK <= bytes_for(all, clusters.into()));
             let mut back = loaded(&head, &secret, &dump, clusters).expect("whole");
-            assert_eq!(back.eras(), bearers.eras(), "seed {seed}");
+            assert_eq!(back.eras(), label_filters.eras(), "seed {seed}");
             back.recount_slots(Some(6));
-            assert!(labels.iter().all(|label| back.may_bear(*label)), "seed {seed}");
-            let foreign = (0..1_000).filter(|_| back.may_bear(random.u64(..))).count();
+            assert!(labels.iter().all(|label| back.may_be_borne(*label)), "seed {seed}");
+            let foreign = (0..1_000).filter(|_| back.may_be_borne(random.u64(..))).count();
             let full = labels.len() as u64 * 12 > all * 8;
             assert!(full || foreign < 200, "{foreign}, seed {seed}");
             // Of another stop, read in another way, of other clusters, too large.

@@ -8,13 +8,13 @@
 //! are in it. A place is a cluster, or a record in a space of slots. An era of which few clusters
 //! are left is emptied by reading those again, into the present one.
 //!
-//! An orderly stop saves the filters ([`crate::format::bearers_dump`]). After a crash the recovery
-//! scan fills them again: from the summaries of clusters, which name the labels of what is in them,
-//! or from the heads of the records in slots. What is told in neither way is *unknown* until its
-//! clusters have been read, and as long as anything is, every label counts as borne. That is what
-//! makes a `no` certain whatever happened before; and it follows the labels as they are read today,
-//! for what was read in another way is not believed. A `no` is never wrong; a `yes` may be, and
-//! costs an entry among the purges.
+//! An orderly stop saves the filters ([`crate::format::label_filters_dump`]). After a crash the
+//! recovery scan fills them again: from the summaries of clusters, which name the labels of what is
+//! in them, or from the heads of the records in slots. What is told in neither way is *unknown*
+//! until its clusters have been read, and as long as anything is, every label counts as borne. That
+//! is what makes a `no` certain whatever happened before; and it follows the labels as they are
+//! read today, for what was read in another way is not believed. A `no` is never wrong; a `yes` may
+//! be, and costs an entry among the purges.
 
 use crate::base::limits::ClusterId;
 use crate::base::wire::{Decoder, Encoder};
@@ -41,7 +41,7 @@ const NOWHERE: u8 = u8::MAX;
 const UNKNOWN: u8 = u8::MAX - 1;
 
 /// See the module.
-pub(crate) struct Bearers {
+pub(crate) struct LabelFilters {
     eras: [Vec<u64>; ERAS],
     /// Words of an era.
     words: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Bearers {
     leaving: Option<u8>,
 }
 
-impl Bearers {
+impl LabelFilters {
     /// Bytes for a cache of `objects` objects with `memory` bytes of memory.
     pub(crate) fn bytes_for(objects: u64, memory: u64) -> u64 {
         let wanted = objects.saturating_mul(BYTES_PER_OBJECT).clamp(BYTES_MIN, BYTES_MAX);
@@ -76,9 +76,9 @@ impl Bearers {
 
     /// Filters of `bytes` bytes together, for so many clusters, or for slots. Nothing is known of
     /// any of them, nor of a record with a lower sequence number than `first`.
-    pub(crate) fn new(bytes: u64, clusters: u32, first: u64) -> Bearers {
+    pub(crate) fn new(bytes: u64, clusters: u32, first: u64) -> LabelFilters {
         let words = (bytes / 8 / ERAS as u64).max(8) as usize;
-        let mut bearers = Bearers {
+        let mut label_filters = LabelFilters {
             eras: Default::default(),
             words,
             current: 0,
@@ -92,12 +92,12 @@ impl Bearers {
             cursor: None,
             leaving: None,
         };
-        bearers.eras[0] = vec![0; words];
-        bearers
+        label_filters.eras[0] = vec![0; words];
+        label_filters
     }
 
     /// Whether something may bear the label of this digest.
-    pub(crate) fn may_bear(&self, label: u64) -> bool {
+    pub(crate) fn may_be_borne(&self, label: u64) -> bool {
         self.unknown > 0 || self.eras.iter().any(|era| !era.is_empty() && contains(era, label))
     }
 
@@ -142,7 +142,7 @@ impl Bearers {
 
     /// A scan of slots found a record with these labels. Nothing is placed until it has ended.
     pub(crate) fn scanned(&mut self, labels: &[u64]) {
-        if self.turn_due() {
+        if self.rotation_due() {
             match self.eras.iter().position(Vec::is_empty) {
                 Some(unused) => self.begin_era(unused as u8),
                 None => self.turn_at = u64::MAX,
@@ -195,7 +195,7 @@ impl Bearers {
     }
 
     /// Whether another era is to begin.
-    pub(crate) fn turn_due(&self) -> bool {
+    pub(crate) fn rotation_due(&self) -> bool {
         self.added >= self.turn_at
     }
 
@@ -269,7 +269,7 @@ impl Bearers {
 }
 
 /// What a dump says of the filters beside their bits.
-impl Bearers {
+impl LabelFilters {
     /// Appends it.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut out = Encoder(out);
@@ -285,34 +285,39 @@ impl Bearers {
     }
 
     /// Filters without their bits, of `bytes` bytes together at most, for so many clusters, or for
-    /// slots. `None` when that is not what [`Bearers::encode`] said.
-    pub(crate) fn decode(from: &mut Decoder<'_>, bytes: u64, clusters: u32) -> Option<Bearers> {
+    /// slots. `None` when that is not what [`LabelFilters::encode`] said.
+    pub(crate) fn decode(
+        from: &mut Decoder<'_>,
+        bytes: u64,
+        clusters: u32,
+    ) -> Option<LabelFilters> {
         let known = |era: u8| usize::from(era) < ERAS;
-        let mut bearers = Bearers::new(bytes, 0, 0);
-        bearers.current = Some(from.u8()?).filter(|era| known(*era))?;
-        (bearers.added, bearers.first) = (from.u64()?, from.u64()?);
+        let mut label_filters = LabelFilters::new(bytes, 0, 0);
+        label_filters.current = Some(from.u8()?).filter(|era| known(*era))?;
+        (label_filters.added, label_filters.first) = (from.u64()?, from.u64()?);
         let count = from.u32()?;
-        bearers.since = (0..count)
+        label_filters.since = (0..count)
             .map(|_| Some((from.u64()?, Some(from.u8()?).filter(|era| known(*era))?)))
             .collect::<Option<_>>()?;
-        if from.u32()? != clusters || !bearers.since.is_sorted_by_key(|(from, _)| *from) {
+        if from.u32()? != clusters || !label_filters.since.is_sorted_by_key(|(from, _)| *from) {
             return None;
         }
-        bearers.of_cluster = from.bytes(clusters as usize)?.to_vec();
+        label_filters.of_cluster = from.bytes(clusters as usize)?.to_vec();
         let mut lens = [0; ERAS];
         for len in &mut lens {
             *len = from.u64()?;
         }
         let all = lens.iter().try_fold(0, |all: u64, len| all.checked_add(*len))?;
         let named = |era: u8| !known(era) || lens[usize::from(era)] > 0;
-        let all_named = bearers.of_cluster.iter().all(|era| named(*era))
-            && bearers.since.iter().all(|(_, era)| named(*era));
-        if all > (bearers.words * ERAS) as u64 || !named(bearers.current) || !all_named {
+        let all_named = label_filters.of_cluster.iter().all(|era| named(*era))
+            && label_filters.since.iter().all(|(_, era)| named(*era));
+        if all > (label_filters.words * ERAS) as u64 || !named(label_filters.current) || !all_named
+        {
             return None;
         }
-        bearers.eras = lens.map(|len| vec![0; len as usize]);
-        bearers.turn_at = bearers.full();
-        Some(bearers)
+        label_filters.eras = lens.map(|len| vec![0; len as usize]);
+        label_filters.turn_at = label_filters.full();
+        Some(label_filters)
     }
 
     /// The words of each era.
