@@ -24,8 +24,8 @@ use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
 use crate::rules::aliases::Aliases;
+use crate::upstream::endpoint::Endpoint;
 use crate::upstream::group::Group;
-use crate::upstream::origin::Origin;
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);
@@ -152,7 +152,7 @@ const TARGETS: [&[u8]; 24] = [
 ];
 
 fn site() -> Front {
-    let upstream = Group::one(Origin::plain("127.0.0.1", 8080)).into();
+    let upstream = Group::one(Endpoint::plain("127.0.0.1", 8080)).into();
     let (name, hosts) = ("a".to_owned(), Vec::new());
     Front::Reverse(vec![Site {
         name,

@@ -550,7 +550,7 @@ fn ready_line(
         Front::Forward => "forward proxy".to_owned(),
         Front::Reverse(sites) => {
             let servers = |site: &Site| -> Vec<String> {
-                site.upstream.servers().iter().map(|server| server.origin.to_string()).collect()
+                site.upstream.servers().iter().map(|server| server.endpoint.to_string()).collect()
             };
             let names: Vec<_> =
                 sites.iter().map(|s| format!("{} to {}", s.name, servers(s).join(", "))).collect();

@@ -239,7 +239,7 @@ mod tests {
         let Front::Reverse(sites) = options(text).front else { panic!("not a reverse proxy") };
         let told: Vec<_> = sites
             .iter()
-            .map(|s| (s.name.as_str(), s.upstream.servers()[0].origin.to_string(), s.pass_host))
+            .map(|s| (s.name.as_str(), s.upstream.servers()[0].endpoint.to_string(), s.pass_host))
             .collect();
         let expected = [("example.com", "10.0.0.1:80", true), ("default", "[::1]:8080", false)];
         assert_eq!(told, expected.map(|(name, server, pass)| (name, server.to_owned(), pass)));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
+use proxy::upstream::endpoint::{At, Endpoint, Http2};
 use proxy::upstream::group::{Group, GroupOptions, Next};
 use proxy::upstream::health_check::HealthCheck;
-use proxy::upstream::origin::{At, Http2, Origin};
 use proxy::upstream::tls::{Identity, Tls, TlsOptions};
 
 use crate::config::origin_server::{Place, Server};
@@ -119,7 +119,7 @@ impl Manner {
                 tls.check()?;
             }
             let mut server =
-                proxy::upstream::group::Server::new(Origin { at, tls, http2: self.http2 });
+                proxy::upstream::group::Server::new(Endpoint { at, tls, http2: self.http2 });
             (server.weight, server.backup, server.max_requests) = (weight, backup, max_conns);
             Ok(server)
         };

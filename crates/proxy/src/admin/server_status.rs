@@ -17,7 +17,7 @@ impl Source for ServerFigures {
         for site in sites(&options) {
             queue_samples(site, out);
             for server in site.upstream.servers() {
-                let (status, name) = (server.status(), server.origin.to_string());
+                let (status, name) = (server.status(), server.endpoint.to_string());
                 let labels = [("site", site.name.as_str()), ("server", name.as_str())];
                 let up = u64::from(status.usage == Use::Up);
                 let help = "Whether a server of a site is in use.";
@@ -67,8 +67,8 @@ pub(crate) fn view(options: &Options) -> Value {
         let servers = group.servers().iter().map(|server| {
             let status = server.status();
             json!({
-                "server": server.origin.to_string(),
-                "scheme": server.origin.scheme(),
+                "server": server.endpoint.to_string(),
+                "scheme": server.endpoint.scheme(),
                 "state": status.usage.name(),
                 "weight": server.weight,
                 "backup": server.backup,

@@ -43,7 +43,7 @@ use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::upstream::attempts::Attempts;
-use crate::upstream::origin::Origin;
+use crate::upstream::endpoint::Endpoint;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.
@@ -184,7 +184,7 @@ async fn permitted(visit: &RequestContext<'_>) -> Result<(), Failure> {
             let (to, limits) = (visit.destination(), &visit.options.upstream);
             let rules = AddressCheck::new(&visit.options.access, visit.query());
             let check = |address: SocketAddr| rules.permits(address);
-            let permitted = visit.services.upstream.permitted(&to, limits, &check).await;
+            let permitted = visit.services.upstream.permitted(&*to, limits, &check).await;
             permitted.map_err(|failure| rules.explain(failure))
         }
     }
@@ -402,7 +402,7 @@ async fn connect(
     };
     let rules = AddressCheck::new(&options.access, query);
     let check = |address: SocketAddr| rules.permits(address);
-    let origin = Origin::plain(host, port);
+    let origin = Endpoint::plain(host, port);
     match services.upstream.dial(&origin, &options.upstream, &check).await {
         Err(failure) => failed(account, rules.explain(failure)),
         Ok(stream) => {

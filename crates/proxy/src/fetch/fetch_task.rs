@@ -33,7 +33,7 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// Everything a fill's task needs.
 pub(crate) struct FetchTask {
@@ -127,14 +127,14 @@ impl FetchTask {
     }
 
     /// Runs a fill whose origin has answered already.
-    pub async fn run_answered(mut self, response: Response<UpstreamBody>, exchange: Exchange) {
+    pub async fn run_answered(mut self, response: Response<OriginBody>, exchange: Exchange) {
         let mut ending = self.begin();
         self.answered(response, exchange, &mut ending).await;
     }
 
     async fn answered(
         &mut self,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {
@@ -225,7 +225,7 @@ impl FetchTask {
         self.fill.publish(Stage::Absent(false), None);
     }
 
-    async fn ask(&self) -> Result<Response<UpstreamBody>, Failure> {
+    async fn ask(&self) -> Result<Response<OriginBody>, Failure> {
         self.errand.run(&self.services, &self.options, None).await
     }
 
@@ -238,7 +238,7 @@ impl FetchTask {
     }
 
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
-    pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut FillGuard) {
+    pub fn answer_condition(&self, response: Response<OriginBody>, ending: &mut FillGuard) {
         let (mut parts, _) = response.into_parts();
         upstream_request::sanitize_response(
             &self.services,
@@ -260,7 +260,7 @@ impl FetchTask {
     pub async fn validated(
         &self,
         stale: &StoredResponse,
-        mut response: Response<UpstreamBody>,
+        mut response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {
@@ -299,7 +299,7 @@ impl FetchTask {
     /// An answer with a body.
     async fn stream(
         &mut self,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {

@@ -21,7 +21,7 @@ use crate::object::stored_response::StoredResponse;
 use crate::object::stored_responses::{Judge, Refreshed};
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
@@ -41,7 +41,7 @@ impl FetchTask {
     pub(crate) async fn not_modified(
         &mut self,
         question: ValidationRequest,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) -> bool {
@@ -103,7 +103,7 @@ impl FetchTask {
     async fn selected(
         &self,
         others: &[Variant],
-        response: &Response<UpstreamBody>,
+        response: &Response<OriginBody>,
         exchange: Exchange,
     ) -> Option<(Rc<StoredResponse>, StoredHead)> {
         let (marker, variants) = (self.marker.as_ref()?, &self.services.shared.variants);

@@ -32,7 +32,7 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{error_response, from_cache, pass_through};
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// Rounds after which a request is sent on by itself.
 const ROUNDS_MAX: u32 = 6;
@@ -117,7 +117,7 @@ fn counted(visit: &RequestContext<'_>, response: Response<ResponseBody>) -> Resp
 
 /// An answer of the origin that has come before there was a fill for it.
 pub(crate) struct FetchedResponse {
-    pub response: Response<UpstreamBody>,
+    pub response: Response<OriginBody>,
     pub exchange: Exchange,
     /// From before the origin was asked.
     pub token: FetchToken,

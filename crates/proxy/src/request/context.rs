@@ -22,7 +22,7 @@ use crate::request::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::target::Destination;
+use crate::upstream::origin::Origin;
 
 /// See the module.
 pub(crate) struct RequestContext<'a> {
@@ -139,7 +139,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Where this request leads to.
-    pub fn destination(&self) -> Destination {
+    pub fn destination(&self) -> Arc<dyn Origin> {
         UpstreamRequest::destination(self.options, &self.target)
     }
 
@@ -186,7 +186,7 @@ pub(crate) fn url(options: &Options, target: &Target<'_>) -> Option<Url> {
     let Target { scheme, host, path, .. } = target;
     if host.is_empty() {
         let to = UpstreamRequest::destination(options, target);
-        return Url::new(scheme.name(), &to.first().to_string(), path).ok();
+        return Url::new(scheme.name(), &to.name(), path).ok();
     }
     Url::new(scheme.name(), &target.authority(), path).ok()
 }

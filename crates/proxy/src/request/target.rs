@@ -319,8 +319,8 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::upstream::endpoint::Endpoint;
     use crate::upstream::group::Group;
-    use crate::upstream::origin::Origin;
 
     fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
         let mut builder = Request::builder().method(method).uri(uri);
@@ -334,7 +334,7 @@ mod tests {
         let site = |name: &str, hosts: &[&str]| Site {
             name: name.to_owned(),
             hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
-            upstream: Group::one(Origin::plain("127.0.0.1", 8080)).into(),
+            upstream: Group::one(Endpoint::plain("127.0.0.1", 8080)).into(),
             pass_host: true,
             aliases: Aliases::default(),
         };

@@ -31,16 +31,16 @@ use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::upstream::attempts::Attempts;
 use crate::upstream::client::Outgoing;
+use crate::upstream::endpoint::Endpoint;
 use crate::upstream::limits::UpstreamLimits;
-use crate::upstream::origin::Origin;
+use crate::upstream::origin::{Connector, Origin};
+use crate::upstream::origin_body::OriginBody;
 use crate::upstream::request_body::{ClientBody, OutBody};
-use crate::upstream::response_body::UpstreamBody;
-use crate::upstream::target::Destination;
 
 /// A request for an upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
-    pub to: Destination,
+    pub to: Arc<dyn Origin>,
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
@@ -83,7 +83,7 @@ impl UpstreamRequest {
         };
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
         // it adds the default port: what we ask for is what the answer will be stored under.
-        let host = if rewrite_host { to.first().authority() } else { target.authority() };
+        let host = if rewrite_host { to.authority() } else { target.authority() };
         if let Ok(host) = HeaderValue::try_from(host) {
             fields.insert(header::HOST, host);
         }
@@ -125,17 +125,17 @@ impl UpstreamRequest {
     }
 
     /// Where a request leads to.
-    pub fn destination(options: &Options, target: &Target<'_>) -> Destination {
+    pub fn destination(options: &Options, target: &Target<'_>) -> Arc<dyn Origin> {
         match &options.front {
             Front::Forward => {
-                let plain = Origin::plain(address::bare(target.host), target.port);
+                let plain = Endpoint::plain(address::bare(target.host), target.port);
                 let UpstreamLimits { tls, http2, .. } = &options.upstream;
-                Destination::One(Arc::new(match target.scheme {
+                Arc::new(match target.scheme {
                     Scheme::Http => plain,
-                    Scheme::Https => Origin { tls: Some(tls.clone()), http2: *http2, ..plain },
-                }))
+                    Scheme::Https => Endpoint { tls: Some(tls.clone()), http2: *http2, ..plain },
+                })
             }
-            Front::Reverse(sites) => Destination::Group(sites[target.site].upstream.clone()),
+            Front::Reverse(sites) => sites[target.site].upstream.clone(),
         }
     }
 
@@ -145,7 +145,7 @@ impl UpstreamRequest {
         services: &Services,
         options: &Options,
         body: Option<RequestBody>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
+    ) -> Result<Response<OriginBody>, Failure> {
         let mut response = self.ask(services, options, body).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // It has no body, and none is to be said of it.
@@ -179,7 +179,7 @@ impl UpstreamRequest {
     fn limit(
         &self,
         services: &Services,
-        response: &mut Response<UpstreamBody>,
+        response: &mut Response<OriginBody>,
         length: Option<u64>,
         max: u64,
     ) -> Result<(), Failure> {
@@ -212,7 +212,7 @@ impl UpstreamRequest {
         services: &Services,
         options: &Options,
         body: Option<RequestBody>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
+    ) -> Result<Response<OriginBody>, Failure> {
         let query = Query {
             client: self.client.ip(),
             method: &self.method,
@@ -220,14 +220,16 @@ impl UpstreamRequest {
             port: self.named.1,
         };
         let rules = AddressCheck::new(&options.access, query);
-        let check = |address: SocketAddr| rules.permits(address);
-        let upstream = &services.upstream;
-        let limits = &options.upstream;
+        let with = Connector {
+            upstream: &services.upstream,
+            limits: &options.upstream,
+            check: &|address| rules.permits(address),
+        };
         let Some(body) = body else {
             let again = || self.request(OutBody::Empty);
             let request = self.request(OutBody::Empty);
             let outgoing = Outgoing { again: Some(&again), ..self.outgoing(request) };
-            let sent = upstream.send(&self.to, limits, &check, outgoing).await;
+            let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
         let expects = self.headers.contains_key(header::EXPECT);
@@ -241,15 +243,11 @@ impl UpstreamRequest {
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
         let outgoing = Outgoing { progress, ..self.outgoing(request) };
-        let sent = upstream.send(&self.to, limits, &check, outgoing).await;
+        let sent = self.to.clone().send(with, outgoing).await;
         sent.map_err(|failure| rules.explain(failure))
     }
 
     fn outgoing(&self, request: Request<OutBody>) -> Outgoing<'_> {
-        let several = match &self.to {
-            Destination::One(_) => None,
-            Destination::Group(group) => Some(group).filter(|group| group.servers().len() > 1),
-        };
         Outgoing {
             request: Some(request),
             progress: None,
@@ -257,11 +255,11 @@ impl UpstreamRequest {
             again: None,
             idempotent: via::is_idempotent(&self.method),
             // With one server it is there already.
-            rewrite_host: self.rewrite_host && several.is_some(),
+            rewrite_host: self.rewrite_host && self.to.has_several(),
             trail: self.trail.as_deref(),
             reuse_only: self.reuse_only,
             upgrade: self.upgrade.as_deref(),
-            hash: several.map_or(0, |group| group.hash(&self.place, &self.uri)),
+            place: &self.place,
         }
     }
 

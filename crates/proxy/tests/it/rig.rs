@@ -17,8 +17,8 @@ use proxy::options::Options;
 use proxy::origin::site::{Front, Site};
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
+use proxy::upstream::endpoint::Endpoint;
 use proxy::upstream::group::Group;
-use proxy::upstream::origin::Origin;
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord, Setup,
 };
@@ -235,7 +235,7 @@ impl Drop for Rig {
 }
 
 fn reverse_options(upstream: SocketAddr, pass_host: bool) -> Options {
-    let origin = Origin::plain(&upstream.ip().to_string(), upstream.port());
+    let origin = Endpoint::plain(&upstream.ip().to_string(), upstream.port());
     options_to(Group::one(origin), pass_host)
 }
 

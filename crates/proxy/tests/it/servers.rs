@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use proxy::origin::site::Front;
 use proxy::upstream::balance::Balance;
+use proxy::upstream::endpoint::Endpoint as To;
 use proxy::upstream::group::{Group, GroupOptions, Next, Server};
 use proxy::upstream::health_check::HealthCheck;
 use proxy::upstream::lookup::{Found, Looking, Lookup};
-use proxy::upstream::origin::Origin as To;
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
