@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::Response;
 
 use crate::client::{Outgoing, Upstream};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Authority, Endpoint};
 use crate::error::Failure;
 use crate::limits::UpstreamLimits;
 use crate::origin_body::OriginBody;
@@ -50,8 +50,8 @@ const LOCALHOST: &str = "localhost";
 
 impl dyn Origin {
     /// Host and port as they stand in the `Host` of a request that names none.
-    pub fn authority(&self) -> String {
-        self.endpoint(0).map_or_else(|| LOCALHOST.to_owned(), |first| first.authority())
+    pub fn authority(&self) -> Authority<'_> {
+        Authority(self.endpoint(0))
     }
 
     /// Its name in URLs of requests that name no host.
