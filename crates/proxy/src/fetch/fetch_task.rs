@@ -102,14 +102,17 @@ impl FillGuard {
 impl Drop for FillGuard {
     fn drop(&mut self) {
         self.leave_table();
-        // Both do nothing unless the task was dropped on the way.
-        let failed = Failed {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            reason: Error::Draining,
-            text: "The proxy is shutting down.".to_owned(),
-            denied: None,
-        };
-        self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        // Unless the task was dropped on the way there is a head.
+        if matches!(self.fill.stage(), Stage::Waiting) {
+            let failed = Failed {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                reason: Error::Draining,
+                text: "The proxy is shutting down.".to_owned(),
+                denied: None,
+            };
+            self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        }
+        // Does nothing when the body has ended.
         self.fill.end(End::Broken(Error::Draining));
         self.services.observer.count(self.counted, 1);
     }
@@ -363,8 +366,8 @@ impl FetchTask {
         body: impl ByteStream,
         ending: &mut FillGuard,
     ) {
-        if self.known && head.shared.is_some() {
-            let key = self.key.as_bytes();
+        let key = self.key.as_bytes();
+        if self.known && head.shared.is_some() && !ending.keys.contains(key) {
             self.services.shared.fills.alias(key, &self.fill);
             ending.keys.push(key.clone());
         }

@@ -73,7 +73,9 @@ impl FetchTask {
 
     /// Remembers what is stored under `key`, if it is a variant.
     pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
-        if let (Some(marker), Some(variant)) = (&self.marker, Variant::of(key, head)) {
+        if let Some(marker) = &self.marker
+            && let Some(variant) = Variant::of(key, head)
+        {
             self.services.shared.variants.note(marker.epoch(), variant);
         }
     }

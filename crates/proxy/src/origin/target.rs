@@ -1,5 +1,6 @@
 //! Where a request is to go: the site, and what it asks there for.
 
+use std::fmt::Write as _;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -46,11 +47,20 @@ impl<'a> Target<'a> {
     /// in `Host`, too.
     pub fn authority(&self) -> String {
         let (host, port) = self.place();
-        let host = match bare(host).parse::<Ipv6Addr>() {
-            Ok(address) => format!("[{address}]"),
-            Err(_) => host.to_ascii_lowercase(),
-        };
-        if port == self.scheme.default_port() { host } else { format!("{host}:{port}") }
+        let mut text = String::with_capacity(host.len() + "[]:65535".len());
+        match bare(host).parse::<Ipv6Addr>() {
+            Ok(address) => {
+                let _ = write!(text, "[{address}]");
+            }
+            Err(_) => {
+                text.push_str(host);
+                text.make_ascii_lowercase();
+            }
+        }
+        if port != self.scheme.default_port() {
+            let _ = write!(text, ":{port}");
+        }
+        text
     }
 
     /// The URL that it names; `None` when its path or host is not valid.
