@@ -1,5 +1,4 @@
-//! What answers a cache's requests: one server, or a group of them, and whatever else has answers to
-//! give.
+//! What answers a cache's requests: one server, a group of them, or whatever else has answers.
 //!
 //! It promises: a request that fails has an end; what is answered is read at the caller's pace, and
 //! an answer that breaks off is told from one that ended.

@@ -2,7 +2,6 @@
 //! in the terms of the proxy.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
@@ -168,15 +167,15 @@ fn wrong_status(text: &String) -> (&'static str, String) {
     ("check-status", format!("expected a status such as 200, 200-299 or 2xx, got {text:?}"))
 }
 
-/// The servers of a site, shared by all that ask them.
+/// The servers of a site.
 pub fn group(
     manner: &Manner,
     name: &str,
     upstreams: &[String],
     host: Option<&str>,
-) -> Result<Arc<Group>, String> {
+) -> Result<Group, String> {
     let made = manner.group(name, upstreams, host);
-    made.map(Arc::new).map_err(|why| format!("site {name}: {why}"))
+    made.map_err(|why| format!("site {name}: {why}"))
 }
 
 /// What is wrong with the list of a site's servers.

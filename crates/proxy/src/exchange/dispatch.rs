@@ -30,11 +30,11 @@ use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::site::Front;
+use crate::origin::target::Target;
 use crate::request::context::RequestContext;
 use crate::request::route::Route;
 use crate::request::rule::rule_for;
-use crate::request::target::{Refused, Target};
+use crate::request::target::Refused;
 use crate::request::{route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
@@ -205,7 +205,9 @@ fn refuses_upgrade(visit: &RequestContext<'_>) -> Option<Denial> {
 /// Whether a request may come over this connection: on a reverse proxy its host must be one that
 /// the connection was secured for (RFC 9110, 7.4).
 fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
-    let Front::Reverse(_) = &options.front else { return true };
+    if !options.front.stands_for_origins() {
+        return true;
+    }
     let (Some(tls), Some(keyring)) = (&client.link.tls, &options.keyring) else { return true };
     keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
@@ -381,7 +383,7 @@ async fn connect(
     mut account: Transaction,
     parts: &Parts,
 ) -> Response<ResponseBody> {
-    if matches!(options.front, Front::Reverse(_)) {
+    if !options.front.is_clients_choice() {
         let refused = Refused {
             status: StatusCode::METHOD_NOT_ALLOWED,
             why: Invalid::Method,

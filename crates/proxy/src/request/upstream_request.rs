@@ -16,7 +16,6 @@ use semantics::{MethodClass, Settings, forwarded, hop_by_hop, value};
 use crate::fill::services::Services;
 use crate::message::informational::Informational;
 use crate::message::request_body::RequestBody;
-use crate::message::scheme::Scheme;
 use crate::message::upgrade::Upgrade;
 use crate::message::{framing, via};
 use crate::net::address;
@@ -24,15 +23,12 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::site::Front;
+use crate::origin::target::Target;
 use crate::request::target;
-use crate::request::target::Target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::upstream::attempts::Attempts;
 use crate::upstream::client::Outgoing;
-use crate::upstream::endpoint::Endpoint;
-use crate::upstream::limits::UpstreamLimits;
 use crate::upstream::origin::{Connector, Origin};
 use crate::upstream::origin_body::OriginBody;
 use crate::upstream::request_body::{ClientBody, OutBody};
@@ -74,14 +70,11 @@ impl UpstreamRequest {
     ) -> UpstreamRequest {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
-        let to = UpstreamRequest::destination(options, target);
+        let to = target.origin(&options.upstream);
         let several = to.has_several();
         let place = several.then(|| target.place().0.to_ascii_lowercase()).unwrap_or_default();
         let target = &as_told(&parts.method, target);
-        let rewrite_host = match &options.front {
-            Front::Forward => true,
-            Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
-        };
+        let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
         // it adds the default port: what we ask for is what the answer will be stored under.
         let host = match rewrite_host {
@@ -126,21 +119,6 @@ impl UpstreamRequest {
     pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
         upgrade.ask(&mut self.headers);
         self.upgrade = Some(upgrade);
-    }
-
-    /// Where a request leads to.
-    pub fn destination(options: &Options, target: &Target<'_>) -> Arc<dyn Origin> {
-        match &options.front {
-            Front::Forward => {
-                let plain = Endpoint::plain(address::bare(target.host), target.port);
-                let UpstreamLimits { tls, http2, .. } = &options.upstream;
-                Arc::new(match target.scheme {
-                    Scheme::Http => plain,
-                    Scheme::Https => Endpoint { tls: Some(tls.clone()), http2: *http2, ..plain },
-                })
-            }
-            Front::Reverse(sites) => sites[target.site].upstream.clone(),
-        }
     }
 
     /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.

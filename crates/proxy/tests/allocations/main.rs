@@ -84,7 +84,7 @@ fn start_proxy() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let setup = Setup {
-        control: Control::new(Options::new(Front::Forward, Arc::new(access))),
+        control: Control::new(Options::new(Front::forward(), Arc::new(access))),
         listeners: vec![Listener {
             socket: ListenSocket::Tcp(listener),
             manners: Arc::new(ListenerProtocol::default()),
@@ -141,6 +141,6 @@ fn a_request_allocates_no_more_than_it_did() {
     let passed = of_each(&mut client, "MISS", |_| origin.url("/private"));
     let stored = of_each(&mut client, "MISS", |number| origin.url(&format!("/new/{number}")));
     println!("allocations of a request: hit {hit:.1}, passed {passed:.1}, miss {stored:.1}");
-    // With a little room for what is allocated now and then, such as the date of each second.
-    assert!(hit < 10.0 && passed < 27.0 && stored < 66.0, "more than there were");
+    // With room for what is allocated now and then: the date of each second, writes to the device.
+    assert!(hit < 10.0 && passed < 27.0 && stored < 90.0, "more than there were");
 }

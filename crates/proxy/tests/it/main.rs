@@ -16,6 +16,7 @@ mod http2;
 mod http2_origin;
 mod mutations;
 mod names;
+mod no_server;
 mod origin;
 mod parking;
 mod refusals;
