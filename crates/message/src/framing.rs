@@ -80,6 +80,7 @@ pub fn settle(
         () => length,
     };
     match length {
+        Some(length) if is_said(headers, length) => {}
         Some(length) if headers.contains_key(CONTENT_LENGTH) => {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
@@ -88,6 +89,15 @@ pub fn settle(
         }
     }
     Ok(())
+}
+
+/// Whether one line says just this length, and as one writes it.
+fn is_said(headers: &HeaderMap, length: u64) -> bool {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return false };
+    let starts_plainly = line.as_bytes().first() != Some(&b'0') || line.len() == 1;
+    let is_digits = line.as_bytes().iter().all(u8::is_ascii_digit);
+    starts_plainly && is_digits && line.to_str().is_ok_and(|text| text.parse() == Ok(length))
 }
 
 /// The length that all lines and members of `Content-Length` agree on.

@@ -24,9 +24,8 @@ use crate::net::clock::TokioClock;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
-use crate::rules::aliases::Aliases;
+use crate::upstream::endpoint::Endpoint;
 use crate::upstream::group::Group;
-use crate::upstream::origin::Origin;
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);
@@ -153,15 +152,8 @@ const TARGETS: [&[u8]; 24] = [
 ];
 
 fn site() -> Front {
-    let upstream = Group::one(Origin::plain("127.0.0.1", 8080)).into();
-    let (name, hosts) = ("a".to_owned(), Vec::new());
-    Front::Reverse(vec![Site {
-        name,
-        hosts,
-        upstream,
-        pass_host: true,
-        aliases: Aliases::default(),
-    }])
+    let servers = Group::one(Endpoint::plain("127.0.0.1", 8080));
+    Front::reverse(vec![Site::new("a", servers).with_pass_host(true)])
 }
 
 /// A request that may be one; `None` when the library does not take it.
@@ -178,11 +170,11 @@ fn some_request(chance: &mut Chance) -> Option<Parts> {
 
 #[test]
 fn targets_of_requests() {
-    let (reverse, mut taken) = (site(), 0);
+    let (forward, reverse, mut taken) = (Front::forward(), site(), 0);
     rounds(|chance| {
         let Some(parts) = some_request(chance) else { return };
         let _ = target::tunnel_target(&parts);
-        for front in [&Front::Forward, &reverse] {
+        for front in [&forward, &reverse] {
             let Ok(target) = target::target(&parts, front, Scheme::Http) else { continue };
             taken += 1;
             let text = format!("{parts:?} became {target:?}");

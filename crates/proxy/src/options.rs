@@ -52,16 +52,7 @@ pub struct Options {
 impl Options {
     /// Takes over what is known of the servers of sites that were there before.
     pub(crate) fn adopt(&mut self, before: &Options) {
-        let (Front::Reverse(sites), Front::Reverse(old)) = (&mut self.front, &before.front) else {
-            return;
-        };
-        for site in sites {
-            let same = old.iter().find(|old| old.name == site.name);
-            // What has just been made is ours alone.
-            if let (Some(group), Some(old)) = (Arc::get_mut(&mut site.upstream), same) {
-                group.adopt(&old.upstream);
-            }
-        }
+        self.front.adopt(&before.front);
     }
 
     /// Options with their defaults.

@@ -5,3 +5,4 @@ pub(crate) mod address_check;
 pub(crate) mod events;
 pub(crate) mod failure;
 pub mod site;
+pub(crate) mod target;

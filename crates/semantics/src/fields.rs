@@ -16,5 +16,6 @@ pub mod multipart;
 pub mod proxy_status;
 pub mod range;
 pub mod validators;
+pub mod value;
 pub mod vary;
 pub mod via;

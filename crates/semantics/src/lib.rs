@@ -3,8 +3,9 @@
 //! The proxy asks, this crate answers: may this answer be stored ([`storability`]), may a stored
 //! one be used for this request ([`reuse`]), which part of it is sent ([`portion`]: [`validators`],
 //! then [`range`]), which parts of it may be put together ([`partial`]), what does a 304 change
-//! ([`merge`]), what does an unsafe request make invalid ([`invalidation`]). Nothing here reads a clock, draws a random number or does I/O: `now`
-//! is an argument, so the same answers come out of the product, of the simulator and of a test.
+//! ([`merge`]), what does an unsafe request make invalid ([`invalidation`]). Nothing here reads a
+//! clock, draws a random number or does I/O: `now` is an argument, so the same answers come out of
+//! the product, of the simulator and of a test.
 //!
 //! The way of one request:
 //!
@@ -40,7 +41,8 @@ pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
 pub use fields::{
     cache_control, cache_status, coding, date, device_class, etag, field_names, forwarded,
-    hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators, vary, via,
+    hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators, value, vary,
+    via,
 };
 pub use request::facts::{MethodClass, RequestFacts};
 pub use request::pattern::Pattern;

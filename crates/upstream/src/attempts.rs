@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::origin::{At, Origin};
+use crate::endpoint::{At, Endpoint};
 
 /// Steps that are kept: the errand of a large object that is fetched in parts is run again and
 /// again.
@@ -18,7 +18,7 @@ pub struct Attempts(Mutex<Vec<Step>>);
 /// A server that was asked.
 #[derive(Debug, PartialEq)]
 struct Step {
-    origin: Arc<Origin>,
+    endpoint: Arc<Endpoint>,
     /// Where the connection led; `None`: there was none, or it is a socket in the file system.
     address: Option<IpAddr>,
 }
@@ -26,8 +26,8 @@ struct Step {
 impl Attempts {
     /// Notes that a server is asked, or was to be asked and could not be connected to. The same one
     /// again is noted once.
-    pub fn note(&self, origin: &Arc<Origin>, address: Option<IpAddr>) {
-        let step = Step { origin: origin.clone(), address };
+    pub fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
+        let step = Step { endpoint: endpoint.clone(), address };
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if steps.last() == Some(&step) {
             return;
@@ -42,7 +42,7 @@ impl Attempts {
     /// their order, with commas between; `None` when nobody was asked.
     pub fn told(&self) -> Option<(String, String)> {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = steps.last()?.origin.to_string();
+        let last = steps.last()?.endpoint.to_string();
         let all: Vec<_> = steps.iter().map(Step::to_string).collect();
         Some((last, all.join(", ")))
     }
@@ -51,9 +51,9 @@ impl Attempts {
 impl fmt::Display for Step {
     /// The address and port; without a connection the server's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.origin.at, self.address) {
+        match (&self.endpoint.at, self.address) {
             (At::Tcp(_, port), Some(ip)) => SocketAddr::new(ip.to_canonical(), *port).fmt(f),
-            _ => self.origin.fmt(f),
+            _ => self.endpoint.fmt(f),
         }
     }
 }
@@ -67,16 +67,16 @@ mod tests {
     fn the_last_server_and_all_addresses() {
         let trail = Attempts::default();
         assert_eq!(trail.told(), None);
-        trail.note(&Arc::new(Origin::plain("a.example", 81)), None);
-        trail.note(&Arc::new(Origin::plain("b.example", 82)), Some("192.0.2.1".parse().unwrap()));
+        trail.note(&Arc::new(Endpoint::plain("a.example", 81)), None);
+        trail.note(&Arc::new(Endpoint::plain("b.example", 82)), Some("192.0.2.1".parse().unwrap()));
         for _ in 0..2 {
-            trail.note(&Arc::new(Origin::plain("c.example", 83)), Some("::1".parse().unwrap()));
+            trail.note(&Arc::new(Endpoint::plain("c.example", 83)), Some("::1".parse().unwrap()));
         }
         let (last, all) = trail.told().unwrap();
         assert_eq!(last, "c.example:83");
         assert_eq!(all, "a.example:81, 192.0.2.1:82, [::1]:83");
         for port in 0..100 {
-            trail.note(&Arc::new(Origin::plain("d.example", port)), None);
+            trail.note(&Arc::new(Endpoint::plain("d.example", port)), None);
         }
         assert_eq!(trail.told().unwrap().1.split(", ").count(), STEPS_MAX);
     }

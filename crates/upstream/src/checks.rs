@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::group::Group;
 use crate::health_check::HealthCheck;
 use crate::limits::UpstreamLimits;
-use crate::target::Destination;
+use crate::origin::{Connector, Origin};
 
 /// Checks one server again and again, as its site has it; ends at once where that has no checks.
 pub async fn watch(upstream: Rc<Upstream>, limits: UpstreamLimits, group: Arc<Group>, at: usize) {
@@ -42,14 +42,14 @@ pub async fn watch(upstream: Rc<Upstream>, limits: UpstreamLimits, group: Arc<Gr
 }
 
 async fn ask(
-    upstream: &Rc<Upstream>,
+    upstream: &Upstream,
     limits: &UpstreamLimits,
     group: &Group,
     at: usize,
     check: &HealthCheck,
 ) -> Result<(), String> {
     // The configuration names the server: no client's rights are in question.
-    let allowed = |_: SocketAddr| true;
+    let with = Connector { upstream, limits, check: &|_: SocketAddr| true };
     let outgoing = Outgoing {
         request: Some(check.request()),
         progress: None,
@@ -58,12 +58,11 @@ async fn ask(
         idempotent: true,
         rewrite_host: check.host.is_none(),
         reuse_only: false,
-        hash: 0,
+        place: "",
         upgrade: None,
         trail: None,
     };
-    let to = Destination::One(group.servers()[at].origin.clone());
-    match upstream.send(&to, limits, &allowed, outgoing).await {
+    match group.servers()[at].endpoint.clone().send(with, outgoing).await {
         Ok(response) if check.is_well(response.status()) => Ok(()),
         Ok(response) => Err(format!("it answered {}", response.status().as_u16())),
         Err(Failure::Failed(_, text) | Failure::Request(_, text)) => Err(text),

@@ -21,18 +21,18 @@ use tokio::time::timeout;
 
 use crate::attempts::Attempts;
 use crate::descriptors::FreeDescriptors;
+use crate::endpoint::{Endpoint, Http2};
 use crate::error::Failure;
 use crate::error::Reason;
 use crate::events::{Event, Events};
 use crate::failure_log::{FailureLog, Phase};
 use crate::group::Serving;
 use crate::limits::{UpstreamLimits, in_time};
-use crate::origin::{Http2, Origin};
+use crate::origin::{Check, Connector, Origin, Sending};
+use crate::origin_body::{Lease, OriginBody};
 use crate::pool::{Connection, Http1, Pool, PoolLimits};
 use crate::request_body::{OutBody, Progress};
 use crate::resolver::Resolver;
-use crate::response_body::{Lease, UpstreamBody};
-use crate::target::{Check, Destination};
 use crate::tunnel::UpstreamTunnel;
 use message::informational::Informational;
 use message::upgrade;
@@ -70,8 +70,8 @@ pub struct Outgoing<'a> {
     pub rewrite_host: bool,
     /// No connection is opened for it.
     pub reuse_only: bool,
-    /// Of its URL, for whoever balances by that.
-    pub hash: u64,
+    /// The host that it is for, for whoever balances by URLs.
+    pub place: &'a str,
     /// It asks for another protocol.
     pub upgrade: Option<&'a Upgrade>,
     /// Where the servers are noted that it goes to.
@@ -84,9 +84,9 @@ impl Outgoing<'_> {
     }
 
     /// Notes a server that it goes to.
-    fn note(&self, origin: &Arc<Origin>, address: Option<IpAddr>) {
+    fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
         if let Some(trail) = self.trail {
-            trail.note(origin, address);
+            trail.note(endpoint, address);
         }
     }
 
@@ -158,62 +158,45 @@ impl Upstream {
         }
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub async fn send(
-        self: &Rc<Self>,
-        to: &Destination,
-        limits: &UpstreamLimits,
-        check: Check<'_>,
-        mut outgoing: Outgoing<'_>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
-        match to {
-            Destination::One(origin) => {
-                let asked = self.ask(origin, limits, check, &mut outgoing, None).await;
-                asked.map_err(|unanswered| unanswered.failure)
-            }
-            Destination::Group(group) => self.ask_any(group, limits, check, outgoing).await,
-        }
-    }
-
     /// Asks one server: over a connection that is there, or a new one.
     pub(crate) async fn ask(
-        self: &Rc<Self>,
-        origin: &Arc<Origin>,
+        &self,
+        endpoint: &Arc<Endpoint>,
         limits: &UpstreamLimits,
         check: Check<'_>,
         outgoing: &mut Outgoing<'_>,
         serving: Option<&Serving>,
-    ) -> Result<Response<UpstreamBody>, ServerError> {
+    ) -> Result<Response<OriginBody>, ServerError> {
         let mut may_pool = true;
         for attempt in 1.. {
             let had = match outgoing.upgrade {
-                _ if outgoing.reuse_only => self.idle(origin, limits, check, may_pool),
-                None => self.connection(origin, limits, check, may_pool, serving).await,
+                _ if outgoing.reuse_only => self.idle(endpoint, limits, check, may_pool),
+                None => self.connection(endpoint, limits, check, may_pool, serving).await,
                 Some(upgrade) => {
                     let with = (upgrade, may_pool, serving);
-                    Box::pin(self.connection_for_tunnel(origin, limits, check, with)).await
+                    Box::pin(self.connection_for_tunnel(endpoint, limits, check, with)).await
                 }
             };
             let (connection, fresh) = had.map_err(|failure| {
-                outgoing.note(origin, None);
+                outgoing.note(endpoint, None);
                 // It has not left, or left for a connection that proved dead.
                 let untouched = outgoing.request.is_some();
                 ServerError { failure, untouched, counts: !outgoing.reuse_only }
             })?;
             let Some(mut request) = outgoing.next() else { break };
             if outgoing.rewrite_host
-                && let Ok(host) = HeaderValue::try_from(origin.authority())
+                && let Ok(host) = HeaderValue::try_from(endpoint.authority().to_string())
             {
                 request.headers_mut().insert(header::HOST, host);
             }
-            outgoing.note(origin, connection.address());
+            outgoing.note(endpoint, connection.address());
             let asked = match connection {
                 Connection::Http1(connection) => {
                     may_pool = false;
-                    self.ask_http1(origin, connection, limits, request, outgoing).await
+                    self.ask_http1(endpoint, connection, limits, request, outgoing).await
                 }
                 Connection::Http2(connection) => {
-                    Box::pin(ask_http2(origin, connection, limits, request, outgoing)).await
+                    Box::pin(ask_http2(endpoint, connection, limits, request, outgoing)).await
                 }
             };
             let broke = match asked {
@@ -232,7 +215,7 @@ impl Upstream {
                 };
             // A connection that was kept open for too long is no failure while there are others.
             if !again || fresh || !broke.dead {
-                self.failed(origin, broke.phase(outgoing), &broke.failure);
+                self.failed(endpoint, broke.phase(outgoing), &broke.failure);
             }
             outgoing.request = broke.unsent;
             if !again {
@@ -250,13 +233,13 @@ impl Upstream {
     /// A connection that is open and free, for what is not worth a new one.
     fn idle(
         &self,
-        origin: &Arc<Origin>,
+        endpoint: &Arc<Endpoint>,
         limits: &UpstreamLimits,
         check: Check<'_>,
         may_pool: bool,
     ) -> Result<(Connection, bool), Failure> {
-        let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
-        let pooled = || self.pool.take(origin, limits, check, current.as_deref());
+        let current = may_pool.then(|| self.resolver.current(endpoint, limits)).flatten();
+        let pooled = || self.pool.take(endpoint, limits, check, current.as_deref());
         let Some(taken) = may_pool.then(pooled).flatten() else {
             let cause = "no connection to it is idle".to_owned();
             return Err(Failure::Failed(Reason::UpstreamBusy, cause));
@@ -268,15 +251,15 @@ impl Upstream {
     /// A connection, and whether it was made for this request.
     async fn connection(
         &self,
-        origin: &Arc<Origin>,
+        endpoint: &Arc<Endpoint>,
         limits: &UpstreamLimits,
         check: Check<'_>,
         may_pool: bool,
         serving: Option<&Serving>,
     ) -> Result<(Connection, bool), Failure> {
-        let current = may_pool.then(|| self.resolver.current(origin, limits)).flatten();
+        let current = may_pool.then(|| self.resolver.current(endpoint, limits)).flatten();
         let take = || {
-            let taken = self.pool.take(origin, limits, check, current.as_deref())?;
+            let taken = self.pool.take(endpoint, limits, check, current.as_deref())?;
             self.events.count(Event::Reused);
             Some((taken, false))
         };
@@ -284,20 +267,20 @@ impl Upstream {
             if let Some(taken) = take() {
                 return Ok(taken);
             }
-            if origin.may_be_http2()
-                && self.pool.wait(origin).await
+            if endpoint.may_be_http2()
+                && self.pool.wait(endpoint).await
                 && let Some(taken) = take()
             {
                 return Ok(taken);
             }
         }
         let began = self.clock.instant();
-        let made = match origin.may_be_http2() {
+        let made = match endpoint.may_be_http2() {
             true => {
-                let _opening = self.pool.open(origin);
-                Box::pin(self.connect(origin, limits, check)).await
+                let _opening = self.pool.open(endpoint);
+                Box::pin(self.connect(endpoint, limits, check)).await
             }
-            false => Box::pin(self.connect(origin, limits, check)).await,
+            false => Box::pin(self.connect(endpoint, limits, check)).await,
         };
         if let (Some(serving), Ok(_)) = (serving, &made) {
             serving.connected(self.clock.since(began));
@@ -309,14 +292,14 @@ impl Upstream {
     /// there and the server takes it, else in HTTP/1.1.
     async fn connection_for_tunnel(
         &self,
-        origin: &Arc<Origin>,
+        endpoint: &Arc<Endpoint>,
         limits: &UpstreamLimits,
         check: Check<'_>,
         (upgrade, may_pool, serving): (&Upgrade, bool, Option<&Serving>),
     ) -> Result<(Connection, bool), Failure> {
         let in_http2 = upgrade.of_extended_connect().is_some();
-        if in_http2 || !origin.may_be_http2() {
-            let had = self.connection(origin, limits, check, may_pool, serving).await?;
+        if in_http2 || !endpoint.may_be_http2() {
+            let had = self.connection(endpoint, limits, check, may_pool, serving).await?;
             match &had.0 {
                 Connection::Http1(_) => return Ok(had),
                 Connection::Http2(shared) => {
@@ -327,36 +310,36 @@ impl Upstream {
                 }
             }
         }
-        let origin = Arc::new(origin.over_http1());
-        self.connection(&origin, limits, check, may_pool, serving).await
+        let endpoint = Arc::new(endpoint.over_http1());
+        self.connection(&endpoint, limits, check, may_pool, serving).await
     }
 
     async fn connect(
         &self,
-        origin: &Arc<Origin>,
+        endpoint: &Arc<Endpoint>,
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<Connection, Failure> {
         let phase = Cell::new(Phase::Resolve);
-        let made = self.make_connection(origin, limits, check, &phase).await;
-        made.inspect_err(|why| self.failed(origin, phase.get(), why))
+        let made = self.make_connection(endpoint, limits, check, &phase).await;
+        made.inspect_err(|why| self.failed(endpoint, phase.get(), why))
     }
 
     async fn make_connection(
         &self,
-        origin: &Arc<Origin>,
+        endpoint: &Arc<Endpoint>,
         limits: &UpstreamLimits,
         check: Check<'_>,
         phase: &Cell<Phase>,
     ) -> Result<Connection, Failure> {
         let (stream, address) =
-            in_time(limits, phase, self.open(origin, limits, check, phase)).await?;
+            in_time(limits, phase, self.open(endpoint, limits, check, phase)).await?;
         let broken = |error: &(dyn std::error::Error + 'static)| {
             Failure::Failed(Reason::Connect, crate::cause::of(error))
         };
-        if origin.http2 == Http2::PriorKnowledge || stream.chose_http2() {
+        if endpoint.http2 == Http2::PriorKnowledge || stream.chose_http2() {
             let to = crate::http2::Peer {
-                origin: origin.clone(),
+                endpoint: endpoint.clone(),
                 address,
                 failures: self.failures.clone(),
                 clock: self.clock,
@@ -364,11 +347,11 @@ impl Upstream {
             let shared = crate::http2::Http2::handshake(stream, to, limits.head_bytes)
                 .await
                 .map_err(|e| broken(&e))?;
-            self.pool.share(origin, shared.clone());
+            self.pool.share(endpoint, shared.clone());
             return Ok(Connection::Http2(shared));
         }
-        if origin.may_be_http2() {
-            self.pool.is_http1(origin);
+        if endpoint.may_be_http2() {
+            self.pool.is_http1(endpoint);
         }
         let (sender, connection) =
             self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
@@ -379,13 +362,13 @@ impl Upstream {
     }
 
     async fn ask_http1(
-        self: &Rc<Self>,
-        origin: &Arc<Origin>,
+        &self,
+        endpoint: &Arc<Endpoint>,
         mut connection: Http1,
         limits: &UpstreamLimits,
         request: Request<OutBody>,
         outgoing: &Outgoing<'_>,
-    ) -> Result<Response<UpstreamBody>, ConnectionError> {
+    ) -> Result<Response<OriginBody>, ConnectionError> {
         let sending = connection.sender.try_send_request(request);
         let progress = &outgoing.progress;
         let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
@@ -401,12 +384,12 @@ impl Upstream {
                     let lease = Lease {
                         pool: self.pool.clone(),
                         failures: self.failures.clone(),
-                        origin: origin.clone(),
+                        endpoint: endpoint.clone(),
                         connection,
                         progress: progress.clone(),
                         limits: PoolLimits::of(limits),
                     };
-                    UpstreamBody::http1(incoming, lease, limits.body_timeout)
+                    OriginBody::http1(incoming, lease, limits.body_timeout)
                 }));
             }
         };
@@ -432,22 +415,36 @@ impl Upstream {
     }
 }
 
+impl Origin for Endpoint {
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, mut request: Outgoing<'a>) -> Sending<'a> {
+        Box::pin(async move {
+            let Connector { upstream, limits, check } = with;
+            let asked = upstream.ask(&self, limits, check, &mut request, None).await;
+            asked.map_err(|unanswered| unanswered.failure)
+        })
+    }
+
+    fn endpoint(&self, number: usize) -> Option<&Endpoint> {
+        (number == 0).then_some(self)
+    }
+}
+
 async fn ask_http2(
-    origin: &Origin,
+    endpoint: &Endpoint,
     connection: Rc<crate::http2::Http2>,
     limits: &UpstreamLimits,
     request: Request<OutBody>,
     outgoing: &Outgoing<'_>,
-) -> Result<Response<UpstreamBody>, ConnectionError> {
+) -> Result<Response<OriginBody>, ConnectionError> {
     if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
-        return ask_for_tunnel(origin, connection, limits, request, protocol).await;
+        return ask_for_tunnel(endpoint, connection, limits, request, protocol).await;
     }
-    let sending = connection.send(request, origin.scheme(), outgoing.interim);
+    let sending = connection.send(request, endpoint.scheme(), outgoing.interim);
     let progress = outgoing.progress.as_deref();
     let response = answer_in_time(&connection, limits, progress, sending).await?;
     let (parts, (body, stream)) = response.into_parts();
     let incoming = crate::http2::Incoming::new(body, &parts.headers);
-    let body = UpstreamBody::http2(incoming, stream, limits.body_timeout);
+    let body = OriginBody::http2(incoming, stream, limits.body_timeout);
     Ok(Response::from_parts(parts, body))
 }
 
@@ -458,7 +455,7 @@ async fn switch(
     limits: &UpstreamLimits,
     mut response: Response<hyper::body::Incoming>,
     upgrade: Option<&Upgrade>,
-) -> Result<Response<UpstreamBody>, ConnectionError> {
+) -> Result<Response<OriginBody>, ConnectionError> {
     let wrong = |why: &str| {
         let cause = format!("it changed the protocol, {why}");
         let failure = Failure::Failed(Reason::BadAnswer, cause);
@@ -473,30 +470,30 @@ async fn switch(
     // Its task has ended by itself.
     drop(connection);
     response.headers_mut().insert(header::UPGRADE, chosen);
-    Ok(response.map(|_| UpstreamBody::tunnel(UpstreamTunnel::http1(upgraded))))
+    Ok(response.map(|_| OriginBody::tunnel(UpstreamTunnel::http1(upgraded))))
 }
 
 /// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
 async fn ask_for_tunnel(
-    origin: &Origin,
+    endpoint: &Endpoint,
     connection: Rc<crate::http2::Http2>,
     limits: &UpstreamLimits,
     request: Request<OutBody>,
     protocol: &str,
-) -> Result<Response<UpstreamBody>, ConnectionError> {
+) -> Result<Response<OriginBody>, ConnectionError> {
     let fields = request.headers().clone();
-    let sending = connection.ask_for_tunnel(request, origin.scheme(), protocol);
+    let sending = connection.ask_for_tunnel(request, endpoint.scheme(), protocol);
     let response = answer_in_time(&connection, limits, None, sending).await?;
     let (mut parts, (body, stream, sink)) = response.into_parts();
     let body = match sink {
         None => {
             let incoming = crate::http2::Incoming::new(body, &parts.headers);
-            UpstreamBody::http2(incoming, stream, limits.body_timeout)
+            OriginBody::http2(incoming, stream, limits.body_timeout)
         }
         Some(sink) => {
             parts.status = StatusCode::SWITCHING_PROTOCOLS;
             upgrade::from_server(protocol, &fields, &mut parts.headers);
-            UpstreamBody::tunnel(UpstreamTunnel::http2(crate::http2::joined(body, sink), stream))
+            OriginBody::tunnel(UpstreamTunnel::http2(crate::http2::joined(body, sink), stream))
         }
     };
     Ok(Response::from_parts(parts, body))

@@ -12,14 +12,14 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use crate::client::Upstream;
+use crate::endpoint::{At, Endpoint};
 use crate::error::Failure;
 use crate::error::Reason;
 use crate::events::Event;
 use crate::failure_log::Phase;
 use crate::limits::{UpstreamLimits, in_time};
-use crate::origin::{At, Origin};
+use crate::origin::{Check, Origin};
 use crate::stream::Stream;
-use crate::target::{Check, Destination};
 use crate::tls::Tls;
 use crate::{cause, tls};
 use net::descriptors::lacks_resource;
@@ -30,29 +30,29 @@ impl Upstream {
     /// A connection of its own, for a tunnel.
     pub async fn dial(
         &self,
-        origin: &Origin,
+        endpoint: &Endpoint,
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<Socket, Failure> {
-        let At::Tcp(host, port) = &origin.at else {
+        let At::Tcp(host, port) = &endpoint.at else {
             let cause = "a tunnel leads to no socket in the file system".to_owned();
             return Err(Failure::Failed(Reason::Connect, cause));
         };
         let phase = Cell::new(Phase::Resolve);
         let dialling = self.dial_any((host, *port), limits, check, &phase);
         let dialled = in_time(limits, &phase, dialling).await;
-        dialled.map(|(stream, _)| stream).inspect_err(|why| self.failed(origin, phase.get(), why))
+        dialled.map(|(stream, _)| stream).inspect_err(|why| self.failed(endpoint, phase.get(), why))
     }
 
     /// A stream to the origin, and the address at its other end.
     pub(crate) async fn open(
         &self,
-        origin: &Origin,
+        endpoint: &Endpoint,
         limits: &UpstreamLimits,
         check: Check<'_>,
         phase: &Cell<Phase>,
     ) -> Result<(Stream, Option<IpAddr>), Failure> {
-        let (host, port) = match &origin.at {
+        let (host, port) = match &endpoint.at {
             At::Tcp(host, port) => (host, *port),
             At::Unix(path) => {
                 phase.set(Phase::Connect);
@@ -60,7 +60,7 @@ impl Upstream {
             }
         };
         let (stream, ip) = self.dial_any((host, port), limits, check, phase).await?;
-        let stream = match &origin.tls {
+        let stream = match &endpoint.tls {
             None => Stream::Plain(stream),
             Some(settings) => {
                 phase.set(Phase::Tls);
@@ -112,20 +112,17 @@ impl Upstream {
         freed
     }
 
-    /// Whether the check permits any address of any server that may be asked.
+    /// Whether the check permits any address of any server that may be asked. What needs no
+    /// connection is for everybody.
     pub async fn permitted(
         &self,
-        to: &Destination,
+        to: &dyn Origin,
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<(), Failure> {
-        let group = match to {
-            Destination::One(origin) => return self.permitted_at(origin, limits, check).await,
-            Destination::Group(group) => group,
-        };
         let mut last = Ok(());
-        for server in group.servers() {
-            last = self.permitted_at(&server.origin, limits, check).await;
+        for endpoint in (0..).map_while(|number| to.endpoint(number)) {
+            last = self.permitted_at(endpoint, limits, check).await;
             if last.is_ok() {
                 break;
             }
@@ -135,16 +132,16 @@ impl Upstream {
 
     async fn permitted_at(
         &self,
-        origin: &Origin,
+        endpoint: &Endpoint,
         limits: &UpstreamLimits,
         check: Check<'_>,
     ) -> Result<(), Failure> {
-        match &origin.at {
+        match &endpoint.at {
             // The configuration named it, no client can.
             At::Unix(_) => Ok(()),
             At::Tcp(host, port) => {
                 let found = self.addresses(host, *port, limits, check).await;
-                found.map(drop).inspect_err(|why| self.failed(origin, Phase::Resolve, why))
+                found.map(drop).inspect_err(|why| self.failed(endpoint, Phase::Resolve, why))
             }
         }
     }

@@ -1,36 +1,38 @@
 //! A request to a site with several servers: one after another until one answers, as long as that
 //! is safe.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use http::Response;
+use http::{Request, Response};
 
 use crate::client::{Outgoing, Upstream};
+use crate::endpoint::Endpoint;
 use crate::error::Failure;
 use crate::error::Reason;
 use crate::events::Event;
 use crate::group::{Group, Next};
 use crate::limits::UpstreamLimits;
-use crate::response_body::UpstreamBody;
-use crate::target::Check;
+use crate::origin::{Check, Connector, Origin, Sending};
+use crate::origin_body::OriginBody;
 
 impl Upstream {
     /// Asks one server after another, each once.
-    pub(crate) async fn ask_any(
-        self: &Rc<Self>,
+    async fn ask_any(
+        &self,
         group: &Arc<Group>,
         limits: &UpstreamLimits,
         check: Check<'_>,
         mut outgoing: Outgoing<'_>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
+    ) -> Result<Response<OriginBody>, Failure> {
         let options = group.options();
+        let uri = outgoing.request.as_ref().map(Request::uri);
+        let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
         let (mut tried, mut tries, mut last) = (0u64, 0, None);
         loop {
             let chosen = match tries {
-                0 if !outgoing.reuse_only => group.admit(outgoing.hash, self.clock).await,
+                0 if !outgoing.reuse_only => group.admit(hash, self.clock).await,
                 // It has waited enough, or does not wait: it takes whichever has room.
-                _ => group.choose(tried, outgoing.hash, self.clock),
+                _ => group.choose(tried, hash, self.clock),
             };
             let serving = match chosen {
                 Ok(serving) => serving,
@@ -42,8 +44,8 @@ impl Upstream {
                 self.events.count(Event::Retried);
             }
             let more = tries < options.tries.max(1) && group.has_other(tried, self.clock.millis());
-            let origin = serving.origin();
-            match self.ask(origin, limits, check, &mut outgoing, Some(&serving)).await {
+            let endpoint = serving.endpoint();
+            match self.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
                 Ok(response) => {
                     let status = response.status();
                     if !options.next.statuses.contains(&status) {
@@ -51,7 +53,7 @@ impl Upstream {
                     } else {
                         let cause = format!("it answered {}", status.as_u16());
                         serving.failed(&cause);
-                        self.bad_answer(origin, &cause);
+                        self.bad_answer(endpoint, &cause);
                         if more && outgoing.may_repeat() {
                             continue;
                         }
@@ -76,6 +78,19 @@ impl Upstream {
                 }
             }
         }
+    }
+}
+
+impl Origin for Group {
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
+        Box::pin(async move {
+            let Connector { upstream, limits, check } = with;
+            upstream.ask_any(&self, limits, check, request).await
+        })
+    }
+
+    fn endpoint(&self, number: usize) -> Option<&Endpoint> {
+        self.servers().get(number).map(|server| &*server.endpoint)
     }
 }
 

@@ -15,11 +15,11 @@ use http::{StatusCode, Uri};
 
 use crate::balance;
 use crate::balance::{Balance, Turns, hash, members};
+use crate::endpoint::Endpoint;
 use crate::error::Failure;
 use crate::error::Reason;
 use crate::health::{Fit, Health};
 use crate::health_check::HealthCheck;
-use crate::origin::Origin;
 use crate::queue::Queue;
 use crate::status::{QueueStatus, ServerStatus};
 use net::clock::TokioClock;
@@ -94,7 +94,7 @@ impl Default for Next {
 #[derive(Debug)]
 pub struct Server {
     /// Where it is and how it is spoken to.
-    pub origin: Arc<Origin>,
+    pub endpoint: Arc<Endpoint>,
     /// Its share of the requests, against that of the others; at least 1.
     pub weight: u32,
     /// It stands by: it gets requests only while none of the others can.
@@ -107,11 +107,11 @@ pub struct Server {
 
 impl Server {
     /// A server of weight 1.
-    pub fn new(origin: Origin) -> Server {
-        let seed = hash([origin.to_string().as_bytes()]);
-        let origin = Arc::new(origin);
+    pub fn new(endpoint: Endpoint) -> Server {
+        let seed = hash([endpoint.to_string().as_bytes()]);
+        let endpoint = Arc::new(endpoint);
         let (weight, health) = (1, Arc::default());
-        Server { origin, weight, backup: false, max_requests: None, seed, health }
+        Server { endpoint, weight, backup: false, max_requests: None, seed, health }
     }
 
     /// How it is, `now`, in milliseconds of the clock.
@@ -136,8 +136,8 @@ impl Group {
     }
 
     /// A site that is fetched from one server.
-    pub fn one(origin: Origin) -> Group {
-        Group::new("default", vec![Server::new(origin)], GroupOptions::default())
+    pub fn one(endpoint: Endpoint) -> Group {
+        Group::new("default", vec![Server::new(endpoint)], GroupOptions::default())
     }
 
     /// The servers, in the order of the configuration.
@@ -165,13 +165,8 @@ impl Group {
         self.queue.status()
     }
 
-    /// The server that the site's requests are named after when they name no host.
-    pub(crate) fn first(&self) -> &Arc<Origin> {
-        &self.servers[0].origin
-    }
-
     /// What a URL is known by among the servers.
-    pub fn hash(&self, host: &str, uri: &Uri) -> u64 {
+    pub(crate) fn hash(&self, host: &str, uri: &Uri) -> u64 {
         if self.options.balance != Balance::UrlHash {
             return 0;
         }
@@ -182,7 +177,7 @@ impl Group {
     /// Takes over what is known of servers that were there before.
     pub fn adopt(&mut self, before: &Group) {
         for server in &mut self.servers {
-            let same = |old: &&Server| old.origin.at == server.origin.at;
+            let same = |old: &&Server| old.endpoint.at == server.endpoint.at;
             if let Some(old) = before.servers.iter().find(same) {
                 server.health = old.health.clone();
             }
@@ -279,7 +274,7 @@ impl Group {
 
     /// Says what became of a server.
     pub(crate) fn report(&self, at: usize, back: bool, why: &str) {
-        let (server, site) = (&self.servers[at].origin, &self.name);
+        let (server, site) = (&self.servers[at].endpoint, &self.name);
         match back {
             true => {
                 log::info!("upstream {server} of site {site} is back in use{why}");
@@ -294,7 +289,7 @@ impl fmt::Display for Group {
     /// The server, when there is one only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.servers.as_slice() {
-            [only] => only.origin.fmt(f),
+            [only] => only.endpoint.fmt(f),
             _ => write!(f, "the servers of site {}", self.name),
         }
     }
@@ -321,8 +316,8 @@ impl Serving {
         &self.group.servers[self.at].health
     }
 
-    pub fn origin(&self) -> &Arc<Origin> {
-        &self.group.servers[self.at].origin
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.group.servers[self.at].endpoint
     }
 
     /// A connection was opened for it.
@@ -372,7 +367,7 @@ mod tests {
 
     fn group(options: GroupOptions, change: impl Fn(usize, &mut Server)) -> Arc<Group> {
         let server = |at: usize| {
-            let mut server = Server::new(Origin::plain("a.example", 8000 + at as u16));
+            let mut server = Server::new(Endpoint::plain("a.example", 8000 + at as u16));
             change(at, &mut server);
             server
         };
@@ -435,14 +430,14 @@ mod tests {
         assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)));
         // A reload keeps what is known.
         let mut next = Group::new("site", vec![], GroupOptions::default());
-        next.servers = vec![Server::new(Origin::plain("a.example", 8000))];
+        next.servers = vec![Server::new(Endpoint::plain("a.example", 8000))];
         next.adopt(&all);
         assert!(Arc::new(next).choose(0, 0, clock()).is_err());
     }
 
     #[test]
     fn the_only_server_stays_in_use() {
-        let only = Arc::new(Group::one(Origin::plain("a.example", 80)));
+        let only = Arc::new(Group::one(Endpoint::plain("a.example", 80)));
         fail(&only, 0, 100);
         assert_eq!(order(&only, 2), [0, 0]);
     }

@@ -32,8 +32,8 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{interval, timeout};
 
+use crate::endpoint::Endpoint;
 use crate::failure_log::FailureLog;
-use crate::origin::Origin;
 use crate::request_body::OutBody;
 use message::informational::Informational;
 use message::upgrade;
@@ -59,7 +59,7 @@ pub(crate) struct Http2 {
 
 /// Who is at the other end.
 pub(crate) struct Peer {
-    pub origin: Arc<Origin>,
+    pub endpoint: Arc<Endpoint>,
     /// `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     /// Where its failures go.

@@ -3,7 +3,7 @@
 //!
 //! What it needs of its owner it declares itself: who counts ([`events`]), who makes room
 //! ([`descriptors`]), and a closure that says of each address whether it may be connected to
-//! ([`target::Check`]). It knows neither caches nor clients.
+//! ([`origin::Check`]). It knows neither caches nor clients.
 
 // How large is in `clippy.toml`.
 #![warn(clippy::large_futures)]
@@ -15,6 +15,7 @@ pub mod checks;
 pub mod client;
 pub mod descriptors;
 pub(crate) mod dial;
+pub mod endpoint;
 pub mod error;
 pub mod events;
 pub(crate) mod failover;
@@ -26,13 +27,12 @@ pub(crate) mod http2;
 pub mod limits;
 pub mod lookup;
 pub mod origin;
+pub mod origin_body;
 pub(crate) mod pool;
 pub(crate) mod queue;
 pub mod request_body;
 pub mod resolver;
-pub mod response_body;
 pub mod status;
 pub(crate) mod stream;
-pub mod target;
 pub mod tls;
 pub mod tunnel;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::endpoint::Http2;
 use crate::error::Failure;
 use crate::error::Reason;
 use crate::failure_log::Phase;
 use crate::lookup::{Lookup, SystemLookup};
-use crate::origin::Http2;
 use crate::tls::{Tls, TlsOptions};
 
 /// Limits towards origins.

@@ -1,125 +1,65 @@
-//! Which server to talk to, and how: what makes two connections interchangeable.
+//! What answers a cache's requests: one server, a group of them, or whatever else has answers.
+//!
+//! It promises: a request that fails has an end; what is answered is read at the caller's pace, and
+//! an answer that breaks off is told from one that ended.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::tls::Tls;
+use http::Response;
 
-/// A server to talk to, and how. Origins that differ in any of it share no connection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// Where it is.
-    pub at: At,
-    /// How it proves who it is; `None`: it is spoken to without TLS.
-    pub tls: Option<Tls>,
-    /// Whether it is spoken to in HTTP/2.
-    pub http2: Http2,
+use crate::client::{Outgoing, Upstream};
+use crate::endpoint::{Authority, Endpoint};
+use crate::error::Failure;
+use crate::limits::UpstreamLimits;
+use crate::origin_body::OriginBody;
+
+/// Says whether an address may be connected to for the request at hand. It is asked for each
+/// address, also of a connection that is there.
+pub type Check<'a> = &'a dyn Fn(SocketAddr) -> bool;
+
+/// What a worker lends an origin for one request.
+#[derive(Clone, Copy)]
+pub struct Connector<'a> {
+    /// Its connections.
+    pub upstream: &'a Upstream,
+    /// What they may take and last.
+    pub limits: &'a UpstreamLimits,
+    /// Where they may lead for this request.
+    pub check: Check<'a>,
 }
 
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum At {
-    /// A TCP port of a host: a lower-case name, or an IP literal without brackets.
-    Tcp(String, u16),
-    /// A socket in the file system.
-    Unix(PathBuf),
+/// A request under way.
+pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<OriginBody>, Failure>> + 'a>>;
+
+/// What answers requests. Shared by all workers; shown, it is named as in the configuration.
+pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
+    /// Sends a request and waits for the head of the answer.
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a>;
+
+    /// The servers that requests may go to, by their numbers from 0 on; `None` beyond the last.
+    /// What needs no connection has none.
+    fn endpoint(&self, number: usize) -> Option<&Endpoint>;
 }
 
-/// Whether a server is spoken to in HTTP/2.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Http2 {
-    /// Never: HTTP/1.1.
-    Off,
-    /// Where both sides choose it within TLS (ALPN); without TLS it is HTTP/1.1.
-    #[default]
-    Negotiated,
-    /// Always, without asking first (RFC 9113 section 3.3).
-    PriorKnowledge,
-}
+/// The name of what is on this machine.
+const LOCALHOST: &str = "localhost";
 
-impl Origin {
-    /// A server that is spoken to in HTTP/1.1 without TLS.
-    pub fn plain(host: &str, port: u16) -> Origin {
-        let at = At::Tcp(host.to_ascii_lowercase(), port);
-        Origin { at, tls: None, http2: Http2::Off }
+impl dyn Origin {
+    /// Host and port as they stand in the `Host` of a request that names none.
+    pub fn authority(&self) -> Authority<'_> {
+        Authority(self.endpoint(0))
     }
 
-    /// `http` or `https`.
-    pub fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
+    /// Its name in URLs of requests that name no host.
+    pub fn name(&self) -> String {
+        self.endpoint(0).map_or_else(|| LOCALHOST.to_owned(), |first| first.to_string())
     }
 
-    /// Host and port as they stand in `Host`: without the scheme's own port. A socket in the file
-    /// system has no name: it gets `localhost`.
-    pub fn authority(&self) -> String {
-        let At::Tcp(_, port) = &self.at else { return "localhost".to_owned() };
-        let usual = if self.tls.is_some() { 443 } else { 80 };
-        let text = self.to_string();
-        match text.strip_suffix(&format!(":{usual}")) {
-            Some(host) if *port == usual => host.to_owned(),
-            _ => text,
-        }
-    }
-
-    /// The same server, spoken to in HTTP/1.1.
-    pub(crate) fn over_http1(&self) -> Origin {
-        let tls = self.tls.as_ref().map(Tls::without_http2);
-        Origin { at: self.at.clone(), tls, http2: Http2::Off }
-    }
-
-    /// May be in HTTP/2, so that requests may share one connection.
-    pub(crate) fn may_be_http2(&self) -> bool {
-        match self.http2 {
-            Http2::Off => false,
-            Http2::Negotiated => self.tls.is_some(),
-            Http2::PriorKnowledge => true,
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    /// `host:port` or `unix:/path`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.at {
-            At::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            At::Tcp(host, port) => write!(f, "{host}:{port}"),
-            At::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::tls::TlsOptions;
-
-    #[test]
-    fn authorities_leave_the_usual_port_out() {
-        let tls = Tls::new(TlsOptions::default(), Http2::Off);
-        let of = |host: &str, port, tls: Option<&Tls>| {
-            let tls = tls.cloned();
-            Origin { tls, ..Origin::plain(host, port) }.authority()
-        };
-        assert_eq!(of("A.example", 80, None), "a.example");
-        assert_eq!(of("a.example", 443, None), "a.example:443");
-        assert_eq!(of("a.example", 443, Some(&tls)), "a.example");
-        assert_eq!(of("a.example", 80, Some(&tls)), "a.example:80");
-        assert_eq!(of("::1", 80, None), "[::1]");
-        assert_eq!(of("::80", 8080, None), "[::80]:8080");
-        let at = At::Unix(PathBuf::from("/run/app.sock"));
-        let socket = Origin { at, tls: None, http2: Http2::Off };
-        assert_eq!((socket.authority().as_str(), socket.to_string().as_str()), {
-            ("localhost", "unix:/run/app.sock")
-        });
-    }
-
-    #[test]
-    fn only_equal_settings_share_connections() {
-        let tls = || Tls::new(TlsOptions::default(), Http2::Off);
-        let with = |tls: Tls| Origin { tls: Some(tls), ..Origin::plain("a.example", 443) };
-        let one = tls();
-        assert_eq!(with(one.clone()), with(one.clone()));
-        assert_ne!(with(one), with(tls()));
+    /// Whether requests may go to several servers.
+    pub fn has_several(&self) -> bool {
+        self.endpoint(1).is_some()
     }
 }

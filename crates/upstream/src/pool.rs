@@ -12,17 +12,17 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use crate::endpoint::{At, Endpoint};
 use crate::http2::Http2;
 use crate::limits::UpstreamLimits;
-use crate::origin::{At, Origin};
+use crate::origin::Check;
 use crate::request_body::OutBody;
-use crate::target::Check;
 use net::clock::TokioClock;
 
 /// See the module.
 pub(crate) struct Pool {
     pub clock: TokioClock,
-    slots: RefCell<HashMap<Arc<Origin>, Slot>>,
+    slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
     count: Rc<Cell<usize>>,
 }
 
@@ -103,8 +103,8 @@ impl PoolLimits {
 }
 
 /// Whether a connection to `address` may be used for the request that `check` is about.
-fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>) -> bool {
-    match (&origin.at, address) {
+fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check<'_>) -> bool {
+    match (&endpoint.at, address) {
         (At::Tcp(_, port), Some(ip)) => check(SocketAddr::new(ip, *port)),
         (At::Unix(_), _) => true,
         (At::Tcp(..), None) => false,
@@ -114,13 +114,13 @@ fn may_use(origin: &Origin, address: Option<IpAddr>, check: Check<'_>) -> bool {
 /// Lets the others go on when a connection was opened, or could not be.
 pub(crate) struct Opening<'a> {
     pool: &'a Pool,
-    origin: &'a Origin,
+    endpoint: &'a Endpoint,
 }
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         let mut slots = self.pool.slots.borrow_mut();
-        let waiting = slots.get_mut(self.origin).and_then(|slot| slot.opening.take());
+        let waiting = slots.get_mut(self.endpoint).and_then(|slot| slot.opening.take());
         if let Some(waiting) = waiting {
             waiting.notify_waiters();
         }
@@ -161,7 +161,7 @@ impl Pool {
     /// now; connections to others are given up.
     pub fn take(
         &self,
-        origin: &Origin,
+        endpoint: &Endpoint,
         limits: &UpstreamLimits,
         check: Check<'_>,
         current: Option<&[IpAddr]>,
@@ -171,15 +171,16 @@ impl Pool {
             _ => true,
         };
         let mut slots = self.slots.borrow_mut();
-        let Slot { idle, shared, .. } = slots.get_mut(origin)?;
+        let Slot { idle, shared, .. } = slots.get_mut(endpoint)?;
         shared.retain(|shared| {
             if !leads_there(shared.peer.address) {
                 shared.retire();
             }
             shared.is_open()
         });
-        let fits =
-            |shared: &&Rc<Http2>| shared.has_room() && may_use(origin, shared.peer.address, check);
+        let fits = |shared: &&Rc<Http2>| {
+            shared.has_room() && may_use(endpoint, shared.peer.address, check)
+        };
         if let Some(shared) = shared.iter().find(fits) {
             return Some(Connection::Http2(shared.clone()));
         }
@@ -193,7 +194,7 @@ impl Pool {
                 || !leads_there(connection.address)
             {
                 idle.swap_remove(i);
-            } else if connection.sender.is_ready() && may_use(origin, connection.address, check) {
+            } else if connection.sender.is_ready() && may_use(endpoint, connection.address, check) {
                 return Some(Connection::Http1(idle.swap_remove(i).connection));
             }
         }
@@ -201,12 +202,12 @@ impl Pool {
     }
 
     /// Keeps a connection, if there is room.
-    pub fn put(&self, origin: Arc<Origin>, connection: Http1, limits: PoolLimits) {
+    pub fn put(&self, endpoint: Arc<Endpoint>, connection: Http1, limits: PoolLimits) {
         if connection.sender.is_closed() {
             return;
         }
         let mut slots = self.slots.borrow_mut();
-        let list = &mut slots.entry(origin).or_default().idle;
+        let list = &mut slots.entry(endpoint).or_default().idle;
         if list.len() < limits.per_origin && self.count.get() < limits.total {
             let counted = Counted::new(&self.count);
             list.push(Idle { connection, since: self.clock.instant(), _counted: counted });
@@ -214,23 +215,23 @@ impl Pool {
     }
 
     /// Keeps a connection that further requests share from now on.
-    pub fn share(&self, origin: &Arc<Origin>, connection: Rc<Http2>) {
+    pub fn share(&self, endpoint: &Arc<Endpoint>, connection: Rc<Http2>) {
         let mut slots = self.slots.borrow_mut();
-        let slot = slots.entry(origin.clone()).or_default();
+        let slot = slots.entry(endpoint.clone()).or_default();
         slot.is_http1 = false;
         slot.shared.push(connection);
     }
 
     /// The origin chose HTTP/1.1.
-    pub fn is_http1(&self, origin: &Arc<Origin>) {
-        self.slots.borrow_mut().entry(origin.clone()).or_default().is_http1 = true;
+    pub fn is_http1(&self, endpoint: &Arc<Endpoint>) {
+        self.slots.borrow_mut().entry(endpoint.clone()).or_default().is_http1 = true;
     }
 
     /// Waits while another request opens a connection that may be shared. False when none does.
-    pub async fn wait(&self, origin: &Origin) -> bool {
+    pub async fn wait(&self, endpoint: &Endpoint) -> bool {
         let opening = {
             let slots = self.slots.borrow();
-            slots.get(origin).filter(|slot| !slot.is_http1).and_then(|slot| slot.opening.clone())
+            slots.get(endpoint).filter(|slot| !slot.is_http1).and_then(|slot| slot.opening.clone())
         };
         let Some(opening) = opening else { return false };
         opening.notified().await;
@@ -238,9 +239,9 @@ impl Pool {
     }
 
     /// Says to others that a connection is being opened, until the return value is dropped.
-    pub fn open<'a>(&'a self, origin: &'a Arc<Origin>) -> Opening<'a> {
+    pub fn open<'a>(&'a self, endpoint: &'a Arc<Endpoint>) -> Opening<'a> {
         let mut slots = self.slots.borrow_mut();
-        slots.entry(origin.clone()).or_default().opening.get_or_insert_default();
-        Opening { pool: self, origin }
+        slots.entry(endpoint.clone()).or_default().opening.get_or_insert_default();
+        Opening { pool: self, endpoint }
     }
 }

@@ -174,12 +174,12 @@ mod tests {
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
     use super::*;
+    use crate::endpoint::Endpoint;
     use crate::group::{GroupOptions, Server};
-    use crate::origin::Origin;
 
     fn group(servers: u16, max: u32, queue: u32) -> Arc<Group> {
         let server = |at| {
-            let mut server = Server::new(Origin::plain("a.example", 8000 + at));
+            let mut server = Server::new(Endpoint::plain("a.example", 8000 + at));
             server.max_requests = Some(max);
             server
         };
@@ -257,7 +257,7 @@ mod tests {
     async fn all_who_wait_learn_that_no_server_is_left() {
         let options = GroupOptions { max_fails: 1, ..GroupOptions::default() };
         let server = |at| {
-            let mut server = Server::new(Origin::plain("a.example", at));
+            let mut server = Server::new(Endpoint::plain("a.example", at));
             server.max_requests = Some(1);
             server
         };

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
+use crate::endpoint::{At, Endpoint};
 use crate::limits::UpstreamLimits;
-use crate::origin::{At, Origin};
 use net::clock::TokioClock;
 
 mod dns;
@@ -92,8 +92,8 @@ impl Resolver {
 
     /// The addresses of an origin's name as far as they are known: what a connection to it must
     /// lead to. Looks the name up again behind it when its time is over.
-    pub fn current(&self, origin: &Origin, limits: &UpstreamLimits) -> Option<Rc<[IpAddr]>> {
-        let At::Tcp(host, _) = &origin.at else { return None };
+    pub fn current(&self, endpoint: &Endpoint, limits: &UpstreamLimits) -> Option<Rc<[IpAddr]>> {
+        let At::Tcp(host, _) = &endpoint.at else { return None };
         let mut all = self.0.known.borrow_mut();
         let known = all.get_mut(host.as_str())?;
         if known.ask_at <= self.0.clock.instant() && !known.renewing {
@@ -211,8 +211,8 @@ mod tests {
                 let lookup = Arc::new(Counting::default());
                 let (resolver, limits) =
                     (Resolver::new(TokioClock::system()), limits(lookup.clone()));
-                let origin = Origin::plain("a.example", 80);
-                let current = || resolver.current(&origin, &limits).map(|found| last(&found));
+                let endpoint = Endpoint::plain("a.example", 80);
+                let current = || resolver.current(&endpoint, &limits).map(|found| last(&found));
                 assert_eq!(current(), None);
                 assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 1);
                 advance(Duration::from_secs(9)).await;

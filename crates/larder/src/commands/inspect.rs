@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
-use proxy::object::stored_response::primary_key;
+use proxy::object::stored_response::{key_prefix, primary_key};
 use proxy::rules::aliases::Aliases;
 use semantics::{Meta, Settings, StoredHead, Time, Url};
 use serde_json::{Value, json};
@@ -288,7 +288,8 @@ async fn object(
     })?;
     let mut fronts = Vec::new();
     for (site, name) in called(&parsed, site, config)? {
-        let key = primary_key(site.as_deref(), &name).ok_or("the URL is longer than any key")?;
+        let key = primary_key(&key_prefix(site.as_deref()), &name)
+            .ok_or("the URL is longer than any key")?;
         let front = site.map_or("the forward proxy".to_owned(), |site| format!("site {site}"));
         if let Some(object) = inspector.find(key.as_bytes()).await? {
             return Ok(describe(&name, &front, &object));

@@ -19,11 +19,9 @@ use nix::unistd::User;
 use proxy::admin::guard::Guard;
 use proxy::net::address::Locals;
 use proxy::observe::access_log::AccessLog;
-use proxy::observe::front_kind;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
 use proxy::options::Options;
-use proxy::origin::site::{Front, Site};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network,
     PendingCache, Recorder, Reload, Setup, TokioClock,
@@ -220,10 +218,7 @@ impl Start {
             upgrader.release();
         });
         let announcer = self.announce(news, ready)?;
-        let front = match self.control.options().front {
-            Front::Forward => front_kind::FrontKind::Forward,
-            Front::Reverse(_) => front_kind::FrontKind::Reverse,
-        };
+        let front = self.control.options().front.kind();
         let ListenSockets { listeners, admin } =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
         let admin = admin.map(|listener| AdminSetup {
@@ -550,17 +545,7 @@ fn ready_line(
     admin: &Option<Bound>,
     config: &Config,
 ) -> String {
-    let what = match &options.front {
-        Front::Forward => "forward proxy".to_owned(),
-        Front::Reverse(sites) => {
-            let servers = |site: &Site| -> Vec<String> {
-                site.upstream.servers().iter().map(|server| server.origin.to_string()).collect()
-            };
-            let names: Vec<_> =
-                sites.iter().map(|s| format!("{} to {}", s.name, servers(s).join(", "))).collect();
-            format!("reverse proxy ({})", names.join(", "))
-        }
-    };
+    let what = &options.front;
     let addresses: Vec<_> = bound.iter().map(Bound::describe).collect();
     let admin = admin.as_ref().map_or("off".to_owned(), |admin| format!("on {}", admin.address()));
     let workers = match sizing::workers(config.workers) {

@@ -13,7 +13,6 @@ use proxy::message::forwarded::Forwarded;
 use proxy::net::address::Locals;
 use proxy::net::certificate::Certificate;
 use proxy::net::certificate_store::CertificateStore;
-use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site};
 use proxy::rules::access::Access;
@@ -75,7 +74,8 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
         let upstream = group(&site.manner(&config.manner), &name, &site.upstream, host)?;
         let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
-        sites.push(Site { name, hosts: site.hosts.clone(), upstream, pass_host, aliases });
+        let site = Site::new(&name, upstream).with_hosts(site.hosts.clone());
+        sites.push(site.with_pass_host(pass_host).with_aliases(aliases));
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
@@ -83,19 +83,16 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let pass_host = config.pass_host;
         // Whatever a client calls it is known to nobody: each name is for itself.
         let aliases = Aliases::new(&[], false, ports);
-        sites.push(Site { name, hosts: Vec::new(), upstream, pass_host, aliases });
+        let site = Site::new(&name, upstream).with_pass_host(pass_host);
+        sites.push(site.with_aliases(aliases));
     }
-    Ok(if sites.is_empty() { Front::Forward } else { Front::Reverse(sites) })
+    Ok(if sites.is_empty() { Front::forward() } else { Front::reverse(sites) })
 }
 
 fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {
     let locals = Locals::of_this_machine()
         .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
-    let front = match front {
-        Front::Forward => FrontKind::Forward,
-        Front::Reverse(_) => FrontKind::Reverse,
-    };
-    Ok(Access::new(front, locals)
+    Ok(Access::new(front.kind(), locals)
         .rules(config.access.clone())
         .allow(config.allow.clone())
         .connect_ports(config.connect_ports.clone())
@@ -199,6 +196,8 @@ fn read_token(path: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use proxy::observe::front_kind::FrontKind;
+
     use super::*;
     use crate::config::file::File;
     use crate::config::layers::Layer;
@@ -215,7 +214,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_proxy() {
         let ours = options("");
-        let theirs = Options::new(Front::Forward, ours.access.clone());
+        let theirs = Options::new(Front::forward(), ours.access.clone());
         assert_eq!(format!("{:?}", ours.upstream), format!("{:?}", theirs.upstream));
         assert_eq!(ours.http2, theirs.http2);
         assert!(ours.keyring.is_none());
@@ -224,7 +223,7 @@ mod tests {
         assert_eq!(format!("{:?}", ours.client), format!("{client:?}"));
         assert_eq!(ours.semantics, theirs.semantics);
         assert_eq!(ours.pseudonym, theirs.pseudonym);
-        assert!(matches!(ours.front, Front::Forward));
+        assert_eq!(ours.front.kind(), FrontKind::Forward);
     }
 
     #[test]
@@ -236,15 +235,23 @@ mod tests {
             hosts = ['example.com']
             upstream = 'http://10.0.0.1'
         ";
-        let Front::Reverse(sites) = options(text).front else { panic!("not a reverse proxy") };
+        let front = options(text).front;
+        assert_eq!(front.kind(), FrontKind::Reverse);
+        let sites = front.sites();
         let told: Vec<_> = sites
             .iter()
-            .map(|s| (s.name.as_str(), s.upstream.servers()[0].origin.to_string(), s.pass_host))
+            .map(|s| {
+                (
+                    s.name().unwrap(),
+                    s.group().unwrap().servers()[0].endpoint.to_string(),
+                    s.passes_host(),
+                )
+            })
             .collect();
         let expected = [("example.com", "10.0.0.1:80", true), ("default", "[::1]:8080", false)];
         assert_eq!(told, expected.map(|(name, server, pass)| (name, server.to_owned(), pass)));
-        assert_eq!(sites[0].hosts, ["example.com"]);
-        assert!(sites[1].hosts.is_empty());
+        assert_eq!(sites[0].hosts(), ["example.com"]);
+        assert!(sites[1].hosts().is_empty());
     }
 
     #[test]

@@ -2,13 +2,12 @@
 //! in the terms of the proxy.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
+use proxy::upstream::endpoint::{At, Endpoint, Http2};
 use proxy::upstream::group::{Group, GroupOptions, Next};
 use proxy::upstream::health_check::HealthCheck;
-use proxy::upstream::origin::{At, Http2, Origin};
 use proxy::upstream::tls::{Identity, Tls, TlsOptions};
 
 use crate::config::origin_server::{Place, Server};
@@ -119,7 +118,7 @@ impl Manner {
                 tls.check()?;
             }
             let mut server =
-                proxy::upstream::group::Server::new(Origin { at, tls, http2: self.http2 });
+                proxy::upstream::group::Server::new(Endpoint { at, tls, http2: self.http2 });
             (server.weight, server.backup, server.max_requests) = (weight, backup, max_conns);
             Ok(server)
         };
@@ -168,15 +167,15 @@ fn wrong_status(text: &String) -> (&'static str, String) {
     ("check-status", format!("expected a status such as 200, 200-299 or 2xx, got {text:?}"))
 }
 
-/// The servers of a site, shared by all that ask them.
+/// The servers of a site.
 pub fn group(
     manner: &Manner,
     name: &str,
     upstreams: &[String],
     host: Option<&str>,
-) -> Result<Arc<Group>, String> {
+) -> Result<Group, String> {
     let made = manner.group(name, upstreams, host);
-    made.map(Arc::new).map_err(|why| format!("site {name}: {why}"))
+    made.map_err(|why| format!("site {name}: {why}"))
 }
 
 /// What is wrong with the list of a site's servers.

@@ -1,12 +1,14 @@
 //! What the metrics and the admin interface show of the servers of all sites.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::net::clock::TokioClock;
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
-use crate::origin::site::{Front, Site};
+use crate::upstream::group::Group;
 use crate::upstream::health::Use;
 
 /// The figures of a proxy's servers, as they are at each scrape.
@@ -15,11 +17,11 @@ pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 impl Source for ServerFigures {
     fn samples(&self, out: &mut Samples) {
         let (options, now) = (self.0.options(), self.1.millis());
-        for site in sites(&options) {
-            queue_samples(site, out);
-            for server in site.upstream.servers() {
-                let (status, name) = (server.status(now), server.origin.to_string());
-                let labels = [("site", site.name.as_str()), ("server", name.as_str())];
+        for (site, group) in options.front.groups() {
+            queue_samples(site, group, out);
+            for server in group.servers() {
+                let (status, name) = (server.status(now), server.endpoint.to_string());
+                let labels = [("site", site), ("server", name.as_str())];
                 let up = u64::from(status.usage == Use::Up);
                 let help = "Whether a server of a site is in use.";
                 out.gauge("larder_upstream_server_up", help, &labels, up);
@@ -43,8 +45,8 @@ impl Source for ServerFigures {
 }
 
 /// Of the requests that wait until one of a site's servers has room.
-fn queue_samples(site: &Site, out: &mut Samples) {
-    let (queue, labels) = (site.upstream.queue_status(), [("site", site.name.as_str())]);
+fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
+    let (queue, labels) = (group.queue_status(), [("site", site)]);
     let help = "Requests that wait for a server with room.";
     out.gauge("larder_upstream_queue_waiting", help, &labels, u64::from(queue.waiting));
     for (name, help, n) in [
@@ -64,13 +66,12 @@ fn queue_samples(site: &Site, out: &mut Samples) {
 /// All servers of all sites, for operators.
 pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
     let now = clock.millis();
-    let site = |site: &Site| {
-        let group = &site.upstream;
+    let site = |(site, group): (&str, &Arc<Group>)| {
         let servers = group.servers().iter().map(|server| {
             let status = server.status(now);
             json!({
-                "server": server.origin.to_string(),
-                "scheme": server.origin.scheme(),
+                "server": server.endpoint.to_string(),
+                "scheme": server.endpoint.scheme(),
                 "state": status.usage.name(),
                 "weight": server.weight,
                 "backup": server.backup,
@@ -91,14 +92,7 @@ pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
             "timeouts": queue.timeouts,
             "refused": queue.refused,
         });
-        json!({ "site": site.name, "queue": queue, "servers": servers.collect::<Vec<_>>() })
+        json!({ "site": site, "queue": queue, "servers": servers.collect::<Vec<_>>() })
     };
-    json!({ "sites": sites(options).iter().map(site).collect::<Vec<_>>() })
-}
-
-fn sites(options: &Options) -> &[Site] {
-    match &options.front {
-        Front::Forward => &[],
-        Front::Reverse(sites) => sites,
-    }
+    json!({ "sites": options.front.groups().map(site).collect::<Vec<_>>() })
 }

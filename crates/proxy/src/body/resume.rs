@@ -20,7 +20,7 @@ use crate::fill::services::Services;
 use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// How to go on with a body. Made before the head is sent, used seldom.
 pub(crate) struct Resume {
@@ -41,11 +41,11 @@ pub(crate) struct ResumedBody {
 }
 
 /// The body of an answer, and how many of its bytes come before those that are wanted.
-type Asked = Option<(UpstreamBody, u64)>;
+type Asked = Option<(OriginBody, u64)>;
 
 enum State {
     Asking(Pin<Box<dyn Future<Output = Asked>>>),
-    Reading(Box<UpstreamBody>),
+    Reading(Box<OriginBody>),
     Lost,
 }
 

@@ -29,11 +29,11 @@ use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::site::Front;
+use crate::origin::target::Target;
 use crate::request::context::RequestContext;
 use crate::request::route::Route;
 use crate::request::rule::rule_for;
-use crate::request::target::{Refused, Target};
+use crate::request::target::Refused;
 use crate::request::{route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
@@ -42,7 +42,7 @@ use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::upstream::attempts::Attempts;
-use crate::upstream::origin::Origin;
+use crate::upstream::endpoint::Endpoint;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.
@@ -183,7 +183,7 @@ async fn permitted(visit: &RequestContext<'_>) -> Result<(), Failure> {
             let (to, limits) = (visit.destination(), &visit.options.upstream);
             let rules = AddressCheck::new(&visit.options.access, visit.query());
             let check = |address: SocketAddr| rules.permits(address);
-            let permitted = visit.services.upstream.permitted(&to, limits, &check).await;
+            let permitted = visit.services.upstream.permitted(&*to, limits, &check).await;
             permitted.map_err(|failure| rules.explain(failure))
         }
     }
@@ -204,7 +204,9 @@ fn refuses_upgrade(visit: &RequestContext<'_>) -> Option<Denial> {
 /// Whether a request may come over this connection: on a reverse proxy its host must be one that
 /// the connection was secured for (RFC 9110, 7.4).
 fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
-    let Front::Reverse(_) = &options.front else { return true };
+    if !options.front.stands_for_origins() {
+        return true;
+    }
     let (Some(tls), Some(keyring)) = (&client.link.tls, &options.keyring) else { return true };
     keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
@@ -381,7 +383,7 @@ async fn connect(
     mut account: Transaction,
     parts: &Parts,
 ) -> Response<ResponseBody> {
-    if matches!(options.front, Front::Reverse(_)) {
+    if !options.front.is_clients_choice() {
         let refused = Refused {
             status: StatusCode::METHOD_NOT_ALLOWED,
             why: Invalid::Method,
@@ -402,7 +404,7 @@ async fn connect(
     };
     let rules = AddressCheck::new(&options.access, query);
     let check = |address: SocketAddr| rules.permits(address);
-    let origin = Origin::plain(host, port);
+    let origin = Endpoint::plain(host, port);
     match services.upstream.dial(&origin, &options.upstream, &check).await {
         Err(failure) => failed(account, rules.explain(failure)),
         Ok(stream) => {

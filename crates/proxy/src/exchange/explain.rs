@@ -32,10 +32,10 @@ use crate::observe::outcome::Bypass;
 use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::origin::site::Front;
+use crate::origin::target::Target;
 use crate::request::route::Route;
-use crate::request::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::request::{context, route, rule, target};
+use crate::request::{route, rule, target};
 use crate::rules::request_rules::Rule;
 
 /// What is to be explained.
@@ -101,14 +101,12 @@ impl Question {
         let mut request = Request::new(());
         *request.method_mut() = self.method.clone();
         *request.headers_mut() = self.headers.clone();
-        match front {
-            Front::Forward => *request.uri_mut() = self.url.clone(),
-            Front::Reverse(_) => {
-                let path = self.url.path_and_query().map_or("/", |path| path.as_str());
-                *request.uri_mut() =
-                    path.parse().map_err(|_| "the URL has a bad path".to_owned())?;
-            }
-        }
+        *request.uri_mut() = if front.takes_whole_urls() {
+            self.url.clone()
+        } else {
+            let path = self.url.path_and_query().map_or("/", |path| path.as_str());
+            path.parse().map_err(|_| "the URL has a bad path".to_owned())?
+        };
         let host = self.url.authority().map_or("", |authority| authority.as_str());
         if !request.headers().contains_key(http::header::HOST) {
             let host = HeaderValue::from_str(host).map_err(|_| "the URL has a bad host")?;
@@ -162,10 +160,10 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let target = target::target(&parts, &options.front, scheme).map_err(|why| why.text)?;
     let facts = RequestFacts::of(&parts.method, &parts.headers);
     let case = Case { options, parts: &parts, target, facts, rule, now: services.clock.time() };
-    let url = context::url(options, &case.target).ok_or("the URL's host or path is not valid")?;
+    let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
-    let site = context::site(options, &case.target);
-    let key = stored_response::primary_key(site, &name);
+    let site = case.target.site.name();
+    let key = case.target.site.key(&name);
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {
@@ -187,7 +185,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let mut told = json!({
         "request": format!("{} {url}", parts.method),
         "site": site,
-        "origin": UpstreamRequest::destination(options, &case.target).to_string(),
+        "origin": case.target.origin(&options.upstream).to_string(),
         "rule": case.rule.as_ref().map(|rule| &rule.name),
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),

@@ -12,7 +12,7 @@ use crate::fill::services::Services;
 use crate::net::address;
 use crate::net::address::bare;
 use crate::object::purge_labels;
-use crate::object::stored_response::{Store, primary_key};
+use crate::object::stored_response::Store;
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::origin::site::{Front, Site};
@@ -46,14 +46,14 @@ pub(crate) async fn purge(services: &Services, options: &Options, purge: &Purge)
         },
         Scope::Prefix(uri) => match normal(uri) {
             Ok(url) => {
-                let begins = names_of(&options.front, &url);
+                let begins = options.front.urls(&url);
                 let targets: Vec<_> = begins.iter().map(purge_labels::of_prefix).collect();
                 in_force(store, &targets, mode).await
             }
             Err(wrong) => wrong,
         },
         Scope::Host(host) => {
-            let hosts = hosts_of(&options.front, host.as_str());
+            let hosts = options.front.hosts(host.as_str());
             let targets: Vec<_> = hosts.iter().map(|host| purge_labels::of_host(host)).collect();
             in_force(store, &targets, mode).await
         }
@@ -63,27 +63,6 @@ pub(crate) async fn purge(services: &Services, options: &Options, purge: &Purge)
         }
         Scope::Everything => in_force(store, &[Target::Everything], mode).await,
     }
-}
-
-/// All names that a URL has by the sites' aliases, each once.
-fn names_of(front: &Front, url: &Url) -> Vec<Url> {
-    let Front::Reverse(sites) = front else { return vec![url.clone()] };
-    let mut all = vec![url.clone()];
-    for name in sites.iter().flat_map(|site| site.aliases.urls(url)) {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
-}
-
-/// All hosts that are meant by one, each once.
-fn hosts_of(front: &Front, host: &str) -> Vec<String> {
-    let Front::Reverse(sites) = front else { return vec![host.to_owned()] };
-    let mut all: Vec<String> = sites.iter().flat_map(|site| site.aliases.hosts(host)).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
@@ -103,25 +82,17 @@ struct Name<'a> {
 /// Every front, scheme, alias and name by a rule under which an object of `url` may be stored;
 /// `None` when one is longer than any key.
 fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
-    let sites: Vec<Option<&Site>> = match &options.front {
-        Front::Forward => vec![None],
-        Front::Reverse(sites) => sites.iter().map(Some).collect(),
-    };
     let mut all: Vec<Name<'a>> = Vec::new();
-    for site in sites {
-        let name = site.map(|site| &*site.name);
-        let authorities = match site {
-            Some(site) => site.aliases.authorities(url),
-            None => vec![url.authority().to_owned()],
-        };
+    for site in options.front.sites() {
+        let authorities = site.aliases().authorities(url);
         let schemed = ["http", "https"].into_iter().flat_map(|scheme| {
             authorities.iter().map(move |authority| (scheme, authority.as_str()))
         });
         for (scheme, authority) in schemed {
             let Ok(url) = Url::new(scheme, authority, url.sent()) else { continue };
             let spellings = url.spellings();
-            for url in spellings.iter().flat_map(|url| options.rules.names(name, url)) {
-                let (key, front) = (primary_key(name, &url)?, name.unwrap_or("forward"));
+            for url in spellings.iter().flat_map(|url| options.rules.names(site.name(), url)) {
+                let (key, front) = (site.key(&url)?, site.name().unwrap_or("forward"));
                 // Names of one object that are spelt the same, and so are counted once.
                 if !all.iter().any(|known| known.front == front && known.url == url) {
                     all.push(Name { front, url, key });
@@ -167,7 +138,7 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
 /// The entries that a soft purge of `url` takes: its names in use, under which it may be on its way
 /// into the store, and those of `names` that something is stored under.
 fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]) -> Vec<Url> {
-    let in_use = names_of(&options.front, url);
+    let in_use = options.front.urls(url);
     let in_use = |name: &Name<'_>| {
         in_use.iter().any(|url| purge_labels::of_url(url) == purge_labels::of_url(&name.url))
     };
@@ -212,11 +183,7 @@ fn near(front: &Front, url: &Url) -> Vec<String> {
     if query.is_some() {
         all.push(path.to_owned());
     }
-    let site = match front {
-        Front::Forward => None,
-        Front::Reverse(sites) => Some(sites),
-    };
-    for host in site.into_iter().flatten().flat_map(|site| &site.hosts).take(HOSTS_TRIED) {
+    for host in front.sites().iter().flat_map(Site::hosts).take(HOSTS_TRIED) {
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         all.push(format!("{}://{host}{}", url.scheme(), url.path_and_query()));
     }
@@ -226,25 +193,18 @@ fn near(front: &Front, url: &Url) -> Vec<String> {
 /// What an object of `url` would be called.
 fn unstored(front: &Front, url: &Url) -> String {
     let host = bare(Aliases::split(url.authority()).0);
-    let sites = match front {
-        Front::Forward => &[][..],
-        Front::Reverse(sites) => sites,
-    };
-    let claimed = sites.iter().find(|site| site.hosts.iter().any(|ours| ours == host));
     if url.as_str().contains('*') {
         return "a * stands for anything only at the end of a URL".to_owned();
     }
-    match claimed.or_else(|| sites.iter().find(|site| site.hosts.is_empty())) {
-        Some(site) => match site.aliases.canonical(0, 0) {
-            Some((name, _)) => format!(
-                "host, path and query count, as the site {} names it: by the host {name}",
-                site.name
-            ),
-            None => "host, port, path and query count, as the client named them in its request"
-                .to_owned(),
-        },
-        None if !sites.is_empty() => format!("no site has the host {host}"),
-        None => "host, port, path and query count, as the client named them".to_owned(),
+    let Some(site) = front.site_of(host) else { return format!("no site has the host {host}") };
+    match (site.name(), site.aliases().canonical(0, 0)) {
+        (Some(site), Some((name, _))) => {
+            format!("host, path and query count, as the site {site} names it: by the host {name}")
+        }
+        (Some(_), None) => {
+            "host, port, path and query count, as the client named them in its request".to_owned()
+        }
+        (None, _) => "host, port, path and query count, as the client named them".to_owned(),
     }
 }
 

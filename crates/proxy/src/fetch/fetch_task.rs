@@ -32,7 +32,7 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// Everything a fill's task needs.
 pub(crate) struct FetchTask {
@@ -101,14 +101,17 @@ impl FillGuard {
 impl Drop for FillGuard {
     fn drop(&mut self) {
         self.leave_table();
-        // Both do nothing unless the task was dropped on the way.
-        let failed = Failed {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            reason: Error::Draining,
-            text: "The proxy is shutting down.".to_owned(),
-            denied: None,
-        };
-        self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        // Unless the task was dropped on the way there is a head.
+        if matches!(self.fill.stage(), Stage::Waiting) {
+            let failed = Failed {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                reason: Error::Draining,
+                text: "The proxy is shutting down.".to_owned(),
+                denied: None,
+            };
+            self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        }
+        // Does nothing when the body has ended.
         self.fill.end(End::Broken(Error::Draining));
         self.services.observer.count(self.counted, 1);
     }
@@ -123,14 +126,14 @@ impl FetchTask {
     }
 
     /// Runs a fill whose origin has answered already.
-    pub async fn run_answered(mut self, response: Response<UpstreamBody>, exchange: Exchange) {
+    pub async fn run_answered(mut self, response: Response<OriginBody>, exchange: Exchange) {
         let mut ending = self.begin();
         self.answered(response, exchange, &mut ending).await;
     }
 
     async fn answered(
         &mut self,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {
@@ -222,7 +225,7 @@ impl FetchTask {
         self.fill.publish(Stage::Absent(false), None);
     }
 
-    async fn ask(&self) -> Result<Response<UpstreamBody>, Failure> {
+    async fn ask(&self) -> Result<Response<OriginBody>, Failure> {
         self.errand.run(&self.services, &self.options, None).await
     }
 
@@ -235,7 +238,7 @@ impl FetchTask {
     }
 
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
-    pub fn answer_condition(&self, response: Response<UpstreamBody>, ending: &mut FillGuard) {
+    pub fn answer_condition(&self, response: Response<OriginBody>, ending: &mut FillGuard) {
         let (mut parts, _) = response.into_parts();
         upstream_request::sanitize_response(
             &self.services,
@@ -257,7 +260,7 @@ impl FetchTask {
     pub async fn validated(
         &self,
         stale: &StoredResponse,
-        mut response: Response<UpstreamBody>,
+        mut response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {
@@ -301,7 +304,7 @@ impl FetchTask {
     /// An answer with a body.
     async fn stream(
         &mut self,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {
@@ -368,8 +371,8 @@ impl FetchTask {
         body: impl ByteStream,
         ending: &mut FillGuard,
     ) {
-        if self.known && head.shared.is_some() {
-            let key = self.key.as_bytes();
+        let key = self.key.as_bytes();
+        if self.known && head.shared.is_some() && !ending.keys.contains(key) {
             self.services.shared.fills.alias(key, &self.fill);
             ending.keys.push(key.clone());
         }

@@ -38,8 +38,9 @@ use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::origin::site::Front;
+use crate::origin::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::request::{context, key_check, rule, target};
+use crate::request::{key_check, rule, target};
 use crate::rules::access::{Query, Verdict};
 
 /// Sites that one worker attends to at a time.
@@ -176,9 +177,8 @@ impl ValidationRequest {
         }
         let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
         let target = target::target(&parts, &options.front, scheme).ok()?;
-        let asked = context::url(options, &target)?;
-        let same = stored_response::primary_key(context::site(options, &target), &asked)?
-            == primary
+        let asked = target.url(&options.upstream)?;
+        let same = target.site.key(&asked)? == primary
             && marker.as_ref().is_none_or(|marker| {
                 stored_response::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
             });
@@ -247,10 +247,7 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
 
 /// The head of a request for `url`, as a client of this front sends it.
 fn parts(url: &Url, front: &Front, fields: HeaderMap) -> Option<Parts> {
-    let uri = match front {
-        Front::Forward => url.as_str(),
-        Front::Reverse(_) => url.path_and_query(),
-    };
+    let uri = if front.takes_whole_urls() { url.as_str() } else { url.path_and_query() };
     let (mut parts, ()) = Request::get(uri).body(()).ok()?.into_parts();
     parts.headers = fields;
     parts.headers.insert(header::HOST, HeaderValue::from_str(url.authority()).ok()?);
@@ -259,7 +256,7 @@ fn parts(url: &Url, front: &Front, fields: HeaderMap) -> Option<Parts> {
 
 /// Whether the access rules let the client have this; its address is judged when a connection is
 /// chosen.
-fn may_ask(options: &Options, client: SocketAddr, target: &target::Target<'_>) -> bool {
+fn may_ask(options: &Options, client: SocketAddr, target: &Target<'_>) -> bool {
     let method = &Method::GET;
     let query = Query { client: client.ip(), method, host: target.host, port: target.port };
     !matches!(options.access.before(&query), Verdict::Deny(_))

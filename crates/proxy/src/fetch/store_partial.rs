@@ -24,7 +24,7 @@ use crate::observe::event::Event;
 use crate::partial::gap_fill::RangeFetch;
 use crate::partial::partial_object::PartialObject;
 use crate::request::upstream_request;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 impl FetchTask {
     /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours
@@ -41,7 +41,7 @@ impl FetchTask {
     /// The answer to a range, when it is about that range: a 206, or a 416.
     pub(crate) async fn part(
         &mut self,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) {
@@ -131,7 +131,7 @@ impl FetchTask {
     fn judge_part(
         &mut self,
         headers: &HeaderMap,
-        body: &UpstreamBody,
+        body: &OriginBody,
         exchange: Exchange,
     ) -> Option<(partial::Received, StoredHead, bool)> {
         let part = partial::read(headers, body.size_hint().exact())
@@ -158,7 +158,7 @@ impl FetchTask {
         &mut self,
         status: StatusCode,
         headers: HeaderMap,
-        body: UpstreamBody,
+        body: OriginBody,
         ending: &mut FillGuard,
     ) {
         let length = body.size_hint().exact();

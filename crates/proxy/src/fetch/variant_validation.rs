@@ -21,7 +21,7 @@ use crate::object::stored_response::StoredResponse;
 use crate::object::stored_responses::{Judge, Refreshed};
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
@@ -41,7 +41,7 @@ impl FetchTask {
     pub(crate) async fn not_modified(
         &mut self,
         question: ValidationRequest,
-        response: Response<UpstreamBody>,
+        response: Response<OriginBody>,
         exchange: Exchange,
         ending: &mut FillGuard,
     ) -> bool {
@@ -73,7 +73,9 @@ impl FetchTask {
 
     /// Remembers what is stored under `key`, if it is a variant.
     pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
-        if let (Some(marker), Some(variant)) = (&self.marker, Variant::of(key, head)) {
+        if let Some(marker) = &self.marker
+            && let Some(variant) = Variant::of(key, head)
+        {
             self.services.shared.variants.note(marker.epoch(), variant);
         }
     }
@@ -101,7 +103,7 @@ impl FetchTask {
     async fn selected(
         &self,
         others: &[Variant],
-        response: &Response<UpstreamBody>,
+        response: &Response<OriginBody>,
         exchange: Exchange,
     ) -> Option<(Rc<StoredResponse>, StoredHead)> {
         let (marker, variants) = (self.marker.as_ref()?, &self.services.shared.variants);

@@ -32,8 +32,8 @@ use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
-use crate::response::{error_response, from_cache, pass_through};
-use crate::upstream::response_body::UpstreamBody;
+use crate::response::{builder, error_response, pass_through};
+use crate::upstream::origin_body::OriginBody;
 
 /// Rounds after which a request is sent on by itself.
 const ROUNDS_MAX: u32 = 6;
@@ -118,7 +118,7 @@ fn counted(visit: &RequestContext<'_>, response: Response<ResponseBody>) -> Resp
 
 /// An answer of the origin that has come before there was a fill for it.
 pub(crate) struct FetchedResponse {
-    pub response: Response<UpstreamBody>,
+    pub response: Response<OriginBody>,
     pub exchange: Exchange,
     /// From before the origin was asked.
     pub token: FetchToken,
@@ -214,7 +214,7 @@ impl CacheRequest<'_> {
                 .await;
         }
         let status = CacheStatus::new(outcome);
-        Step::Respond(from_cache::from_entry(self.visit, account, status, age, &answer, None))
+        Step::Respond(builder::from_entry(self.visit, account, status, age, &answer, None))
     }
 
     /// Serves what is there in parts, and fetches those that are missing.
@@ -300,7 +300,7 @@ impl CacheRequest<'_> {
         if let (Some(HitForMiss::NotStorable | HitForMiss::Credentials), true) =
             (unshareable, is_plain)
         {
-            return Box::pin(self.fetch_unshared(key, marker, account)).await;
+            return self.fetch_unshared(key, marker, account).await;
         }
         if visit.services.shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
             return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));

@@ -28,8 +28,8 @@ use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
-use crate::response::from_cache;
-use crate::response::from_cache::{BodyPart, ResponseParts};
+use crate::response::builder;
+use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::pass_through::relay;
 use crate::response::response_body::BodySource;
 use crate::response::transaction::Transaction;
@@ -244,7 +244,7 @@ impl Follower<'_> {
                 Served::Lacking(account) => past(account, Bypass::Range),
             };
         }
-        Step::Respond(from_cache::from_entry(visit, account, status, age, &outdated.answer, head))
+        Step::Respond(builder::from_entry(visit, account, status, age, &outdated.answer, head))
     }
 
     async fn streaming(
@@ -341,7 +341,7 @@ impl Follower<'_> {
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
-        Step::Respond(from_cache::build(&parts.method, account, outcome, response))
+        Step::Respond(builder::build(&parts.method, account, outcome, response))
     }
 
     /// Whether what is sent to this request is there already or soon: for another range the origin
@@ -388,7 +388,7 @@ impl Follower<'_> {
                 .answer_alone(account)
                 .await;
         }
-        let answer = from_cache::from_entry(self.visit, account, status, age, answer, None);
+        let answer = builder::from_entry(self.visit, account, status, age, answer, None);
         Served::Step(Step::Respond(answer))
     }
 }

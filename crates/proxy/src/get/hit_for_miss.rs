@@ -11,7 +11,7 @@ use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status
 use crate::object::stored_responses::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 impl CacheRequest<'_> {
     /// Sends a GET on as it came.
@@ -51,11 +51,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    fn judge(
-        &self,
-        response: &Response<UpstreamBody>,
-        exchange: Exchange,
-    ) -> Result<(), HitForMiss> {
+    fn judge(&self, response: &Response<OriginBody>, exchange: Exchange) -> Result<(), HitForMiss> {
         let (facts, settings) = (self.visit.facts.of_get(), self.visit.settings());
         let judge = Judge { facts: &facts, exchange, settings };
         judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)

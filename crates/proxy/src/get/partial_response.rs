@@ -22,11 +22,11 @@ use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentOrigin, Unavailable};
 use crate::request::context::RequestContext;
-use crate::response::from_cache::{BodyPart, ResponseParts};
+use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
-use crate::response::{error_response, from_cache, pass_through};
-use crate::upstream::response_body::UpstreamBody;
+use crate::response::{builder, error_response, pass_through};
+use crate::upstream::origin_body::OriginBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
 /// asked for on the way.
@@ -128,7 +128,7 @@ impl PartialResponder<'_> {
 
     /// Whether what the origin sent in place of a part is an answer to the request itself: anything
     /// but a part, or just the part that the client asked for.
-    fn is_an_answer(&self, response: &Response<UpstreamBody>, wanted: &[ByteRange]) -> bool {
+    fn is_an_answer(&self, response: &Response<OriginBody>, wanted: &[ByteRange]) -> bool {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let part = partial::read(response.headers(), response.body().size_hint().exact());
@@ -224,7 +224,7 @@ impl PartialResponder<'_> {
             body: Box::new(body),
         };
         let method = &self.visit.parts.method;
-        Step::Respond(from_cache::build(method, account, status.outcome, response))
+        Step::Respond(builder::build(method, account, status.outcome, response))
     }
 }
 

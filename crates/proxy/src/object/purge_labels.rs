@@ -103,7 +103,7 @@ mod tests {
     use crate::object::stored_response::primary_key;
 
     fn labels(url: &str) -> Vec<String> {
-        let key = primary_key(Some("site"), &Url::parse(url).unwrap()).unwrap();
+        let key = primary_key("site site", &Url::parse(url).unwrap()).unwrap();
         let mut all = Vec::new();
         let reader = ObjectLabels { tags: TagFields::default() };
         reader.labels(key.as_bytes(), b"", &mut |label| {

@@ -38,14 +38,16 @@ const ATTACHED_MAX: usize = 8192;
 
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
-/// The name of the object that `url` is behind a front: `site` is a reverse site's name, `None` the
-/// forward proxy. A removal under this key reaches all its variants. `None` when it is too long.
-pub fn primary_key(site: Option<&str>, url: &Url) -> Option<Key> {
-    let bytes = match site {
-        Some(site) => cache_key::primary(&format!("site {site}"), url),
-        None => cache_key::primary("forward", url),
-    };
-    Key::new(bytes, locality(url))
+/// What the keys of all objects of a site begin with: of a reverse site by its name, `None` for the
+/// forward proxy.
+pub fn key_prefix(site: Option<&str>) -> String {
+    site.map_or_else(|| "forward".to_owned(), |site| format!("site {site}"))
+}
+
+/// The name of the object that `url` is on the site of a [`key_prefix`]. A removal under this key
+/// reaches all its variants. `None` when it is too long.
+pub fn primary_key(prefix: &str, url: &Url) -> Option<Key> {
+    Key::new(cache_key::primary(prefix, url), locality(url))
 }
 
 /// FNV-1a over the URL: its state after the site's part is the site, after the directory the group.
@@ -397,7 +399,8 @@ mod tests {
     #[test]
     fn fronts_and_sites_do_not_share_objects() {
         let url = Url::parse("http://a.example/x").unwrap();
-        let keys = [None, Some("a"), Some("b")].map(|site| primary_key(site, &url).unwrap());
+        let keys =
+            [None, Some("a"), Some("b")].map(|site| primary_key(&key_prefix(site), &url).unwrap());
         assert_ne!(keys[0], keys[1]);
         assert_ne!(keys[1], keys[2]);
     }
@@ -415,7 +418,7 @@ mod tests {
     #[tokio::test(flavor = "local")]
     async fn a_marker_brings_nothing_back_that_was_removed_after_it_was_read() {
         let store = empty_store().await;
-        let primary = primary_key(None, &Url::parse("http://a.example/x").unwrap()).unwrap();
+        let primary = primary_key("forward", &Url::parse("http://a.example/x").unwrap()).unwrap();
         let names = |name: &str| vec![name.parse().unwrap()];
         let old = VaryMarker::new(1, &names("accept"));
         insert_marker(&store, &store.begin_fetch(&primary), &primary, &old).await.unwrap();

@@ -98,9 +98,7 @@ impl CacheStatus {
             key: None,
             detail: Some(&self.outcome.text()),
         };
-        // The text is visible ASCII whatever the name is.
-        HeaderValue::try_from(member.to_text(name))
-            .unwrap_or_else(|_| HeaderValue::from_static("larder"))
+        member.to_value(name).unwrap_or(HeaderValue::from_static("larder"))
     }
 
     /// Appends the member behind those that are there (RFC 9211 section 2: the list runs from

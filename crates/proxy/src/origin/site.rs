@@ -1,33 +1,266 @@
-//! What a proxy stands in front of: every origin server, or sites with servers of their own.
+//! What a proxy stands in front of, as sites: where their answers come from, what their objects are
+//! called, which of their names are one.
+//!
+//! A forward proxy is one site without a name, whose requests say themselves where they go. What
+//! else tells it from a reverse proxy is asked here.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::rules::aliases::Aliases;
-use crate::upstream::group::Group;
+use semantics::Url;
+use store::Key;
 
-/// The two kinds of proxy.
-#[derive(Clone, Debug, Default)]
-pub enum Front {
-    /// Clients name the origin in an absolute-form request target, or ask for a tunnel.
-    #[default]
-    Forward,
-    /// The origin follows from the configuration; the request's host picks the site.
-    Reverse(Vec<Site>),
+use crate::message::scheme::Scheme;
+use crate::net::address;
+use crate::net::address::bare;
+use crate::object::stored_response::{key_prefix, primary_key};
+use crate::observe::front_kind::FrontKind;
+use crate::origin::target::Target;
+use crate::rules::aliases::Aliases;
+use crate::upstream::endpoint::Endpoint;
+use crate::upstream::group::Group;
+use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::origin::Origin;
+
+/// All that a proxy serves.
+#[derive(Clone, Debug)]
+pub struct Front {
+    kind: FrontKind,
+    sites: Vec<Site>,
 }
 
-/// One site of a reverse proxy.
+impl Default for Front {
+    /// A forward proxy.
+    fn default() -> Front {
+        Front::forward()
+    }
+}
+
+impl Front {
+    /// Clients name the origin in an absolute-form request target, or ask for a tunnel.
+    pub fn forward() -> Front {
+        let site = Site {
+            name: None,
+            key_prefix: key_prefix(None),
+            hosts: Vec::new(),
+            source: Source::Named,
+            pass_host: false,
+            aliases: Aliases::default(),
+        };
+        Front { kind: FrontKind::Forward, sites: vec![site] }
+    }
+
+    /// The origin follows from the configuration; the request's host picks the site.
+    pub fn reverse(sites: Vec<Site>) -> Front {
+        Front { kind: FrontKind::Reverse, sites }
+    }
+
+    /// Which of the two it is.
+    pub fn kind(&self) -> FrontKind {
+        self.kind
+    }
+
+    /// The sites, in the order of the configuration.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The sites that are fetched from servers of their own, and those.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &Arc<Group>)> {
+        self.sites.iter().filter_map(|site| Some((site.name.as_deref()?, site.group()?)))
+    }
+
+    /// The site of a host, which may have brackets: one that claims it, or one for all that nobody
+    /// claims.
+    pub(crate) fn site_of(&self, host: &str) -> Option<&Site> {
+        let claims = |site: &&Site| site.hosts.iter().any(|h| h.eq_ignore_ascii_case(bare(host)));
+        let rest = || self.sites.iter().find(|site| site.hosts.is_empty());
+        self.sites.iter().find(claims).or_else(rest)
+    }
+
+    /// Requests name whole URLs, of either scheme; else what they name follows from `Host` and the
+    /// connection (RFC 9112, 3.2).
+    pub(crate) fn takes_whole_urls(&self) -> bool {
+        self.kind == FrontKind::Forward
+    }
+
+    /// What clients ask for is theirs to name, so that they may have tunnels, and be told what is
+    /// wrong with a server that they named themselves.
+    pub(crate) fn is_clients_choice(&self) -> bool {
+        self.kind == FrontKind::Forward
+    }
+
+    /// It stands for its origins: clients are told who they speak to by its certificates, and are
+    /// not believed what only proxies in front of it may say of them.
+    pub(crate) fn stands_for_origins(&self) -> bool {
+        self.kind == FrontKind::Reverse
+    }
+
+    /// All names that a URL has by the sites' aliases, each once; itself first.
+    pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
+        let mut all = vec![url.clone()];
+        for name in self.sites.iter().flat_map(|site| site.aliases.urls(url)) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        all
+    }
+
+    /// All hosts that are meant by one, each once.
+    pub(crate) fn hosts(&self, host: &str) -> Vec<String> {
+        let of = |site: &Site| site.aliases.hosts(host);
+        let mut all: Vec<String> = self.sites.iter().flat_map(of).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Takes over what is known of the servers of sites that were there before.
+    pub(crate) fn adopt(&mut self, before: &Front) {
+        for site in &mut self.sites {
+            let same = before.sites.iter().find(|old| old.name == site.name);
+            if let (Source::Servers(group), Some(old)) = (&mut site.source, same)
+                // What has just been made is ours alone.
+                && let (Some(group), Some(old)) = (Arc::get_mut(group), old.group())
+            {
+                group.adopt(old);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == FrontKind::Forward {
+            return f.write_str("forward proxy");
+        }
+        let sites: Vec<String> = self.sites.iter().map(Site::to_string).collect();
+        write!(f, "reverse proxy ({})", sites.join(", "))
+    }
+}
+
+/// Where the answers of a site come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The server that a request names.
+    Named,
+    /// The site's own servers.
+    Servers(Arc<Group>),
+    /// What is no server.
+    Other(Arc<dyn Origin>),
+}
+
+impl From<Group> for Source {
+    fn from(group: Group) -> Source {
+        Source::Servers(Arc::new(group))
+    }
+}
+
+/// One site.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// A name that is unique among the sites; part of every cache key of this site.
-    pub name: String,
-    /// Hosts (lower case, without port) that belong to this site. Empty: every host that no other
-    /// site claims.
-    pub hosts: Vec<String>,
-    /// The servers that it is fetched from.
-    pub upstream: Arc<Group>,
-    /// The `Host` the upstream gets: the client's (`true`, the default of the command line) or the
-    /// upstream's own authority.
-    pub pass_host: bool,
+    /// Unique among the sites; `None` for all that a forward proxy serves.
+    name: Option<String>,
+    /// What the keys of its objects begin with.
+    key_prefix: String,
+    hosts: Vec<String>,
+    source: Source,
+    pass_host: bool,
+    aliases: Aliases,
+}
+
+impl Site {
+    /// The site `name` of a reverse proxy, for every host that no other site claims. Its origin is
+    /// told its own name in `Host`.
+    pub fn new(name: &str, source: impl Into<Source>) -> Site {
+        Site {
+            name: Some(name.to_owned()),
+            key_prefix: key_prefix(Some(name)),
+            hosts: Vec::new(),
+            source: source.into(),
+            pass_host: false,
+            aliases: Aliases::default(),
+        }
+    }
+
+    /// The same for these hosts alone (lower case, without port). With none: for every host that
+    /// no other site claims.
+    pub fn with_hosts(self, hosts: Vec<String>) -> Site {
+        Site { hosts, ..self }
+    }
+
+    /// The same, some of whose names are one.
+    pub fn with_aliases(self, aliases: Aliases) -> Site {
+        Site { aliases, ..self }
+    }
+
+    /// The same, whose origin is told the client's `Host` (`true`), or its own name.
+    pub fn with_pass_host(self, pass_host: bool) -> Site {
+        Site { pass_host, ..self }
+    }
+
+    /// Its name; `None` for all that a forward proxy serves.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The hosts that it claims.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Its servers, if it has some of its own.
+    pub fn group(&self) -> Option<&Arc<Group>> {
+        match &self.source {
+            Source::Servers(group) => Some(group),
+            Source::Named | Source::Other(_) => None,
+        }
+    }
+
+    /// What answers requests for `target`.
+    pub(crate) fn origin(&self, target: &Target<'_>, limits: &UpstreamLimits) -> Arc<dyn Origin> {
+        match &self.source {
+            Source::Servers(group) => group.clone(),
+            Source::Other(origin) => origin.clone(),
+            Source::Named => {
+                let plain = Endpoint::plain(address::bare(target.host), target.port);
+                let UpstreamLimits { tls, http2, .. } = limits;
+                Arc::new(match target.scheme {
+                    Scheme::Http => plain,
+                    Scheme::Https => Endpoint { tls: Some(tls.clone()), http2: *http2, ..plain },
+                })
+            }
+        }
+    }
+
+    /// Whether its origin gets the client's `Host`, or its own name.
+    pub fn passes_host(&self) -> bool {
+        self.pass_host
+    }
+
+    /// The key of the object that `url` is here; `None` when it is too long.
+    pub(crate) fn key(&self, url: &Url) -> Option<Key> {
+        primary_key(&self.key_prefix, url)
+    }
+
     /// Which of its names are one.
-    pub aliases: Aliases,
+    pub(crate) fn aliases(&self) -> &Aliases {
+        &self.aliases
+    }
+}
+
+impl fmt::Display for Site {
+    /// Its name, and where its answers come from.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to ", self.name().unwrap_or("every host"))?;
+        match &self.source {
+            Source::Named => f.write_str("the server that a request names"),
+            Source::Other(origin) => origin.fmt(f),
+            Source::Servers(group) => {
+                let servers = group.servers().iter().map(|server| server.endpoint.to_string());
+                f.write_str(&servers.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
 }

@@ -25,7 +25,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// See the module.
 pub(crate) struct RangeFetch {
@@ -38,7 +38,7 @@ pub(crate) struct RangeFetch {
 
 /// An answer that does not fill the gap, whole as it came: it may be one to the client's request.
 pub(crate) struct OtherResponse {
-    pub response: Response<UpstreamBody>,
+    pub response: Response<OriginBody>,
     pub exchange: Exchange,
     /// The origin has another representation by now.
     pub changed: bool,
@@ -158,7 +158,7 @@ impl RangeFetch {
     }
 
     /// Carries the bytes of the gap to the readers and into the store, window by window.
-    pub async fn carry(mut self, body: UpstreamBody) {
+    pub async fn carry(mut self, body: OriginBody) {
         let parts = self.parts.clone();
         let (mut at, mut body) = (self.gap.start, Incoming::new(body));
         let mut counted = Event::FillStored;
@@ -246,7 +246,7 @@ impl RangeFetch {
     /// Carries one window.
     async fn window(
         &self,
-        body: &mut Incoming<UpstreamBody>,
+        body: &mut Incoming<OriginBody>,
         range: ByteRange,
         making: &mut PartWriter,
     ) -> Carried {

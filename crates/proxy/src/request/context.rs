@@ -13,15 +13,14 @@ use crate::client::handle::Client;
 use crate::client::tunnel_places::Place;
 use crate::fill::services::Services;
 use crate::message::upgrade::Upgrade;
-use crate::object::stored_response;
 use crate::object::stored_response::Store;
 use crate::options::Options;
-use crate::origin::site::Front;
-use crate::request::target::Target;
+use crate::origin::site::Site;
+use crate::origin::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::target::Destination;
+use crate::upstream::origin::Origin;
 
 /// See the module.
 pub(crate) struct RequestContext<'a> {
@@ -98,27 +97,27 @@ impl<'a> RequestContext<'a> {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// The name of the reverse site; `None` on a forward proxy.
-    pub fn site(&self) -> Option<&'a str> {
-        site(self.options, &self.target)
+    /// The site that it is for.
+    pub fn site(&self) -> &'a Site {
+        self.target.site
     }
 
     /// The URL that the request names.
     pub fn url(&self) -> Option<Url> {
-        url(self.options, &self.target)
+        self.target.url(&self.options.upstream)
     }
 
     /// The key of the object that this request is about; `None` when it is too long.
     pub fn key(&self, url: &Url) -> Option<Key> {
         match &self.rule {
-            Some(rule) => stored_response::primary_key(self.site(), &rule.query.apply(url)),
-            None => stored_response::primary_key(self.site(), url),
+            Some(rule) => self.site().key(&rule.query.apply(url)),
+            None => self.site().key(url),
         }
     }
 
     /// The URL that the request names, by whatever name of its site.
     pub fn named_url(&self) -> Option<Url> {
-        url(self.options, &Target { aliases: None, ..self.target })
+        Target { aliases: None, ..self.target }.url(&self.options.upstream)
     }
 
     /// The keys of all that may be stored for a URL behind this request's front, in its usual
@@ -126,21 +125,18 @@ impl<'a> RequestContext<'a> {
     pub fn keys(&self, url: &Url) -> Vec<Key> {
         let spellings = url.spellings();
         let names = spellings.iter().flat_map(|url| self.names(url));
-        names.filter_map(|name| stored_response::primary_key(self.site(), &name)).collect()
+        names.filter_map(|name| self.site().key(&name)).collect()
     }
 
     /// The names that its site and rules give a URL behind this request's front.
     pub fn names(&self, url: &Url) -> Vec<Url> {
-        let url = match &self.options.front {
-            Front::Forward => url.clone(),
-            Front::Reverse(sites) => sites[self.target.site].aliases.one(url.clone()),
-        };
-        self.options.rules.names(self.site(), &url)
+        let url = self.site().aliases().one(url.clone());
+        self.options.rules.names(self.site().name(), &url)
     }
 
     /// Where this request leads to.
-    pub fn destination(&self) -> Destination {
-        UpstreamRequest::destination(self.options, &self.target)
+    pub fn destination(&self) -> Arc<dyn Origin> {
+        self.target.origin(&self.options.upstream)
     }
 
     /// The request for the origin.
@@ -171,22 +167,4 @@ impl<'a> RequestContext<'a> {
             port: self.target.port,
         }
     }
-}
-
-/// The name of the reverse site that a target leads to; `None` on a forward proxy.
-pub(crate) fn site<'a>(options: &'a Options, target: &Target<'_>) -> Option<&'a str> {
-    match &options.front {
-        Front::Forward => None,
-        Front::Reverse(sites) => Some(&sites[target.site].name),
-    }
-}
-
-/// The URL that a target names.
-pub(crate) fn url(options: &Options, target: &Target<'_>) -> Option<Url> {
-    let Target { scheme, host, path, .. } = target;
-    if host.is_empty() {
-        let to = UpstreamRequest::destination(options, target);
-        return Url::new(scheme.name(), &to.first().to_string(), path).ok();
-    }
-    Url::new(scheme.name(), &target.authority(), path).ok()
 }

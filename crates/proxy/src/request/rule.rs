@@ -7,7 +7,7 @@ use http::request::Parts;
 use crate::message::scheme::Scheme;
 use crate::message::{framing, upgrade};
 use crate::options::Options;
-use crate::request::{context, target};
+use crate::request::target;
 use crate::rules::request_rules::{Asked, Rule};
 
 /// The operator's rule for a request. One that cannot be understood has none, and gets its error
@@ -17,8 +17,8 @@ pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Opti
         return None;
     }
     let target = target::target(parts, &options.front, scheme).ok()?;
-    let url = context::url(options, &target)?;
-    let site = context::site(options, &target);
+    let url = target.url(&options.upstream)?;
+    let site = target.site.name();
     let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
     let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
     options.rules.find(asked).cloned()

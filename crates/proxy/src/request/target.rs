@@ -19,50 +19,8 @@ use crate::net::address;
 use crate::net::address::bare;
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
-use crate::origin::site::{Front, Site};
-use crate::rules::aliases::Aliases;
-
-/// Where a request is to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target<'a> {
-    /// Index of the site in [`Front::Reverse`]; 0 on a forward proxy.
-    pub site: usize,
-    /// Scheme of the URL that the request names.
-    pub scheme: Scheme,
-    /// Host as the client wrote it: any case; an IPv6 literal with its brackets.
-    pub host: &'a str,
-    /// Port, the scheme's own when none was given.
-    pub port: u16,
-    /// The names of its site, where they are one.
-    pub aliases: Option<&'a Aliases>,
-    /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
-    pub path: &'a str,
-}
-
-impl<'a> Target<'a> {
-    /// The host and port that it is for: what the object is called, and what upstreams are told.
-    pub fn place(&self) -> (&'a str, u16) {
-        let one = |of: &'a Aliases| of.canonical(self.port, self.scheme.default_port());
-        self.aliases.and_then(one).unwrap_or((self.host, self.port))
-    }
-
-    /// Whether it is for the very host and port that the client named.
-    pub fn is_as_named(&self) -> bool {
-        let (host, port) = self.place();
-        host.eq_ignore_ascii_case(self.host) && port == self.port
-    }
-
-    /// [`Target::place`] as `host[:port]` in the one form that the key has: what origins are told
-    /// in `Host`, too.
-    pub fn authority(&self) -> String {
-        let (host, port) = self.place();
-        let host = match bare(host).parse::<Ipv6Addr>() {
-            Ok(address) => format!("[{address}]"),
-            Err(_) => host.to_ascii_lowercase(),
-        };
-        if port == self.scheme.default_port() { host } else { format!("{host}:{port}") }
-    }
-}
+use crate::origin::site::Front;
+use crate::origin::target::Target;
 
 /// A request that is answered with an error of ours without looking further.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +45,7 @@ pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options
     options.client.field_names.enforce(fields);
     let client = address::canonical(client);
     let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
-    if matches!(options.front, Front::Reverse(_)) && !is_trusted {
+    if options.front.stands_for_origins() && !is_trusted {
         forwarded::remove_claims(fields);
     }
 }
@@ -131,7 +89,7 @@ pub(crate) fn target<'a>(
             }
             Some((name, port))
         }
-        None if matches!(front, Front::Forward) => {
+        None if front.takes_whole_urls() => {
             return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
         }
         None => match host {
@@ -147,15 +105,15 @@ pub(crate) fn target<'a>(
     if host.is_none() && parts.version != Version::HTTP_10 && !named {
         return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
     }
-    match front {
-        Front::Forward => {
-            let (host, port) =
-                authority.ok_or(Refused::bad(Invalid::Target, "The request names no host."))?;
-            let port = port.unwrap_or(default_port);
-            Ok(Target { site: 0, scheme, host, port, aliases: None, path })
-        }
-        Front::Reverse(sites) => in_site(sites, scheme, authority, path),
-    }
+    let (host, port) = authority.unwrap_or(("", None));
+    let site = front.site_of(host).ok_or(Refused {
+        status: StatusCode::MISDIRECTED_REQUEST,
+        why: Invalid::Misdirected,
+        text: "No site with this host is served here.",
+    })?;
+    let port = port.unwrap_or(default_port);
+    let aliases = Some(site.aliases()).filter(|of| of.are_one() && !host.is_empty());
+    Ok(Target { site, scheme, host, port, aliases, path })
 }
 
 /// The host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
@@ -169,28 +127,6 @@ pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
     }
     let (host, port) = split(authority.as_str()).ok_or_else(bad)?;
     Ok((bare(host), port.ok_or_else(bad)?))
-}
-
-fn in_site<'a>(
-    sites: &'a [Site],
-    scheme: Scheme,
-    authority: Option<(&'a str, Option<u16>)>,
-    path: &'a str,
-) -> Result<Target<'a>, Refused> {
-    let (host, port) = authority.unwrap_or(("", None));
-    let claims = |site: &Site| site.hosts.iter().any(|h| h.eq_ignore_ascii_case(bare(host)));
-    let site = sites
-        .iter()
-        .position(claims)
-        .or_else(|| sites.iter().position(|site| site.hosts.is_empty()))
-        .ok_or(Refused {
-            status: StatusCode::MISDIRECTED_REQUEST,
-            why: Invalid::Misdirected,
-            text: "No site with this host is served here.",
-        })?;
-    let port = port.unwrap_or(scheme.default_port());
-    let aliases = Some(&sites[site].aliases).filter(|of| of.are_one() && !host.is_empty());
-    Ok(Target { site, scheme, host, port, aliases, path })
 }
 
 /// Checks that hold for every request.
@@ -234,15 +170,14 @@ fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Re
         let needed = parts.uri.authority().is_some();
         return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
     };
-    match (Scheme::named(name), front) {
-        (Some(scheme), Front::Forward) => Ok(scheme),
-        (Some(scheme), Front::Reverse(_)) if scheme == came => Ok(scheme),
-        (Some(_), Front::Reverse(_)) => Err(Refused {
+    match Scheme::named(name) {
+        Some(scheme) if front.takes_whole_urls() || scheme == came => Ok(scheme),
+        Some(_) => Err(Refused {
             status: StatusCode::MISDIRECTED_REQUEST,
             why: Invalid::Misdirected,
             text: "The URL's scheme is not the one that this connection serves.",
         }),
-        (None, _) => Err(Refused {
+        None => Err(Refused {
             status: StatusCode::NOT_IMPLEMENTED,
             why: Invalid::Scheme,
             text: "The schemes that this proxy fetches are http and https.",
@@ -309,8 +244,9 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::origin::site::Site;
+    use crate::upstream::endpoint::Endpoint;
     use crate::upstream::group::Group;
-    use crate::upstream::origin::Origin;
 
     fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
         let mut builder = Request::builder().method(method).uri(uri);
@@ -321,14 +257,12 @@ mod tests {
     }
 
     fn sites() -> Front {
-        let site = |name: &str, hosts: &[&str]| Site {
-            name: name.to_owned(),
-            hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
-            upstream: Group::one(Origin::plain("127.0.0.1", 8080)).into(),
-            pass_host: true,
-            aliases: Aliases::default(),
+        let site = |name: &str, hosts: &[&str]| {
+            let hosts = hosts.iter().map(|h| (*h).to_owned()).collect();
+            let servers = Group::one(Endpoint::plain("127.0.0.1", 8080));
+            Site::new(name, servers).with_hosts(hosts).with_pass_host(true)
         };
-        Front::Reverse(vec![site("a", &["a.example"]), site("b", &["b.example"])])
+        Front::reverse(vec![site("a", &["a.example"]), site("b", &["b.example"])])
     }
 
     #[test]
@@ -347,35 +281,28 @@ mod tests {
 
     #[test]
     fn forward_takes_absolute_form_only() {
+        let front = Front::forward();
         let p = parts("GET", "http://user:secret@A.example:81/x?y", &["a.example:81"]);
-        let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
-        assert_eq!(
-            t,
-            Target {
-                site: 0,
-                scheme: Scheme::Http,
-                host: "A.example",
-                port: 81,
-                aliases: None,
-                path: "/x?y"
-            }
-        );
-        let refused =
-            target(&parts("GET", "/x", &["a.example"]), &Front::Forward, Scheme::Http).unwrap_err();
+        let t = target(&p, &front, Scheme::Http).unwrap();
+        let Target { site, scheme, host, port, aliases, path } = t;
+        assert_eq!((site.name(), scheme, host, port), (None, Scheme::Http, "A.example", 81));
+        assert_eq!((aliases, path), (None, "/x?y"));
+        let refused = target(&parts("GET", "/x", &["a.example"]), &Front::forward(), Scheme::Http)
+            .unwrap_err();
         assert_eq!(refused.status, 400);
         assert!(refused.text.contains("http_proxy") && refused.text.contains("curl -x"));
         let p = parts("GET", "https://a.example/", &["a.example:443"]);
-        let t = target(&p, &Front::Forward, Scheme::Http).unwrap();
+        let t = target(&p, &front, Scheme::Http).unwrap();
         assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
         let p = parts("GET", "https://a.example/", &["a.example:80"]);
-        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().why, Invalid::Host);
+        assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().why, Invalid::Host);
         let p = parts("GET", "ftp://a.example/", &["a.example"]);
-        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 501);
+        assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().status, 501);
     }
 
     #[test]
     fn one_host_that_agrees() {
-        let front = Front::Forward;
+        let front = Front::forward();
         let refused = |hosts: &[&str]| {
             target(&parts("GET", "http://a.example/", hosts), &front, Scheme::Http).unwrap_err().why
         };
@@ -392,9 +319,9 @@ mod tests {
     #[test]
     fn reverse_site_follows_from_configuration() {
         let p = parts("GET", "/x", &["B.example:99"]);
-        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site, 1);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site.name(), Some("b"));
         let p = parts("GET", "http://a.example/x", &["a.example"]);
-        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site, 0);
+        assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site.name(), Some("a"));
         let p = parts("GET", "/x", &["c.example"]);
         assert_eq!(target(&p, &sites(), Scheme::Http).unwrap_err().status, 421);
     }
@@ -430,6 +357,6 @@ mod tests {
         p.headers.insert("max-forwards", "3".parse().unwrap());
         assert_eq!(max_forwards(&p), Some(3));
         p.headers.insert("expect", "200-maybe".parse().unwrap());
-        assert_eq!(target(&p, &Front::Forward, Scheme::Http).unwrap_err().status, 417);
+        assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().status, 417);
     }
 }

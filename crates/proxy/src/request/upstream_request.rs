@@ -11,12 +11,11 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use semantics::forwarded::Hop;
-use semantics::{MethodClass, Settings, forwarded, hop_by_hop};
+use semantics::{MethodClass, Settings, forwarded, hop_by_hop, value};
 
 use crate::fill::services::Services;
 use crate::message::informational::Informational;
 use crate::message::request_body::RequestBody;
-use crate::message::scheme::Scheme;
 use crate::message::upgrade::Upgrade;
 use crate::message::{framing, via};
 use crate::net::address;
@@ -24,23 +23,20 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::site::Front;
+use crate::origin::target::Target;
 use crate::request::target;
-use crate::request::target::Target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::upstream::attempts::Attempts;
 use crate::upstream::client::Outgoing;
-use crate::upstream::limits::UpstreamLimits;
-use crate::upstream::origin::Origin;
+use crate::upstream::origin::{Connector, Origin};
+use crate::upstream::origin_body::OriginBody;
 use crate::upstream::request_body::{ClientBody, OutBody};
-use crate::upstream::response_body::UpstreamBody;
-use crate::upstream::target::Destination;
 
 /// A request for an upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
-    pub to: Destination,
+    pub to: Arc<dyn Origin>,
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
@@ -49,7 +45,7 @@ pub(crate) struct UpstreamRequest {
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
-    /// The host that it is for, for whoever balances by that.
+    /// The host that it is for, where several servers may be chosen from by that.
     place: String,
     /// Where the 1xx answers go.
     pub interim: Option<Arc<Informational>>,
@@ -74,17 +70,18 @@ impl UpstreamRequest {
     ) -> UpstreamRequest {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
-        let to = UpstreamRequest::destination(options, target);
-        let place = target.place().0.to_ascii_lowercase();
+        let to = target.origin(&options.upstream);
+        let several = to.has_several();
+        let place = several.then(|| target.place().0.to_ascii_lowercase()).unwrap_or_default();
         let target = &as_told(&parts.method, target);
-        let rewrite_host = match &options.front {
-            Front::Forward => true,
-            Front::Reverse(sites) => !sites[target.site].pass_host || target.host.is_empty(),
-        };
+        let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
         // it adds the default port: what we ask for is what the answer will be stored under.
-        let host = if rewrite_host { to.first().authority() } else { target.authority() };
-        if let Ok(host) = HeaderValue::try_from(host) {
+        let host = match rewrite_host {
+            true => value::of(to.authority()),
+            false => value::of(target.authority()),
+        };
+        if let Some(host) = host {
             fields.insert(header::HOST, host);
         }
         if let Some(left) = target::max_forwards(parts) {
@@ -124,29 +121,42 @@ impl UpstreamRequest {
         self.upgrade = Some(upgrade);
     }
 
-    /// Where a request leads to.
-    pub fn destination(options: &Options, target: &Target<'_>) -> Destination {
-        match &options.front {
-            Front::Forward => {
-                let plain = Origin::plain(address::bare(target.host), target.port);
-                let UpstreamLimits { tls, http2, .. } = &options.upstream;
-                Destination::One(Arc::new(match target.scheme {
-                    Scheme::Http => plain,
-                    Scheme::Https => Origin { tls: Some(tls.clone()), http2: *http2, ..plain },
-                }))
-            }
-            Front::Reverse(sites) => Destination::Group(sites[target.site].upstream.clone()),
-        }
-    }
-
     /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.
     pub async fn run(
         &self,
         services: &Services,
         options: &Options,
         body: Option<RequestBody>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
-        let mut response = self.ask(services, options, body).await?;
+    ) -> Result<Response<OriginBody>, Failure> {
+        let again = || self.request();
+        let response = self.ask(services, options, again(), &again, body).await?;
+        self.settle(services, response)
+    }
+
+    /// As [`UpstreamRequest::run`], once: `again` makes an equal one, should it have to be sent
+    /// again.
+    pub async fn run_once(
+        mut self,
+        services: &Services,
+        options: &Options,
+        body: Option<RequestBody>,
+        again: impl Fn() -> UpstreamRequest,
+    ) -> Result<Response<OriginBody>, Failure> {
+        let first = match body.is_some() || self.rule.is_some() {
+            true => self.request(),
+            false => self.take_request(),
+        };
+        let again = || again().take_request();
+        let response = self.ask(services, options, first, &again, body).await?;
+        self.settle(services, response)
+    }
+
+    /// What a response is taken for.
+    fn settle(
+        &self,
+        services: &Services,
+        mut response: Response<OriginBody>,
+    ) -> Result<Response<OriginBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // It has no body, and none is to be said of it.
             response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -179,7 +189,7 @@ impl UpstreamRequest {
     fn limit(
         &self,
         services: &Services,
-        response: &mut Response<UpstreamBody>,
+        response: &mut Response<OriginBody>,
         length: Option<u64>,
         max: u64,
     ) -> Result<(), Failure> {
@@ -211,8 +221,10 @@ impl UpstreamRequest {
         &self,
         services: &Services,
         options: &Options,
+        mut request: Request<OutBody>,
+        again: &dyn Fn() -> Request<OutBody>,
         body: Option<RequestBody>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
+    ) -> Result<Response<OriginBody>, Failure> {
         let query = Query {
             client: self.client.ip(),
             method: &self.method,
@@ -220,36 +232,32 @@ impl UpstreamRequest {
             port: self.named.1,
         };
         let rules = AddressCheck::new(&options.access, query);
-        let check = |address: SocketAddr| rules.permits(address);
-        let upstream = &services.upstream;
-        let limits = &options.upstream;
+        let with = Connector {
+            upstream: &services.upstream,
+            limits: &options.upstream,
+            check: &|address| rules.permits(address),
+        };
         let Some(body) = body else {
-            let again = || self.request(OutBody::Empty);
-            let request = self.request(OutBody::Empty);
-            let outgoing = Outgoing { again: Some(&again), ..self.outgoing(request) };
-            let sent = upstream.send(&self.to, limits, &check, outgoing).await;
+            let outgoing = Outgoing { again: Some(again), ..self.outgoing(request) };
+            let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
-        let expects = self.headers.contains_key(header::EXPECT);
+        let expects = request.headers().contains_key(header::EXPECT);
         let chunked = http_body::Body::size_hint(&body).exact().is_none();
         let body = ClientBody::new(body, self.interim.clone().filter(|_| expects));
         let progress = Some(body.progress());
-        let mut request = self.request(OutBody::Client(body));
+        *request.body_mut() = OutBody::Client(body);
         if chunked {
             // hyper would send no body with a GET that does not say so.
             let value = HeaderValue::from_static("chunked");
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
         let outgoing = Outgoing { progress, ..self.outgoing(request) };
-        let sent = upstream.send(&self.to, limits, &check, outgoing).await;
+        let sent = self.to.clone().send(with, outgoing).await;
         sent.map_err(|failure| rules.explain(failure))
     }
 
     fn outgoing(&self, request: Request<OutBody>) -> Outgoing<'_> {
-        let several = match &self.to {
-            Destination::One(_) => None,
-            Destination::Group(group) => Some(group).filter(|group| group.servers().len() > 1),
-        };
         Outgoing {
             request: Some(request),
             progress: None,
@@ -257,19 +265,29 @@ impl UpstreamRequest {
             again: None,
             idempotent: via::is_idempotent(&self.method),
             // With one server it is there already.
-            rewrite_host: self.rewrite_host && several.is_some(),
+            rewrite_host: self.rewrite_host && self.to.has_several(),
             trail: self.trail.as_deref(),
             reuse_only: self.reuse_only,
             upgrade: self.upgrade.as_deref(),
-            hash: several.map_or(0, |group| group.hash(&self.place, &self.uri)),
+            place: &self.place,
         }
     }
 
-    fn request(&self, body: OutBody) -> Request<OutBody> {
-        let mut request = Request::new(body);
+    fn request(&self) -> Request<OutBody> {
+        self.with(self.uri.clone(), self.headers.clone())
+    }
+
+    /// The request without a body, which takes target and fields out of this.
+    fn take_request(&mut self) -> Request<OutBody> {
+        let (uri, headers) = (std::mem::take(&mut self.uri), std::mem::take(&mut self.headers));
+        self.with(uri, headers)
+    }
+
+    fn with(&self, uri: Uri, headers: HeaderMap) -> Request<OutBody> {
+        let mut request = Request::new(OutBody::Empty);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = self.headers.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
         if let Some(interim) = &self.interim {
             interim.attach(&mut request);
         }

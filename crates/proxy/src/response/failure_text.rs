@@ -10,10 +10,10 @@ pub(crate) fn told(front: &Front, reason: Reason, cause: &str) -> String {
     let sentence = sentence(reason);
     let is_ours = matches!(reason, Reason::Dns | Reason::DnsTimeout | Reason::Internal);
     let adds = reason != Reason::ConnectRefused && !cause.is_empty();
-    match front {
-        Front::Forward if adds && !is_ours => format!("{sentence}: {cause}.\n"),
-        _ => format!("{sentence}.\n"),
+    if front.is_clients_choice() && adds && !is_ours {
+        return format!("{sentence}: {cause}.\n");
     }
+    format!("{sentence}.\n")
 }
 
 /// A reason in a sentence, without its full stop.

@@ -25,7 +25,7 @@ use crate::response::failure;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 use crate::upstream::tunnel::UpstreamTunnel;
 
 /// Asks the upstream and hands its answer on.
@@ -47,20 +47,24 @@ pub(crate) async fn ask(
     visit: &RequestContext<'_>,
     account: &mut Transaction,
     body: Option<RequestBody>,
-) -> Result<Response<UpstreamBody>, Failure> {
+) -> Result<Response<OriginBody>, Failure> {
     let errand = visit.errand();
     account.asked(&errand.to, errand.trail.clone());
-    let asking = errand.run(visit.services, visit.options, body);
-    // The connection's own future has no room for it: most requests never come here.
-    let asking = Box::pin(asking);
-    relay(visit.client, errand.interim.as_deref(), asking).await
+    let interim = errand.interim.clone();
+    let again = || {
+        let mut errand = visit.errand();
+        errand.interim.clone_from(&interim);
+        errand
+    };
+    let asking = errand.run_once(visit.services, visit.options, body, again);
+    relay(visit.client, interim.as_deref(), asking).await
 }
 
 /// Hands an upstream's answer on.
 pub(crate) fn relay_response(
     visit: &RequestContext<'_>,
     mut account: Transaction,
-    mut response: Response<UpstreamBody>,
+    mut response: Response<OriginBody>,
     status: CacheStatus,
 ) -> Response<ResponseBody> {
     if let Some(upstream) = response.body_mut().take_tunnel() {

@@ -18,7 +18,7 @@ use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::response_body::UpstreamBody;
+use crate::upstream::origin_body::OriginBody;
 
 /// Where an answer's bytes come from.
 pub(crate) enum BodySource {
@@ -27,7 +27,7 @@ pub(crate) enum BodySource {
     /// One piece in memory; taken when it is sent.
     Whole(Bytes),
     /// Straight from the upstream.
-    Upstream(UpstreamBody),
+    Upstream(OriginBody),
     /// A stored object, or a range of one.
     Entry(Box<EntryBody>),
     /// A stored object with trailers.

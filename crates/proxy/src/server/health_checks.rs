@@ -14,7 +14,6 @@ use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
-use crate::origin::site::Front;
 use crate::upstream::checks;
 use crate::upstream::client::Upstream;
 use crate::upstream::events::Events;
@@ -46,9 +45,8 @@ pub(crate) async fn run(
 }
 
 fn begin(options: &Options, new: impl Fn(&UpstreamLimits) -> Upstream, watching: &mut JoinSet<()>) {
-    let Front::Reverse(sites) = &options.front else { return };
-    for site in sites {
-        let Some(check) = &site.upstream.options().check else { continue };
+    for (_, group) in options.front.groups() {
+        let Some(check) = &group.options().check else { continue };
         let limits = UpstreamLimits {
             connect_timeout: check.timeout,
             head_timeout: check.timeout,
@@ -56,8 +54,8 @@ fn begin(options: &Options, new: impl Fn(&UpstreamLimits) -> Upstream, watching:
             ..options.upstream.clone()
         };
         let upstream = Rc::new(new(&limits));
-        for at in 0..site.upstream.servers().len() {
-            let (upstream, group) = (upstream.clone(), site.upstream.clone());
+        for at in 0..group.servers().len() {
+            let (upstream, group) = (upstream.clone(), group.clone());
             watching.spawn_local(checks::watch(upstream, limits.clone(), group, at));
         }
     }

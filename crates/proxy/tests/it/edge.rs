@@ -24,7 +24,7 @@ fn rig(admin: SocketAddr, rules: Vec<Rule>) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = vec![listener.local_addr().unwrap(), admin];
     let access = Arc::new(access().own(own).rules(rules));
-    let mut options = Options::new(proxy::origin::site::Front::Forward, access);
+    let mut options = Options::new(proxy::origin::site::Front::forward(), access);
     options.client.drain = Duration::ZERO;
     Rig::start_at(listener, options)
 }

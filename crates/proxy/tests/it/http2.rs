@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::thread;
 
+use proxy::upstream::endpoint::{Endpoint, Http2};
 use proxy::upstream::group::Group;
-use proxy::upstream::origin::{Http2, Origin};
 use proxy::upstream::tls::{Tls, TlsOptions};
 
 use crate::authority::Authority;
@@ -15,11 +15,11 @@ use crate::rig::Rig;
 /// A reverse proxy that speaks HTTP/2 without asking first.
 fn rig(origin: &Http2Origin) -> Rig {
     let http2 = Http2::PriorKnowledge;
-    Rig::reverse_to(Group::one(Origin { http2, ..plain(origin.address) }), |_| ())
+    Rig::reverse_to(Group::one(Endpoint { http2, ..plain(origin.address) }), |_| ())
 }
 
-fn plain(address: SocketAddr) -> Origin {
-    Origin::plain(&address.ip().to_string(), address.port())
+fn plain(address: SocketAddr) -> Endpoint {
+    Endpoint::plain(&address.ip().to_string(), address.port())
 }
 
 fn ask(client: &mut Client, method: &str, path: &str, fields: &str) -> Answer {
@@ -159,7 +159,7 @@ fn within_tls_both_sides_choose() {
         };
         let tls = Some(Tls::new(options, http2));
         let rig =
-            Rig::reverse_to(Group::one(Origin { tls, http2, ..plain(origin.address) }), |_| ());
+            Rig::reverse_to(Group::one(Endpoint { tls, http2, ..plain(origin.address) }), |_| ());
         let status = ask(&mut rig.client(), "GET", "/x", "").status;
         (status, origin.asked().first().map(|asked| asked.uri().to_string()))
     };
@@ -185,7 +185,7 @@ fn an_origin_that_chooses_http1_is_spoken_to_so() {
     };
     let http2 = Http2::Negotiated;
     let tls = Some(Tls::new(options, http2));
-    let rig = Rig::reverse_to(Group::one(Origin { tls, http2, ..plain(front.address) }), |_| ());
+    let rig = Rig::reverse_to(Group::one(Endpoint { tls, http2, ..plain(front.address) }), |_| ());
     let mut client = rig.client();
     for _ in 0..3 {
         assert_eq!(ask(&mut client, "GET", "/x", "").text(), "old");

@@ -18,6 +18,7 @@ mod http2;
 mod http2_origin;
 mod mutations;
 mod names;
+mod no_server;
 mod origin;
 mod parking;
 mod refusals;

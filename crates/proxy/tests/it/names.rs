@@ -11,10 +11,10 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA};
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
+use proxy::upstream::endpoint::Endpoint as To;
 use proxy::upstream::group::Group;
 use proxy::upstream::limits::UpstreamLimits;
 use proxy::upstream::lookup::{Found, Lookup as _};
-use proxy::upstream::origin::Origin as To;
 use proxy::upstream::resolver::DnsLookup;
 use tokio::runtime::Builder;
 

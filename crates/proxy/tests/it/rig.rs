@@ -14,11 +14,10 @@ use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;
 use proxy::options::Options;
-use proxy::origin::site::{Front, Site};
+use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;
-use proxy::rules::aliases::Aliases;
+use proxy::upstream::endpoint::Endpoint;
 use proxy::upstream::group::Group;
-use proxy::upstream::origin::Origin;
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
     RequestRecord, Setup, TokioClock,
@@ -109,7 +108,7 @@ impl Rig {
             proxy::observe::front_kind::FrontKind::Forward,
             Locals::of_this_machine().unwrap(),
         );
-        let mut options = Options::new(Front::Forward, Arc::new(access));
+        let mut options = Options::new(Front::forward(), Arc::new(access));
         change(&mut options);
         Rig::start(options, empty_cache(), MEMORY)
     }
@@ -120,7 +119,7 @@ impl Rig {
             proxy::observe::front_kind::FrontKind::Forward,
             Locals::of_this_machine().unwrap(),
         );
-        Rig::start(Options::new(Front::Forward, Arc::new(access)), device, MEMORY)
+        Rig::start(Options::new(Front::forward(), Arc::new(access)), device, MEMORY)
     }
 
     /// The same with so many bytes of memory for the cache.
@@ -129,7 +128,7 @@ impl Rig {
             proxy::observe::front_kind::FrontKind::Forward,
             Locals::of_this_machine().unwrap(),
         );
-        Rig::start(Options::new(Front::Forward, Arc::new(access)), device, memory)
+        Rig::start(Options::new(Front::forward(), Arc::new(access)), device, memory)
     }
 
     /// A reverse proxy with one site for every host.
@@ -137,9 +136,9 @@ impl Rig {
         Rig::start(reverse_options(upstream, pass_host), empty_cache(), MEMORY)
     }
 
-    /// A reverse proxy with one site for every host, fetched from `group`.
-    pub fn reverse_to(group: Group, change: impl FnOnce(&mut Options)) -> Rig {
-        let mut options = options_to(group, true);
+    /// A reverse proxy with one site for every host, fetched from `source`.
+    pub fn reverse_to(source: impl Into<Source>, change: impl FnOnce(&mut Options)) -> Rig {
+        let mut options = options_to(source, true);
         change(&mut options);
         Rig::start(options, empty_cache(), MEMORY)
     }
@@ -238,17 +237,15 @@ impl Drop for Rig {
 }
 
 fn reverse_options(upstream: SocketAddr, pass_host: bool) -> Options {
-    let origin = Origin::plain(&upstream.ip().to_string(), upstream.port());
+    let origin = Endpoint::plain(&upstream.ip().to_string(), upstream.port());
     options_to(Group::one(origin), pass_host)
 }
 
-fn options_to(group: Group, pass_host: bool) -> Options {
-    let upstream = Arc::new(group);
-    let (name, aliases) = ("main".to_owned(), Aliases::default());
-    let site = Site { name, hosts: Vec::new(), upstream, pass_host, aliases };
+fn options_to(source: impl Into<Source>, pass_host: bool) -> Options {
+    let site = Site::new("main", source).with_pass_host(pass_host);
     let access = Access::new(
         proxy::observe::front_kind::FrontKind::Reverse,
         Locals::of_this_machine().unwrap(),
     );
-    Options::new(Front::Reverse(vec![site]), Arc::new(access))
+    Options::new(Front::reverse(vec![site]), Arc::new(access))
 }

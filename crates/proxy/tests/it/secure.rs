@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
+use proxy::upstream::endpoint::{At, Endpoint as To, Http2};
 use proxy::upstream::group::Group;
-use proxy::upstream::origin::{At, Http2, Origin as To};
 use proxy::upstream::tls::{Tls, TlsOptions};
 use rcgen::date_time_ymd;
 

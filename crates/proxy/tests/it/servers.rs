@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proxy::origin::site::Front;
 use proxy::upstream::balance::Balance;
+use proxy::upstream::endpoint::Endpoint as To;
 use proxy::upstream::group::{Group, GroupOptions, Next, Server};
 use proxy::upstream::health_check::HealthCheck;
 use proxy::upstream::lookup::{Found, Looking, Lookup};
-use proxy::upstream::origin::Origin as To;
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
@@ -282,10 +281,8 @@ fn no_server_gets_more_at_a_time_than_it_may() {
 
 /// Requests that wait for a server.
 fn waiting(rig: &Rig) -> u32 {
-    match &rig.control.options().front {
-        Front::Reverse(sites) => sites[0].upstream.waiting(),
-        Front::Forward => panic!("it is a reverse proxy"),
-    }
+    let options = rig.control.options();
+    options.front.groups().map(|(_, group)| group.waiting()).sum()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use http::header::{
 };
 
 use crate::fields::range::ByteRange;
-use crate::fields::validators;
+use crate::fields::{validators, value};
 use crate::settings::Settings;
 use crate::stored::packed::Flag;
 use crate::stored::stored_head::StoredHead;
@@ -86,7 +86,7 @@ fn content_range(value: &HeaderValue) -> Option<(ByteRange, Option<u64>)> {
 pub fn whole_headers(headers: &HeaderMap, length: u64) -> HeaderMap {
     let mut whole = headers.clone();
     whole.remove(CONTENT_RANGE);
-    whole.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    whole.insert(CONTENT_LENGTH, value::of_number(length));
     whole
 }
 

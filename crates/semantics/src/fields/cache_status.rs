@@ -2,10 +2,12 @@
 //!
 //! Our entry goes behind what caches nearer to the origin wrote, as a line of its own.
 
-use std::fmt::Write as _;
+use std::fmt;
 
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::fields::value;
 
 /// The name of the field.
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -71,68 +73,91 @@ pub struct CacheStatus<'a> {
 impl CacheStatus<'_> {
     /// The entry as text, under the name `cache`.
     pub fn to_text(&self, cache: &str) -> String {
-        let mut text = String::with_capacity(64);
-        push_token_or_string(&mut text, cache);
-        if self.hit {
-            text.push_str("; hit");
-        } else if let Some(forward) = self.forward {
-            text.push_str("; fwd=");
-            text.push_str(forward.token());
-        }
-        if let Some(status) = self.forward_status {
-            let _ = write!(text, "; fwd-status={}", status.as_u16());
-        }
-        if let Some(ttl) = self.ttl {
-            let _ = write!(text, "; ttl={ttl}");
-        }
-        if self.stored {
-            text.push_str("; stored");
-        }
-        if self.collapsed {
-            text.push_str("; collapsed");
-        }
-        // The key is a string also where a token would do (RFC 9211, 2.7).
-        if let Some(key) = self.key {
-            text.push_str("; key=");
-            push_string(&mut text, key);
-        }
-        if let Some(detail) = self.detail {
-            text.push_str("; detail=");
-            push_token_or_string(&mut text, detail);
-        }
-        text
+        self.named(cache).to_string()
+    }
+
+    /// The entry as a field value; `None` never happens, as it is visible ASCII whatever the name.
+    pub fn to_value(&self, cache: &str) -> Option<HeaderValue> {
+        value::of(self.named(cache))
     }
 
     /// Appends the entry to a response's headers, behind those of other caches.
     pub fn append_to(&self, headers: &mut HeaderMap, cache: &str) {
-        if let Ok(value) = HeaderValue::try_from(self.to_text(cache)) {
+        if let Some(value) = self.to_value(cache) {
             headers.append(CACHE_STATUS, value);
         }
+    }
+
+    fn named<'a>(&'a self, cache: &'a str) -> Named<'a> {
+        Named { cache, entry: self }
+    }
+}
+
+/// An entry under the name of its cache.
+struct Named<'a> {
+    cache: &'a str,
+    entry: &'a CacheStatus<'a>,
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = self.entry;
+        write_token_or_string(text, self.cache)?;
+        if entry.hit {
+            text.write_str("; hit")?;
+        } else if let Some(forward) = entry.forward {
+            write!(text, "; fwd={}", forward.token())?;
+        }
+        if let Some(status) = entry.forward_status {
+            write!(text, "; fwd-status={}", status.as_u16())?;
+        }
+        if let Some(ttl) = entry.ttl {
+            write!(text, "; ttl={ttl}")?;
+        }
+        if entry.stored {
+            text.write_str("; stored")?;
+        }
+        if entry.collapsed {
+            text.write_str("; collapsed")?;
+        }
+        // The key is a string also where a token would do (RFC 9211, 2.7).
+        if let Some(key) = entry.key {
+            text.write_str("; key=")?;
+            write_string(text, key)?;
+        }
+        if let Some(detail) = entry.detail {
+            text.write_str("; detail=")?;
+            write_token_or_string(text, detail)?;
+        }
+        Ok(())
     }
 }
 
 /// Writes a structured-field token where `value` is one, else a string.
-pub(crate) fn push_token_or_string(text: &mut String, value: &str) {
+pub(crate) fn write_token_or_string(text: &mut impl fmt::Write, value: &str) -> fmt::Result {
     let is_first = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'*';
     let is_more = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
     if value.as_bytes().first().is_some_and(is_first) && value.bytes().all(is_more) {
-        text.push_str(value);
+        text.write_str(value)
     } else {
-        push_string(text, value);
+        write_string(text, value)
     }
 }
 
 /// Writes a structured-field string; characters it cannot hold become `?`.
-fn push_string(text: &mut String, value: &str) {
-    text.push('"');
+fn write_string(text: &mut impl fmt::Write, value: &str) -> fmt::Result {
+    text.write_char('"')?;
     for character in value.chars() {
         match character {
-            '"' | '\\' => text.extend(['\\', character]),
-            ' '..='~' => text.push(character),
-            _ => text.push('?'),
+            '"' | '\\' => {
+                text.write_char('\\')?;
+                text.write_char(character)?;
+            }
+            ' '..='~' => text.write_char(character)?,
+            _ => text.write_char('?')?,
         }
     }
-    text.push('"');
+    text.write_char('"')
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@
 //! against its date, since that says nothing about the moment meant. `now` is needed for the old
 //! two-digit years only.
 
+use std::fmt;
+
 use http::header::{DATE, HeaderMap, HeaderName, HeaderValue};
 
+use crate::fields::value;
 use crate::time::Time;
 
 const DAY: u64 = 24 * 3600;
@@ -34,23 +37,32 @@ pub fn of_field(headers: &HeaderMap, name: &HeaderName, now: Time) -> Option<Tim
 
 /// Writes `time` as an IMF-fixdate. Years above 9999 are written as the end of 9999.
 pub fn format(time: Time) -> String {
-    const END_OF_9999: u64 = 253_402_300_799;
-    let seconds = time.unix().min(END_OF_9999);
-    let (days, second) = (seconds / DAY, seconds % DAY);
-    let (year, month, day) = civil_from_days(days);
-    format!(
-        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
-        WEEKDAYS[((days + 3) % 7) as usize],
-        MONTHS[month as usize - 1],
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-    )
+    ImfFixdate(time).to_string()
 }
 
 /// [`format()`] as a header value.
 pub fn to_value(time: Time) -> HeaderValue {
-    HeaderValue::try_from(format(time)).unwrap_or(HeaderValue::from_static(""))
+    value::of(ImfFixdate(time)).unwrap_or(HeaderValue::from_static(""))
+}
+
+struct ImfFixdate(Time);
+
+impl fmt::Display for ImfFixdate {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const END_OF_9999: u64 = 253_402_300_799;
+        let seconds = self.0.unix().min(END_OF_9999);
+        let (days, second) = (seconds / DAY, seconds % DAY);
+        let (year, month, day) = civil_from_days(days);
+        write!(
+            text,
+            "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
+            WEEKDAYS[((days + 3) % 7) as usize],
+            MONTHS[month as usize - 1],
+            second / 3600,
+            second / 60 % 60,
+            second % 60,
+        )
+    }
 }
 
 /// Adds a `Date` of `received` to a response that has none it can be understood by

@@ -5,7 +5,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::fields::cache_status::push_token_or_string;
+use crate::fields::cache_status::write_token_or_string;
 
 /// The name of the field.
 pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
@@ -80,7 +80,7 @@ impl ErrorType {
 /// Appends an entry under the name `proxy`.
 pub fn append(headers: &mut HeaderMap, proxy: &str, error: ErrorType) {
     let mut text = String::with_capacity(48);
-    push_token_or_string(&mut text, proxy);
+    let _ = write_token_or_string(&mut text, proxy);
     text.push_str("; error=");
     text.push_str(error.token());
     if let Ok(value) = HeaderValue::try_from(text) {

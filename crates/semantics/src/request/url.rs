@@ -12,6 +12,7 @@
 //! normal form, and the key has both: the answer to `/%61` is none for `/a`. Names that operators
 //! use are the normal form alone.
 
+use std::fmt::Write as _;
 use std::{fmt, iter};
 
 use http::Uri;
@@ -87,7 +88,7 @@ impl Url {
         text.push_str("://");
         push_host(&mut text, host)?;
         if let Some(port) = port.filter(|&port| port != default_port) {
-            text.push_str(&format!(":{port}"));
+            let _ = write!(text, ":{port}");
         }
         let path_at = text.len();
         push_path(&mut text, path)?;

@@ -5,10 +5,9 @@ use http::StatusCode;
 use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderValue};
 
 use crate::fields::cache_control::ResponseDirectives;
-use crate::fields::date;
-use crate::fields::hop_by_hop;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
+use crate::fields::{date, hop_by_hop, value};
 use crate::settings::Settings;
 use crate::stored::encoding::{Damaged, HEAD, VERSION, read_name, take};
 use crate::stored::packed::{Flag, Packed};
@@ -97,7 +96,7 @@ impl StoredHead {
         let mut headers = self.headers.clone();
         // For `Age` and what the caller adds, so that it grows once.
         headers.reserve(4);
-        headers.insert(AGE, HeaderValue::from(age.get()));
+        headers.insert(AGE, value::of_number(age.get().into()));
         headers
     }
 

@@ -10,7 +10,6 @@ mod objects;
 mod origin;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,9 +21,8 @@ use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site};
 use proxy::rules::access::Access;
-use proxy::rules::aliases::Aliases;
+use proxy::upstream::endpoint::Endpoint;
 use proxy::upstream::group::Group;
-use proxy::upstream::origin::Origin;
 use sim::network::{Event, Host, Link, What};
 use simulation::{Cache, Proxy, Running, World};
 use tokio::task::{JoinSet, spawn_local};
@@ -35,7 +33,7 @@ use crate::objects::Objects;
 const MEGABYTE: u64 = 1 << 20;
 
 /// How long a run lasts.
-const RUN: Duration = Duration::from_secs(120);
+const RUN: Duration = Duration::from_secs(80);
 
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -57,18 +55,16 @@ struct Seen {
 
 /// A reverse proxy's options, for one site.
 fn options(own: IpAddr, upstream: &str) -> Options {
-    let upstream = Arc::new(Group::one(Origin::plain(upstream, 80)));
-    let (name, aliases) = ("main".to_owned(), Aliases::default());
-    let site = Site { name, hosts: Vec::new(), upstream, pass_host: true, aliases };
+    let group = Group::one(Endpoint::plain(upstream, 80));
+    let site = Site::new("main", group).with_pass_host(true);
     let locals: Locals = [own].into_iter().collect();
     let access = Access::new(FrontKind::Reverse, locals);
-    Options::new(Front::Reverse(vec![site]), Arc::new(access))
+    Options::new(Front::reverse(vec![site]), Arc::new(access))
 }
 
 fn start(world: &World, host: &Host, upstream: &str, cache: &Cache) -> Running {
     let options = options(host.address(), upstream);
     let mut proxy = Proxy::new(host.clone(), 80, options);
-    proxy.workers = 2;
     proxy.cache = Some(cache.clone());
     proxy.start(world).unwrap()
 }
@@ -182,24 +178,18 @@ impl Seen {
 #[test]
 fn no_byte_is_wrong_and_nothing_fails_that_need_not() {
     let mut from_old_disk = 0;
-    for seed in 0..4 {
+    for seed in 0..2 {
         println!("seed {seed}");
         let Outcome { seen, events } = run(seed, &Link::default());
-        assert!(seen.len() > 500, "{}", seen.len());
+        assert!(seen.len() > 300, "{}", seen.len());
         for request in &seen {
             let reset = request.begun < Duration::from_millis(70_001)
                 && request.ended >= Duration::from_secs(70);
             assert!(request.is_good() || request.may_fail() || reset, "seed {seed}: {request:?}");
         }
-        let mut outcomes = BTreeMap::new();
-        for request in &seen {
-            let (_, _, detail) = request.answer.clone().unwrap_or_default();
-            *outcomes.entry(detail).or_insert(0) += 1;
-        }
-        println!("{outcomes:?}");
         // The caches have answered at all, and the shield what it had on its disk.
         let hits = seen.iter().filter(|r| r.answer.as_ref().is_some_and(|a| a.2.contains("HIT")));
-        assert!(hits.count() > seen.len() / 3, "{outcomes:?}");
+        assert!(hits.count() > seen.len() / 3);
         from_old_disk += seen
             .iter()
             .filter(|r| r.begun > BACK && r.answer.as_ref().is_some_and(|a| a.2.contains("DISK")))
@@ -222,7 +212,7 @@ fn everything_follows_from_the_seed() {
 
 #[test]
 fn ways_that_fail_by_chance_bring_no_wrong_byte() {
-    for seed in 100..104 {
+    for seed in 100..102 {
         println!("seed {seed}");
         let link = Link { resets: 2_000, silences: 200, ..Link::default() };
         let Outcome { seen, .. } = run(seed, &link);

@@ -2,7 +2,7 @@
 //! otherwise for its own.
 
 use proxy::upstream::balance::Balance;
-use proxy::upstream::origin::Http2;
+use proxy::upstream::endpoint::Http2;
 
 use super::common::{K, M, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;

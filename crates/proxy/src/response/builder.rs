@@ -8,7 +8,7 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode, header};
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
-use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators};
+use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators, value};
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
@@ -58,7 +58,7 @@ pub(crate) fn build(
         (Portion::Part(part), Some(length)) => {
             status = StatusCode::PARTIAL_CONTENT;
             headers.insert(header::CONTENT_RANGE, part.content_range(length));
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count()));
+            headers.insert(header::CONTENT_LENGTH, value::of_number(part.count()));
             body(BodyPart::Part(part))
         }
         (Portion::Parts(ranges), Some(length)) => {
@@ -67,7 +67,7 @@ pub(crate) fn build(
             let content_type = headers.get(header::CONTENT_TYPE);
             let frame = Multipart::new(&ranges, length, content_type, boundary);
             headers.insert(header::CONTENT_TYPE, frame.content_type());
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(frame.total_length()));
+            headers.insert(header::CONTENT_LENGTH, value::of_number(frame.total_length()));
             body(BodyPart::Parts(frame))
         }
         (Portion::Unsatisfiable, Some(length)) => {
@@ -81,7 +81,7 @@ pub(crate) fn build(
         _ if *method == Method::HEAD => {
             // A 204 has none (RFC 9110, 8.6).
             if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
-                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+                headers.insert(header::CONTENT_LENGTH, value::of_number(length));
             }
             BodySource::Empty
         }
@@ -109,7 +109,7 @@ pub(crate) fn from_entry(
         (Head::Ready(ready), None) => {
             let mut fields = ready.fields.clone();
             if age != Seconds::ZERO {
-                fields.insert(header::AGE, HeaderValue::from(age.get()));
+                fields.insert(header::AGE, value::of_number(age.get().into()));
             }
             fields
         }

@@ -1,22 +1,22 @@
-//! The body of an upstream's answer, and what becomes of its connection afterwards.
+//! The body of an origin's answer, and what becomes of its connection afterwards.
 
-use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
+use crate::endpoint::Endpoint;
 use crate::error::Reason;
 use crate::failure_log::{FailureLog, Phase};
 use crate::group::Serving;
 use crate::http2::Peer;
-use crate::origin::Origin;
 use crate::pool::{Http1, Pool, PoolLimits};
 use crate::request_body::Progress;
 use crate::tunnel::UpstreamTunnel;
@@ -27,7 +27,7 @@ pub(crate) struct Lease {
     pub pool: Rc<Pool>,
     /// Where a failure goes.
     pub failures: Option<Arc<FailureLog>>,
-    pub origin: Arc<Origin>,
+    pub endpoint: Arc<Endpoint>,
     pub connection: Http1,
     pub progress: Option<Rc<Progress>>,
     pub limits: PoolLimits,
@@ -37,14 +37,16 @@ pub(crate) struct Lease {
 enum Source {
     Http1(Incoming, Option<Lease>),
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
+    /// No connection of ours: a file, or what somebody else reads.
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
     /// There is none: the protocol was changed (an answer 101).
     Tunnel(Option<Box<UpstreamTunnel>>),
 }
 
-/// The body of an upstream's answer. In HTTP/1.1: read to its clean end it gives its connection
+/// The body of an origin's answer. In HTTP/1.1: read to its clean end it gives its connection
 /// back to the pool; dropped before, it closes it. In HTTP/2: dropped before its end it takes the
 /// request back.
-pub struct UpstreamBody {
+pub struct OriginBody {
     source: Source,
     /// The server's request in its books, if it is one of several.
     serving: Option<Serving>,
@@ -55,9 +57,18 @@ pub struct UpstreamBody {
     allowance: Option<u64>,
 }
 
-impl UpstreamBody {
-    pub(crate) fn http1(incoming: Incoming, lease: Lease, silence: Duration) -> UpstreamBody {
-        let mut body = UpstreamBody::of(Source::Http1(incoming, Some(lease)), silence);
+impl OriginBody {
+    /// What does not come over one of our connections. It is broken off when nothing comes of it
+    /// for as long as `silence`.
+    pub fn stream<B>(body: B, silence: Duration) -> OriginBody
+    where
+        B: Body<Data = Bytes, Error = io::Error> + 'static,
+    {
+        OriginBody::of(Source::Stream(Box::pin(body)), silence)
+    }
+
+    pub(crate) fn http1(incoming: Incoming, lease: Lease, silence: Duration) -> OriginBody {
+        let mut body = OriginBody::of(Source::Http1(incoming, Some(lease)), silence);
         body.give_back_at_end();
         body
     }
@@ -80,13 +91,13 @@ impl UpstreamBody {
         incoming: http2::Incoming,
         stream: http2::Stream,
         silence: Duration,
-    ) -> UpstreamBody {
-        UpstreamBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
+    ) -> OriginBody {
+        OriginBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
     }
 
     /// Of an answer that changed the protocol: nothing comes, but there is a tunnel to be had.
-    pub(crate) fn tunnel(tunnel: UpstreamTunnel) -> UpstreamBody {
-        UpstreamBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
+    pub(crate) fn tunnel(tunnel: UpstreamTunnel) -> OriginBody {
+        OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
     }
 
     /// The tunnel of an answer that changed the protocol.
@@ -97,12 +108,12 @@ impl UpstreamBody {
         }
     }
 
-    fn of(source: Source, silence: Duration) -> UpstreamBody {
-        UpstreamBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
+    fn of(source: Source, silence: Duration) -> OriginBody {
+        OriginBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
     }
 
     /// The answer is one of a server whose requests are counted until they end.
-    pub(crate) fn served_by(mut self, serving: Serving) -> UpstreamBody {
+    pub(crate) fn served_by(mut self, serving: Serving) -> OriginBody {
         if let Source::Tunnel(Some(tunnel)) = &mut self.source {
             tunnel.served_by(serving);
         } else if !self.is_end_stream() {
@@ -122,14 +133,15 @@ impl UpstreamBody {
         self.serving = None;
         match &mut self.source {
             Source::Http1(_, lease) => {
-                if let Some(Lease { pool, origin, connection, progress, limits, .. }) = lease.take()
+                if let Some(Lease { pool, endpoint, connection, progress, limits, .. }) =
+                    lease.take()
                     && progress.is_none_or(|progress| progress.ended())
                 {
-                    pool.put(origin, connection, limits);
+                    pool.put(endpoint, connection, limits);
                 }
             }
             Source::Http2(_, stream) => *stream = None,
-            Source::Tunnel(_) => {}
+            Source::Stream(_) | Source::Tunnel(_) => {}
         }
     }
 
@@ -138,23 +150,23 @@ impl UpstreamBody {
         self.serving = None;
         match &mut self.source {
             Source::Http1(_, lease) => {
-                if let Some(Lease { pool, failures, origin, progress, .. }) = lease.take() {
+                if let Some(Lease { pool, failures, endpoint, progress, .. }) = lease.take() {
                     // Where it is the request's body that broke off, the client is to blame.
                     let client = progress.and_then(|progress| progress.failure());
                     if let (None, Some(failures)) = (client, failures) {
-                        failures.note(&origin, Phase::Body, &why.cause(), pool.clock.instant());
+                        failures.note(&endpoint, Phase::Body, &why.cause(), pool.clock.instant());
                     }
                 }
             }
             Source::Http2(_, stream) => {
                 if let Some(stream) = stream.take()
-                    && let Peer { origin, failures: Some(failures), clock, .. } =
+                    && let Peer { endpoint, failures: Some(failures), clock, .. } =
                         &stream.connection.peer
                 {
-                    failures.note(origin, Phase::Body, &why.cause(), clock.instant());
+                    failures.note(endpoint, Phase::Body, &why.cause(), clock.instant());
                 }
             }
-            Source::Tunnel(_) => {}
+            Source::Stream(_) | Source::Tunnel(_) => {}
         }
     }
 
@@ -167,6 +179,7 @@ impl UpstreamBody {
                 Pin::new(incoming).poll_frame(cx).map_err(BodyError::Broken)
             }
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
+            Source::Stream(body) => body.as_mut().poll_frame(cx).map_err(BodyError::Stream),
             Source::Tunnel(_) => Poll::Ready(None),
         }
     }
@@ -189,6 +202,8 @@ pub enum BodyError {
     Broken(hyper::Error),
     /// The same in HTTP/2.
     Reset(h2::Error),
+    /// The same of what is none of our connections.
+    Stream(io::Error),
     /// Silent for longer than [`UpstreamLimits::body_timeout`].
     ///
     /// [`UpstreamLimits::body_timeout`]: crate::limits::UpstreamLimits::body_timeout
@@ -202,6 +217,7 @@ impl fmt::Display for BodyError {
         match self {
             BodyError::Broken(error) => error.fmt(f),
             BodyError::Reset(error) => error.fmt(f),
+            BodyError::Stream(error) => error.fmt(f),
             BodyError::Silent => f.write_str("no byte within the time allowed"),
             BodyError::TooLong => f.write_str("more bytes than a rule permits"),
         }
@@ -216,6 +232,7 @@ impl BodyError {
         match self {
             BodyError::Broken(error) => cause::of(error),
             BodyError::Reset(error) => cause::of_http2(error),
+            BodyError::Stream(error) => cause::of_io(error),
             BodyError::Silent | BodyError::TooLong => self.to_string(),
         }
     }
@@ -223,14 +240,14 @@ impl BodyError {
     /// The reason for the outcome.
     pub fn reason(&self) -> Reason {
         match self {
-            BodyError::Broken(_) | BodyError::Reset(_) => Reason::Upstream,
+            BodyError::Broken(_) | BodyError::Reset(_) | BodyError::Stream(_) => Reason::Upstream,
             BodyError::Silent => Reason::UpstreamTimeout,
             BodyError::TooLong => Reason::BadAnswer,
         }
     }
 }
 
-impl Body for UpstreamBody {
+impl Body for OriginBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -271,6 +288,7 @@ impl Body for UpstreamBody {
         match &self.source {
             Source::Http1(incoming, _) => incoming.is_end_stream(),
             Source::Http2(incoming, _) => incoming.is_end_stream(),
+            Source::Stream(body) => body.is_end_stream(),
             Source::Tunnel(_) => true,
         }
     }
@@ -281,7 +299,73 @@ impl Body for UpstreamBody {
             Source::Http2(incoming, _) => {
                 incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
+            Source::Stream(body) => body.size_hint(),
             Source::Tunnel(_) => SizeHint::with_exact(0),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::future::poll_fn;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    /// A body that is no connection's: its frames, and then nothing more, or its end.
+    struct Frames {
+        left: VecDeque<io::Result<Bytes>>,
+        ends: bool,
+    }
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+            match self.left.pop_front() {
+                Some(next) => Poll::Ready(Some(next.map(Frame::data))),
+                None if self.ends => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    /// What comes of a body of these frames, of which so many bytes may.
+    fn read(frames: &[&'static str], ends: bool, max: u64) -> (String, Option<BodyError>) {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+        let frame = |text: &&'static str| match *text {
+            "broken" => Err(io::ErrorKind::UnexpectedEof.into()),
+            text => Ok(Bytes::from_static(text.as_bytes())),
+        };
+        let frames = Frames { left: frames.iter().map(frame).collect(), ends };
+        let mut body = OriginBody::stream(frames, Duration::from_secs(1));
+        body.limit(max);
+        let mut text = String::new();
+        runtime.unwrap().block_on(async {
+            while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                match frame {
+                    Ok(frame) => text += std::str::from_utf8(frame.data_ref().unwrap()).unwrap(),
+                    Err(error) => return (text, Some(error)),
+                }
+            }
+            (text, None)
+        })
+    }
+
+    #[test]
+    fn what_is_no_connection_is_read_by_the_same_rules() {
+        assert!(matches!(read(&["a", "b"], true, 9), (text, None) if text == "ab"));
+        let (text, error) = read(&["a", "broken"], true, 9);
+        assert!(text == "a" && matches!(&error, Some(BodyError::Stream(_))));
+        assert_eq!(error.unwrap().reason(), Reason::Upstream);
+        assert!(matches!(read(&["a"], false, 9), (text, Some(BodyError::Silent)) if text == "a"));
+        assert!(matches!(read(&["a", "bc"], true, 2), (_, Some(BodyError::TooLong))));
     }
 }

@@ -1,0 +1,79 @@
+//! Where a request is to go: the site, and what it asks there for.
+
+use std::fmt::Write as _;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use semantics::Url;
+
+use crate::message::scheme::Scheme;
+use crate::net::address::bare;
+use crate::origin::site::Site;
+use crate::rules::aliases::Aliases;
+use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::origin::Origin;
+
+/// Where a request is to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    /// The site that it is for.
+    pub site: &'a Site,
+    /// Scheme of the URL that the request names.
+    pub scheme: Scheme,
+    /// Host as the client wrote it: any case; an IPv6 literal with its brackets.
+    pub host: &'a str,
+    /// Port, the scheme's own when none was given.
+    pub port: u16,
+    /// The names of its site, where they are one.
+    pub aliases: Option<&'a Aliases>,
+    /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
+    pub path: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// The host and port that it is for: what the object is called, and what upstreams are told.
+    pub fn place(&self) -> (&'a str, u16) {
+        let one = |of: &'a Aliases| of.canonical(self.port, self.scheme.default_port());
+        self.aliases.and_then(one).unwrap_or((self.host, self.port))
+    }
+
+    /// Whether it is for the very host and port that the client named.
+    pub fn is_as_named(&self) -> bool {
+        let (host, port) = self.place();
+        host.eq_ignore_ascii_case(self.host) && port == self.port
+    }
+
+    /// [`Target::place`] as `host[:port]` in the one form that the key has: what origins are told
+    /// in `Host`, too.
+    pub fn authority(&self) -> String {
+        let (host, port) = self.place();
+        let mut text = String::with_capacity(host.len() + "[]:65535".len());
+        match bare(host).parse::<Ipv6Addr>() {
+            Ok(address) => {
+                let _ = write!(text, "[{address}]");
+            }
+            Err(_) => {
+                text.push_str(host);
+                text.make_ascii_lowercase();
+            }
+        }
+        if port != self.scheme.default_port() {
+            let _ = write!(text, ":{port}");
+        }
+        text
+    }
+
+    /// The URL that it names; `None` when its path or host is not valid.
+    pub fn url(&self, limits: &UpstreamLimits) -> Option<Url> {
+        let Target { scheme, host, path, .. } = self;
+        if host.is_empty() {
+            return Url::new(scheme.name(), &self.origin(limits).name(), path).ok();
+        }
+        Url::new(scheme.name(), &self.authority(), path).ok()
+    }
+
+    /// What answers it.
+    pub fn origin(&self, limits: &UpstreamLimits) -> Arc<dyn Origin> {
+        self.site.origin(self, limits)
+    }
+}

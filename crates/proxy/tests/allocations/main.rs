@@ -1,0 +1,146 @@
+//! Counts what one request allocates in the proxy, on all of its threads, by the way it goes. It
+//! prints the counts, and holds them to a bound, so that none grows unnoticed.
+
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use device::{AnyDevice, MemoryDevice};
+use proxy::front::handshake::ListenerProtocol;
+use proxy::net::address::Locals;
+use proxy::observe::front_kind::FrontKind;
+use proxy::observe::observer::Unobserved;
+use proxy::options::Options;
+use proxy::origin::site::Front;
+use proxy::rules::access::Access;
+use proxy::{CacheSetup, CacheSource, Control, ListenSocket, Listener, Setup};
+
+#[expect(dead_code, reason = "the other tests use more of it")]
+#[path = "../it/client.rs"]
+mod client;
+#[expect(dead_code, reason = "the other tests use more of it")]
+#[path = "../it/origin.rs"]
+mod origin;
+
+use client::Client;
+use origin::{Origin, Then, ok};
+
+/// Requests that are counted together, after as many that are not.
+const REQUESTS: u64 = 400;
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Set on the threads of clients and origins.
+    static IGNORED: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn count() {
+    if !IGNORED.try_with(Cell::get).unwrap_or(true) {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the system's allocator does all of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as of the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as of the caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as of the caller.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// A forward proxy of one worker that nobody watches; it ends with the process.
+fn start_proxy() -> SocketAddr {
+    let device = MemoryDevice::new(256 << 20, 4096);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let format = store::FormatOptions::default();
+    runtime.block_on(store::format(&device, &format, [7; 48], 1_700_000_000)).unwrap();
+    let access = Access::new(FrontKind::Forward, Locals::of_this_machine().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let setup = Setup {
+        control: Control::new(Options::new(Front::forward(), Arc::new(access))),
+        listeners: vec![Listener {
+            socket: ListenSocket::Tcp(listener),
+            manners: Arc::new(ListenerProtocol::default()),
+        }],
+        workers: 1,
+        observer: Arc::new(Unobserved),
+        cache: CacheSource::Now(Box::new(CacheSetup {
+            devices: Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))])),
+            options: store::Options { memory: 64 << 20, ..store::Options::default() },
+            opened: Box::new(|_| ()),
+        })),
+        admin: None,
+        accepting: Box::new(|| ()),
+        released: Box::new(|| ()),
+    };
+    thread::spawn(move || proxy::run(setup));
+    address
+}
+
+/// Allocations of one request to `url`, in the mean.
+fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f64 {
+    for number in 0..REQUESTS {
+        client.get(&url(number));
+    }
+    let before = COUNT.load(Ordering::Relaxed);
+    for number in REQUESTS..2 * REQUESTS {
+        let answer = client.get(&url(number));
+        assert!(answer.complete && answer.detail() == outcome, "{}", answer.head);
+    }
+    (COUNT.load(Ordering::Relaxed) - before) as f64 / REQUESTS as f64
+}
+
+#[test]
+fn a_request_allocates_no_more_than_it_did() {
+    IGNORED.set(true);
+    let body = "x".repeat(2000);
+    let origin = Origin::start(move |asked, stream| {
+        IGNORED.set(true);
+        let fields = match asked.path.starts_with("/private") {
+            true => "Cache-Control: no-store\r\n",
+            false => "Cache-Control: max-age=600\r\nETag: \"a\"\r\n",
+        };
+        stream.write_all(ok(fields, &body).as_bytes()).unwrap();
+        Then::Stay
+    });
+    let address = {
+        IGNORED.set(false);
+        let address = start_proxy();
+        IGNORED.set(true);
+        address
+    };
+    let mut client = Client::connect(address);
+    let hit = of_each(&mut client, "HIT_RAM", |_| origin.url("/kept"));
+    let passed = of_each(&mut client, "MISS", |_| origin.url("/private"));
+    let stored = of_each(&mut client, "MISS", |number| origin.url(&format!("/new/{number}")));
+    println!("allocations of a request: hit {hit:.1}, passed {passed:.1}, miss {stored:.1}");
+    // With room for what is allocated now and then: the date of each second, writes to the device.
+    assert!(hit < 10.0 && passed < 27.0 && stored < 90.0, "more than there were");
+}

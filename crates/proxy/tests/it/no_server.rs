@@ -1,0 +1,128 @@
+//! A site whose answers come from no server, but from a table in memory.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response, header};
+use http_body::{Body, Frame};
+use proxy::origin::site::Source;
+use proxy::upstream::client::Outgoing;
+use proxy::upstream::endpoint::Endpoint;
+use proxy::upstream::error::{Failure, Reason};
+use proxy::upstream::origin::{Connector, Origin, Sending};
+use proxy::upstream::origin_body::OriginBody;
+
+use crate::rig::Rig;
+
+/// Answers `/whole`, `/broken` (half of it) and nothing else.
+#[derive(Debug, Default)]
+struct Table {
+    asked: AtomicU32,
+}
+
+const TEXT: &str = "what is in the table";
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+}
+
+impl Table {
+    fn answer(&self, request: &Outgoing<'_>) -> Result<Response<OriginBody>, Failure> {
+        self.asked.fetch_add(1, Relaxed);
+        let request = request.request.as_ref().unwrap();
+        let whole = match request.uri().path() {
+            "/whole" => true,
+            "/broken" => false,
+            path => {
+                let cause = format!("{path} is not in it");
+                return Err(Failure::Failed(Reason::Upstream, cause));
+            }
+        };
+        let (first, second) = TEXT.split_at(TEXT.len() / 2);
+        let second = if whole { Ok(second) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        let mut frames = VecDeque::from([Ok(first), second]);
+        if request.method() == Method::HEAD {
+            frames.clear();
+        }
+        let response = Response::builder()
+            .header(header::CONTENT_LENGTH, TEXT.len())
+            .header(header::CACHE_CONTROL, "max-age=600")
+            .header(header::ETAG, "\"1\"");
+        Ok(response.body(OriginBody::stream(Frames(frames), Duration::from_secs(20))).unwrap())
+    }
+}
+
+impl Origin for Table {
+    fn send<'a>(self: Arc<Self>, _: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
+        Box::pin(async move { self.answer(&request) })
+    }
+
+    fn endpoint(&self, _: usize) -> Option<&Endpoint> {
+        None
+    }
+}
+
+struct Frames(VecDeque<io::Result<&'static str>>);
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let next = self.0.pop_front();
+        Poll::Ready(
+            next.map(|next| next.map(|text| Frame::data(Bytes::from_static(text.as_bytes())))),
+        )
+    }
+}
+
+fn table() -> (Rig, Arc<Table>) {
+    let table = Arc::new(Table::default());
+    (Rig::reverse_to(Source::Other(table.clone()), |_| ()), table)
+}
+
+#[test]
+fn what_is_no_server_is_cached_like_one() {
+    let (rig, table) = table();
+    let mut client = rig.client();
+    let mut ask = |fields: &str| {
+        client.send(format!("GET /whole HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")).answer()
+    };
+    let first = ask("");
+    assert_eq!((first.status, first.text(), first.complete), (200, TEXT.to_owned(), true));
+    assert_eq!(first.detail(), "MISS");
+    let again = ask("");
+    assert_eq!((again.text(), again.detail()), (TEXT.to_owned(), "HIT_RAM".to_owned()));
+    assert_eq!(ask("Range: bytes=5-6\r\n").text(), TEXT[5..7]);
+    assert_eq!(ask("If-None-Match: \"1\"\r\n").status, 304);
+    assert_eq!(table.asked.load(Relaxed), 1);
+}
+
+#[test]
+fn what_breaks_off_is_cut_and_what_fails_is_an_error() {
+    let (rig, table) = table();
+    for n in 1..=2 {
+        let answer = rig.client().send("GET /broken HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
+        assert_eq!((answer.status, answer.complete), (200, false));
+        // Nothing passed for whole.
+        assert!(table.asked.load(Relaxed) >= n);
+    }
+    let none = rig.client().send("GET /none HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
+    assert_eq!((none.status, none.detail()), (502, "ERROR(upstream)".to_owned()));
+    assert!(!none.text().contains("/none"), "{}", none.text());
+    let mut client = rig.client();
+    client.send("POST /none HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(client.answer().status, 502);
+}

@@ -1,0 +1,52 @@
+//! Field values that are made anew for each response, with one allocation: they are written into a
+//! buffer on the stack first.
+
+use std::fmt::{self, Write};
+
+use http::HeaderValue;
+
+/// Longer values take a second allocation.
+const BUFFER: usize = 256;
+
+struct Buffer {
+    bytes: [u8; BUFFER],
+    length: usize,
+}
+
+impl Write for Buffer {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let place = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
+        place.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+/// Makes a value of text; `None` when it has characters that no value may have.
+pub fn of(text: impl fmt::Display) -> Option<HeaderValue> {
+    let mut buffer = Buffer { bytes: [0; BUFFER], length: 0 };
+    match write!(buffer, "{text}") {
+        Ok(()) => HeaderValue::from_bytes(&buffer.bytes[..buffer.length]).ok(),
+        Err(fmt::Error) => HeaderValue::try_from(text.to_string()).ok(),
+    }
+}
+
+/// Makes a value of a number.
+pub fn of_number(number: u64) -> HeaderValue {
+    of(number).unwrap_or(HeaderValue::from_static("0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_their_texts() {
+        assert_eq!(of_number(u64::MAX), "18446744073709551615");
+        assert_eq!(of("two words"), Some(HeaderValue::from_static("two words")));
+        assert_eq!(of("two\nlines"), None);
+        let long = "x".repeat(BUFFER + 1);
+        assert_eq!(of(&long).map(|value| value.len()), Some(BUFFER + 1));
+    }
+}
