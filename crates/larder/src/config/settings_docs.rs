@@ -186,6 +186,36 @@ fn load(text: &str) -> Loaded {
     Loaded::build(&file, &Layer::new()).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
+/// What a block of a page may take for granted: the words that need a table, and that table.
+const GRANTED: [(&str, &str, &str); 2] = [
+    ("sites = ", "[[site]]", "name = \"shop\"\nhosts = [\"shop.test\"]\nupstream = \"http://a\"\n"),
+    ("tls = true", "[[certificate]]", "chain = \"chain.pem\"\nkey = \"key.pem\"\n"),
+];
+
+/// Returns the blocks of TOML in a page, each with the tables that it takes for granted behind it.
+fn blocks(page: &str) -> Vec<String> {
+    let whole = |block: &str| {
+        let granted = GRANTED
+            .iter()
+            .filter(|(needs, table, _)| block.contains(needs) && !block.contains(table));
+        granted.fold(block.to_owned(), |all, (_, table, keys)| format!("{all}\n{table}\n{keys}"))
+    };
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.map(whole).collect()
+}
+
+#[test]
+fn the_examples_of_the_guide_are_configurations() {
+    let mut loaded = 0;
+    for entry in fs::read_dir(in_repository("docs/guide")).unwrap() {
+        for block in blocks(&fs::read_to_string(entry.unwrap().path()).unwrap()) {
+            load(&block);
+            loaded += 1;
+        }
+    }
+    assert!(loaded > 5, "{loaded} blocks of TOML in docs/guide");
+}
+
 /// The example with every commented key switched on: a comment proper has a blank behind its `#`.
 fn switched_on(text: &str) -> String {
     let lines = text.lines().map(|line| match line.strip_prefix('#') {
