@@ -300,9 +300,9 @@ impl Ffs {
         Ok(File { inode, missed: Cell::new(false) })
     }
 
-    /// Makes a file as [`Ffs::preallocate`] does, but never written to: a block that is first written
-    /// in part need not be read. It is like a file that grows as it is written, except for the
-    /// inodes and bitmaps of its growth.
+    /// Makes a file as [`Ffs::preallocate`] does, but never written to: a block that is first
+    /// written in part need not be read. It is like a file that grows as it is written, except for
+    /// the inodes and bitmaps of its growth.
     ///
     /// # Errors
     /// As of creating and writing it.

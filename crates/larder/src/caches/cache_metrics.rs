@@ -1,5 +1,5 @@
-//! The figures of the caches for the metrics: what the store and its devices count, under the names
-//! that operators see.
+//! Metrics of the caches: the counts of the store and its devices, under the names that operators
+//! see.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ pub struct CacheMetrics {
     pub unusable: Vec<Arc<CacheFile>>,
     /// Bytes of `memory`.
     pub memory: u64,
-    /// Which record goes for room, in the layouts that have slots.
+    /// The eviction policy, in the layouts that have slots.
     pub policy: PolicyName,
 }
 
@@ -134,7 +134,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     tables(out, cache, stats);
 }
 
-/// What clusters, purges and index hold.
+/// Adds the figures of clusters, purges and index.
 fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let mut clusters = |state, value: u32| {
         let mut labels = cache.to_vec();
@@ -155,7 +155,7 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_index_load", help, cache, stats.index_load);
 }
 
-/// What only the layouts with slots have, and which layout it is.
+/// Adds the figures of the layouts with slots, and the name of the layout.
 fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
     let policy = stats.slots.map_or("references", |_| policy.as_str());
     let layout = stats.layout.as_str();

@@ -548,8 +548,8 @@ impl State {
     }
 }
 
-/// Applies to `contents` as much of a write as survives when nothing made it durable: none, all, its
-/// first or last blocks, or any of its blocks.
+/// Applies to `contents` as much of a write as survives when nothing made it durable: none, all,
+/// its first or last blocks, or any of its blocks.
 fn tear(random: &mut Rng, geometry: Geometry, offset: u64, data: &[u8], contents: &mut Contents) {
     let block = geometry.block as usize;
     let blocks = data.len() / block;

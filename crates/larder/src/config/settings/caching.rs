@@ -1,4 +1,4 @@
-//! The declarations of what is answered from the cache, and what origin servers are told.
+//! Declarations: answers from the cache, and the fields sent to origin servers.
 
 use std::time::Duration;
 
