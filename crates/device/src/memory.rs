@@ -203,7 +203,7 @@ impl MemoryDevice {
         let Some(operation) = operation.filter(held) else { return false };
         let waker = operation.waker.take();
         inner.carry_out(id, &self.counters);
-        drop(inner); // whoever is woken may call us
+        drop(inner); // a woken task may call us
         if let Some(waker) = waker {
             waker.wake();
         }

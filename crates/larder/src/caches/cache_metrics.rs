@@ -80,8 +80,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
         out.counter("larder_store_hits", help, &labels, value);
     }
     let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
-    let help =
-        "Lookups answered by a read whose object did not enter memory: nobody had asked for it.";
+    let help = "Lookups whose object was read and not kept in memory: it was not asked for before.";
     counter("larder_store_not_kept", help, counters.not_kept);
     counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
     let help = "Reads for a lookup that found another key's record.";

@@ -21,8 +21,8 @@ impl Config {
         let sites = sites.join(", ");
         vec![format!(
             "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
-             server says how long for all; everybody gets that cookie. If an origin server says so \
-             by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
+             server says how long for all; all clients get that cookie. If an origin server says \
+             so by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
         )]
     }
 

@@ -9,7 +9,7 @@
 //! new: R         configuration, certificates and sockets are good: ready to take over
 //!      F why     or they are not; the old process goes on as if nothing had happened
 //! old: S         it has stopped accepting: clients that come now wait in the kernel's queues
-//! old: X         nobody there needs the caches any more, they are closed and released
+//! old: X         nothing there needs the caches any more, they are closed and released
 //! new: V         clients are accepted; after this the old process may go
 //! ```
 //!

@@ -381,6 +381,6 @@ mod tests {
         assert_eq!(judge(&operator), Ok(()));
         let unsaid = headers(&["Set-Cookie: a=b"]);
         let judged = super::judge(&facts, StatusCode::OK, &unsaid, AT_NOW, &operator);
-        assert_eq!(judged, Err(SetCookie), "nobody said that this cookie is for all");
+        assert_eq!(judged, Err(SetCookie), "nothing says that this cookie is for all");
     }
 }
