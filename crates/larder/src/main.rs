@@ -7,6 +7,8 @@ mod commands;
 mod config;
 mod lab;
 mod process;
+#[cfg(test)]
+mod simulated_scripts;
 
 use std::process::ExitCode;
 

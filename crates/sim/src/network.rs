@@ -149,6 +149,12 @@ impl Network {
         Host { network: self.clone(), address }
     }
 
+    /// A host with a name and the address that is given.
+    pub fn host_at(&self, name: &str, address: IpAddr) -> Host {
+        self.state().names.insert(name.to_owned(), address);
+        Host { network: self.clone(), address }
+    }
+
     /// The address of a name.
     pub fn lookup(&self, name: &str) -> Option<IpAddr> {
         self.state().names.get(name).copied()

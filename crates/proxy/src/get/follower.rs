@@ -5,6 +5,7 @@
 //! fresh when it was asked for, also when it became stale on its way: to ask again would bring
 //! nothing younger to whoever asks then (RFC 9111, 4). Who came later gets what is fresh now.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ impl Follower<'_> {
     pub async fn answer(&self, mut reader: Reader, account: Transaction) -> Step {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
-                relay(self.visit.client, interim.as_deref(), reader.head()).await
+                relay(self.visit.client, interim.as_deref(), pin!(reader.head())).await
             }
             Role::Follower => reader.head().await,
         };
