@@ -19,9 +19,9 @@ use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
 use proxy::rules::request_rules::Rules;
-use proxy::upstream::limits::UpstreamLimits;
-use proxy::upstream::lookup::{Lookup, SystemLookup};
-use proxy::upstream::resolver::DnsLookup;
+use proxy::upstream::names::resolver::DnsLookup;
+use proxy::upstream::settings::limits::UpstreamLimits;
+use proxy::upstream::settings::lookup::{Lookup, SystemLookup};
 use semantics::Settings;
 use semantics::forwarded::Field;
 

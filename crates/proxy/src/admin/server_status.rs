@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
-use crate::upstream::group::Group;
-use crate::upstream::health::Use;
+use crate::upstream::servers::group::Group;
+use crate::upstream::servers::health::Use;
 
 /// The figures of a proxy's servers, as they are at each scrape.
 pub(crate) struct ServerFigures(pub Control);

@@ -12,7 +12,7 @@ use crate::net::wall_clock::now;
 use crate::object::stored_responses::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 impl CacheRequest<'_> {
     /// Sends a GET on as it came.

@@ -1,8 +1,8 @@
 //! The keys about origin servers: those of `[upstream]`, and those that a `[[site]]` may have
 //! otherwise for its own.
 
-use proxy::upstream::balance::Balance;
-use proxy::upstream::endpoint::Http2;
+use proxy::upstream::servers::balance::Balance;
+use proxy::upstream::settings::endpoint::Http2;
 
 use super::common::{K, M, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::status::ServerStatus;
+use crate::servers::status::ServerStatus;
 
 /// Milliseconds since the first call, never 0.
 pub(crate) fn now() -> u64 {

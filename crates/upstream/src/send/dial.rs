@@ -12,17 +12,19 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
-use crate::client::Upstream;
-use crate::endpoint::{At, Endpoint};
-use crate::error::Failure;
-use crate::error::Reason;
-use crate::events::Event;
-use crate::failure_log::Phase;
-use crate::limits::{UpstreamLimits, in_time};
-use crate::origin::{Check, Origin};
-use crate::stream::Stream;
-use crate::tls::Tls;
-use crate::{cause, tls};
+use crate::connection::stream::Stream;
+use crate::failure::cause;
+use crate::failure::error::Failure;
+use crate::failure::error::Reason;
+use crate::failure::failure_log::Phase;
+use crate::send::client::Upstream;
+use crate::send::events::Event;
+use crate::send::origin::Origin;
+use crate::settings::endpoint::{At, Endpoint};
+use crate::settings::limits::Check;
+use crate::settings::limits::{UpstreamLimits, in_time};
+use crate::settings::tls;
+use crate::settings::tls::Tls;
 use net::descriptors::lacks_resource;
 
 impl Upstream {
