@@ -299,7 +299,7 @@ impl CacheRequest<'_> {
         if let (Some(HitForMiss::NotStorable | HitForMiss::Credentials), true) =
             (unshareable, is_plain)
         {
-            return Box::pin(self.fetch_unshared(key, marker, account)).await;
+            return self.fetch_unshared(key, marker, account).await;
         }
         if visit.services.shared.windows.full() && !matches!(running, Some(Fit::Follow(_))) {
             return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));

@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use semantics::forwarded::Hop;
-use semantics::{MethodClass, Settings, forwarded, hop_by_hop};
+use semantics::{MethodClass, Settings, forwarded, hop_by_hop, value};
 
 use crate::fill::services::Services;
 use crate::message::informational::Informational;
@@ -45,7 +45,7 @@ pub(crate) struct UpstreamRequest {
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
-    /// The host that it is for, for whoever balances by that.
+    /// The host that it is for, where several servers may be chosen from by that.
     place: String,
     /// Where the 1xx answers go.
     pub interim: Option<Arc<Informational>>,
@@ -71,13 +71,17 @@ impl UpstreamRequest {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
         let to = target.origin(&options.upstream);
-        let place = target.place().0.to_ascii_lowercase();
+        let several = to.has_several();
+        let place = if several { target.place().0.to_ascii_lowercase() } else { String::new() };
         let target = &as_told(&parts.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
         // it adds the default port: what we ask for is what the answer will be stored under.
-        let host = if rewrite_host { to.authority() } else { target.authority() };
-        if let Ok(host) = HeaderValue::try_from(host) {
+        let host = match rewrite_host {
+            true => value::of(to.authority()),
+            false => value::of(target.authority()),
+        };
+        if let Some(host) = host {
             fields.insert(header::HOST, host);
         }
         if let Some(left) = target::max_forwards(parts) {
@@ -124,7 +128,35 @@ impl UpstreamRequest {
         options: &Options,
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
-        let mut response = self.ask(services, options, body).await?;
+        let again = || self.request();
+        let response = self.ask(services, options, again(), &again, body).await?;
+        self.settle(services, response)
+    }
+
+    /// As [`UpstreamRequest::run`], once: `again` makes an equal one, should it have to be sent
+    /// again.
+    pub async fn run_once(
+        mut self,
+        services: &Services,
+        options: &Options,
+        body: Option<RequestBody>,
+        again: impl Fn() -> UpstreamRequest,
+    ) -> Result<Response<OriginBody>, Failure> {
+        let first = match body.is_some() || self.rule.is_some() {
+            true => self.request(),
+            false => self.take_request(),
+        };
+        let again = || again().take_request();
+        let response = self.ask(services, options, first, &again, body).await?;
+        self.settle(services, response)
+    }
+
+    /// What a response is taken for.
+    fn settle(
+        &self,
+        services: &Services,
+        mut response: Response<OriginBody>,
+    ) -> Result<Response<OriginBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // It has no body, and none is to be said of it.
             response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -189,6 +221,8 @@ impl UpstreamRequest {
         &self,
         services: &Services,
         options: &Options,
+        mut request: Request<OutBody>,
+        again: &dyn Fn() -> Request<OutBody>,
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
         let query = Query {
@@ -204,17 +238,15 @@ impl UpstreamRequest {
             check: &|address| rules.permits(address),
         };
         let Some(body) = body else {
-            let again = || self.request(OutBody::Empty);
-            let request = self.request(OutBody::Empty);
-            let outgoing = Outgoing { again: Some(&again), ..self.outgoing(request) };
+            let outgoing = Outgoing { again: Some(again), ..self.outgoing(request) };
             let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
-        let expects = self.headers.contains_key(header::EXPECT);
+        let expects = request.headers().contains_key(header::EXPECT);
         let chunked = http_body::Body::size_hint(&body).exact().is_none();
         let body = ClientBody::new(body, self.interim.clone().filter(|_| expects));
         let progress = Some(body.progress());
-        let mut request = self.request(OutBody::Client(body));
+        *request.body_mut() = OutBody::Client(body);
         if chunked {
             // hyper would send no body with a GET that does not say so.
             let value = HeaderValue::from_static("chunked");
@@ -241,11 +273,21 @@ impl UpstreamRequest {
         }
     }
 
-    fn request(&self, body: OutBody) -> Request<OutBody> {
-        let mut request = Request::new(body);
+    fn request(&self) -> Request<OutBody> {
+        self.with(self.uri.clone(), self.headers.clone())
+    }
+
+    /// The request without a body, which takes target and fields out of this.
+    fn take_request(&mut self) -> Request<OutBody> {
+        let (uri, headers) = (std::mem::take(&mut self.uri), std::mem::take(&mut self.headers));
+        self.with(uri, headers)
+    }
+
+    fn with(&self, uri: Uri, headers: HeaderMap) -> Request<OutBody> {
+        let mut request = Request::new(OutBody::Empty);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = self.headers.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
         if let Some(interim) = &self.interim {
             interim.attach(&mut request);
         }

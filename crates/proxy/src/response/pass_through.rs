@@ -50,8 +50,16 @@ pub(crate) async fn ask(
 ) -> Result<Response<OriginBody>, Failure> {
     let errand = visit.errand();
     account.asked(&errand.to, errand.trail.clone());
-    let asking = errand.run(visit.services, visit.options, body);
-    relay(visit.client, errand.interim.as_deref(), asking).await
+    let interim = errand.interim.clone();
+    let again = || {
+        let mut errand = visit.errand();
+        errand.interim.clone_from(&interim);
+        errand
+    };
+    let asking = errand.run_once(visit.services, visit.options, body, again);
+    // The connection's own future has no room for it: most requests never come here.
+    let asking = Box::pin(asking);
+    relay(visit.client, interim.as_deref(), asking).await
 }
 
 /// Hands an upstream's answer on.

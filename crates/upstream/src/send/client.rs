@@ -133,7 +133,7 @@ impl Upstream {
             })?;
             let Some(mut request) = outgoing.next() else { break };
             if outgoing.rewrite_host
-                && let Ok(host) = HeaderValue::try_from(endpoint.authority())
+                && let Ok(host) = HeaderValue::try_from(endpoint.authority().to_string())
             {
                 request.headers_mut().insert(header::HOST, host);
             }

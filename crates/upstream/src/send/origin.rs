@@ -13,7 +13,7 @@ use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
 use crate::send::client::Upstream;
 use crate::send::outgoing::Outgoing;
-use crate::settings::endpoint::Endpoint;
+use crate::settings::endpoint::{Authority, Endpoint};
 use crate::settings::limits::{Check, UpstreamLimits};
 
 /// What a worker lends an origin for one request.
@@ -45,8 +45,8 @@ const LOCALHOST: &str = "localhost";
 
 impl dyn Origin {
     /// Host and port as they stand in the `Host` of a request that names none.
-    pub fn authority(&self) -> String {
-        self.endpoint(0).map_or_else(|| LOCALHOST.to_owned(), |first| first.authority())
+    pub fn authority(&self) -> Authority<'_> {
+        Authority(self.endpoint(0))
     }
 
     /// Its name in URLs of requests that name no host.

@@ -51,14 +51,8 @@ impl Endpoint {
 
     /// Host and port as they stand in `Host`: without the scheme's own port. A socket in the file
     /// system has no name: it gets `localhost`.
-    pub fn authority(&self) -> String {
-        let At::Tcp(_, port) = &self.at else { return "localhost".to_owned() };
-        let usual = if self.tls.is_some() { 443 } else { 80 };
-        let text = self.to_string();
-        match text.strip_suffix(&format!(":{usual}")) {
-            Some(host) if *port == usual => host.to_owned(),
-            _ => text,
-        }
+    pub fn authority(&self) -> Authority<'_> {
+        Authority(Some(self))
     }
 
     /// The same server, spoken to in HTTP/1.1.
@@ -77,12 +71,36 @@ impl Endpoint {
     }
 }
 
+/// Host and port as they stand in `Host`; without a server those of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Authority<'a>(pub(crate) Option<&'a Endpoint>);
+
+impl fmt::Display for Authority<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = |endpoint: &Endpoint| if endpoint.tls.is_some() { 443 } else { 80 };
+        match self.0.map(|endpoint| (&endpoint.at, usual(endpoint))) {
+            Some((At::Tcp(host, port), usual)) => {
+                write_host(f, host)?;
+                if *port == usual { Ok(()) } else { write!(f, ":{port}") }
+            }
+            Some((At::Unix(_), _)) | None => f.write_str("localhost"),
+        }
+    }
+}
+
+/// Writes a host; an IPv6 address stands in brackets.
+fn write_host(f: &mut fmt::Formatter<'_>, host: &str) -> fmt::Result {
+    if host.contains(':') { write!(f, "[{host}]") } else { f.write_str(host) }
+}
+
 impl fmt::Display for Endpoint {
     /// `host:port` or `unix:/path`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {
-            At::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            At::Tcp(host, port) => write!(f, "{host}:{port}"),
+            At::Tcp(host, port) => {
+                write_host(f, host)?;
+                write!(f, ":{port}")
+            }
             At::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -99,7 +117,7 @@ mod tests {
         let tls = Tls::new(TlsOptions::default(), Http2::Off);
         let of = |host: &str, port, tls: Option<&Tls>| {
             let tls = tls.cloned();
-            Endpoint { tls, ..Endpoint::plain(host, port) }.authority()
+            Endpoint { tls, ..Endpoint::plain(host, port) }.authority().to_string()
         };
         assert_eq!(of("A.example", 80, None), "a.example");
         assert_eq!(of("a.example", 443, None), "a.example:443");
@@ -109,7 +127,7 @@ mod tests {
         assert_eq!(of("::80", 8080, None), "[::80]:8080");
         let at = At::Unix(PathBuf::from("/run/app.sock"));
         let socket = Endpoint { at, tls: None, http2: Http2::Off };
-        assert_eq!((socket.authority().as_str(), socket.to_string().as_str()), {
+        assert_eq!((socket.authority().to_string().as_str(), socket.to_string().as_str()), {
             ("localhost", "unix:/run/app.sock")
         });
     }
