@@ -1,4 +1,4 @@
-//! What a request costs the server: `cargo xtask bench`.
+//! The cost of a request to the server: `cargo xtask bench`.
 //!
 //! The figure that counts is server CPU per request, user and system time of the server's
 //! processes divided by the requests answered, because it moves least from machine to machine; and
@@ -10,7 +10,7 @@
 //! `cargo xtask bench --pages` measures pages such as those of the web instead, on caches that
 //! evict all the time, beside Traffic Server as well: see [`pages`].
 //!
-//! What is not counted: time that the kernel spends in threads of its own on a server's behalf
+//! Not counted is time that the kernel spends in threads of its own on a server's behalf
 //! (write-back of the page cache for nginx, completion work of the disk driver for both).
 
 mod exchange;
@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// The same chore in a release build: an unoptimised load generator would measure itself.
+/// Runs the same chore in a release build: an unoptimised load generator would measure itself.
 fn again_optimised() -> Result<(), String> {
     let mut command =
         workspace::cargo(&["run", "--release", "--quiet", "--package", "xtask", "--"]);
@@ -77,7 +77,7 @@ fn again_optimised() -> Result<(), String> {
     workspace::succeed(command)
 }
 
-/// All systems in one scenario: started together, filled, then measured in turn.
+/// Measures all systems in one scenario: started together, filled, then measured in turn.
 fn measure(
     options: &Options,
     scenario: &Scenario,

@@ -1,8 +1,8 @@
 //! Continuous integration as one command.
 //!
-//! The steps run in the order in which they are cheap to fail. The tests are run by the very
-//! command that the README gives, their closing lines are added up, and what was skipped for want
-//! of means is repeated at the end, so that a green run cannot hide it.
+//! The steps run in the order in which they are cheap to fail. The tests are run by the command
+//! that the README gives, their closing lines are added up, and tests skipped for want of programs
+//! are repeated at the end, so that a green run cannot hide them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use crate::{tidy, workspace};
 /// The command of the README that runs all tests, after `cargo`.
 const TESTS: &[&str] = &["test", "--workspace"];
 
-/// What to leave out.
+/// The steps to leave out.
 #[derive(Args)]
 pub struct Options {
     /// Seconds that the fuzzing goes on; 0 leaves it out.
@@ -70,7 +70,7 @@ fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), Str
     Ok(())
 }
 
-/// What the tests said, added up.
+/// The results of all tests, added up.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Tally {
     passed: u64,
@@ -96,7 +96,7 @@ impl Tally {
     }
 }
 
-/// The number that stands right before `word` in `text`; 0 when there is none.
+/// Returns the number right before `word` in `text`; 0 when there is none.
 fn number_before(text: &str, word: &str) -> u64 {
     let Some(at) = text.find(word) else { return 0 };
     let digits = text[..at].rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();

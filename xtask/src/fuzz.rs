@@ -1,4 +1,4 @@
-//! Long runs of the tests that live on chance.
+//! Long runs of the randomised tests.
 //!
 //! Randomised tests take their seed from `LARDER_SEED` and print it; the same seed runs the same
 //! course. `cargo test` runs each for a moment with a seed of its own; this chore runs them again
@@ -20,7 +20,7 @@ const PROXY: &[&str] = &["--package", "proxy", "--lib", "--test", "it", "--", "f
 /// Tests that can go on for any time (they read `LARDER_FUZZ_SECONDS`) end a round after this.
 const ROUND_SECONDS_MAX: u64 = 10;
 
-/// How long and from which seed.
+/// Duration and first seed.
 #[derive(Args)]
 pub struct Options {
     /// Seconds after which no further round begins; one is always run.
@@ -37,7 +37,7 @@ pub struct Options {
     pub only: String,
 }
 
-/// How long the soak goes on.
+/// Duration of the soak.
 #[derive(Args)]
 pub struct SoakOptions {
     /// Seconds of traffic.

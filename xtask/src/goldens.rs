@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::workspace;
 
-/// Which experiments, and what is done with their numbers.
+/// The experiments, and the treatment of their numbers.
 #[derive(Args)]
 pub struct Options {
     /// Only the experiments with these names; all of them when absent.

@@ -1,7 +1,7 @@
 //! Chores of the project: continuous integration, source rules, long tests, measurements.
 //!
 //! `cargo xtask help` lists them. Everything that the continuous integration does is `cargo xtask
-//! ci`, so that what fails there can be run here with the same words.
+//! ci`, so that a failure there can be reproduced here with the same words.
 
 // A command-line tool talks on standard output.
 #![allow(clippy::print_stdout)]
@@ -26,7 +26,7 @@ struct Arguments {
     chore: Chore,
 }
 
-/// What can be asked for.
+/// The chores.
 #[derive(Subcommand)]
 enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::workspace;
 
-/// Which trials.
+/// The trials to run.
 #[derive(Args)]
 pub struct Options {
     /// Only this seed.
@@ -18,7 +18,7 @@ pub struct Options {
     /// The first seed of many.
     #[arg(long, default_value_t = 0)]
     pub first: u64,
-    /// How many seeds, for every layout.
+    /// Number of seeds for every layout.
     #[arg(long, default_value_t = 100, conflicts_with = "minutes")]
     pub seeds: u64,
     /// Minutes after which no further seed begins, in place of a number.

@@ -1,8 +1,8 @@
-//! The rules of the source text, checked like any other promise.
+//! The rules of the source text, checked as tests are.
 //!
-//! Every rule is a pure function from a file's path and text to what is wrong with it; only
-//! [`findings`] reads the disk. The same check runs as a test of this crate, so `cargo test`
-//! fails on what `cargo xtask tidy` would report.
+//! Every rule is a pure function from a file's path and text to the findings; only [`findings`]
+//! reads the disk. The same check runs as a test of this crate, so `cargo test` fails on what
+//! `cargo xtask tidy` would report.
 //!
 //! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines a file,
 //! [`MAX_FUNCTION_LINES`] a function, [`MAX_COLUMNS`] columns a line; no words that announce
@@ -31,7 +31,8 @@ const MAX_FUNCTION_LINES: usize = 70;
 /// Characters of one line.
 const MAX_COLUMNS: usize = 100;
 
-/// Words that announce unfinished work. Put together here, lest this file accuse itself.
+/// Words that announce unfinished work. Put together from halves, so that this file does not have
+/// them.
 const BANNED_WORDS: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -44,7 +45,7 @@ const BANNED_WORDS: &[&str] = &[
     concat!("st", "ub"),
 ];
 
-/// Beginnings of paths that exist on somebody's machine only.
+/// Prefixes of paths that exist on one machine only.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Use", "rs/")];
 
@@ -55,7 +56,7 @@ pub struct Finding {
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The description.
     pub what: String,
 }
 
@@ -102,7 +103,7 @@ pub fn print_imports(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// All that is wrong below `root`.
+/// Returns all findings below `root`.
 ///
 /// # Errors
 ///
@@ -132,7 +133,7 @@ fn is_foreign(name: &str) -> bool {
     name == "target" || name == "fixtures" || (name.starts_with('.') && name != ".ci")
 }
 
-/// What lies below the root of the workspace, by paths below it.
+/// Everything below the root of the workspace, by paths below it.
 #[derive(Default)]
 struct Tree {
     /// The texts that the rules are about.
@@ -175,7 +176,7 @@ impl Tree {
     }
 }
 
-/// Where this clone lies, unless that is a place that any machine has.
+/// Returns the path of this clone, unless any machine has that.
 fn own_paths(root: &Path) -> Vec<String> {
     let Some(parent) = root.parent() else { return Vec::new() };
     let common = ["/", "/tmp", "/var/tmp", "/usr", "/opt"];
@@ -189,14 +190,14 @@ fn finding(path: &Path, line: usize, what: impl Into<String>) -> Finding {
     Finding { path: path.to_path_buf(), line, what: what.into() }
 }
 
-/// Every Rust file begins by saying what it is.
+/// Checks that a Rust file begins with a module comment.
 fn module_comment(path: &Path, text: &str) -> Option<Finding> {
     let first = text.lines().find(|l| !l.trim().is_empty())?;
     let said = first.starts_with("//!") || first.starts_with("/*!");
     (!said).then(|| finding(path, 1, "no module comment (//!) at the head of the file"))
 }
 
-/// Files and lines stay short enough to be read.
+/// Checks that files and lines are short enough.
 fn lengths(path: &Path, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let lines = text.lines().count();
@@ -263,7 +264,7 @@ impl<'ast> Visit<'ast> for LongFunctions<'_> {
     }
 }
 
-/// True when `text` holds `word` at `at` and not as a part of a longer word.
+/// Returns whether `text` holds `word` at `at` and not as a part of a longer word.
 fn stands_alone(text: &str, at: usize, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let begins = word.starts_with(part);
@@ -271,14 +272,14 @@ fn stands_alone(text: &str, at: usize, word: &str) -> bool {
     !(begins && text[..at].ends_with(part) || ends && text[at + word.len()..].starts_with(part))
 }
 
-/// True where a banned word says something else: a loop over times, a test that measures and is
-/// therefore not run with the others.
+/// Returns whether a banned word means something else: a loop over times, a test that measures and
+/// is therefore not run with the others.
 fn is_meant(line: &str, at: usize, word: &str) -> bool {
     let behind = &line[at + word.len()..];
     behind.starts_with(" in ") || behind.starts_with(" = \"measures")
 }
 
-/// Nothing is landed that says of itself that it is not finished.
+/// Checks for words that announce unfinished work.
 fn banned_words(path: &Path, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -292,7 +293,7 @@ fn banned_words(path: &Path, text: &str) -> Vec<Finding> {
     found
 }
 
-/// No path that exists on one machine only.
+/// Checks for paths that exist on one machine only.
 fn machine_paths(path: &Path, text: &str, own: &[String]) -> Vec<Finding> {
     let inside = |c: char| c.is_alphanumeric() || "._-/".contains(c);
     let mut found = Vec::new();

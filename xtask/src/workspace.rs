@@ -1,15 +1,16 @@
-//! The workspace that the chores work on: its root, and how cargo is called in it.
+//! The workspace of the chores: its root, and calls of cargo in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the workspace: the parent of this crate.
+/// Returns the root of the workspace: the parent of this crate.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
 }
 
-/// The cargo that runs us, with `words` as its arguments, in the root of the workspace.
+/// Returns a call of the cargo that runs us, with `words` as its arguments, in the root of the
+/// workspace.
 pub fn cargo(words: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -1,5 +1,5 @@
-//! A worker's device on a file: one type for every device there is, so that the layers above need
-//! no type parameter per kind and no boxed futures.
+//! A worker's device on a file: one type for all kinds of devices, so that the layers above need no
+//! type parameter per kind and no boxed futures.
 
 use std::io;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl CacheFile {
 }
 
 impl AnyDevice {
-    /// What was done on the device, by all its handles.
+    /// Returns the counters of all handles of the device.
     pub fn counters(&self) -> &Arc<Counters> {
         match self {
             AnyDevice::Uring(device) => device.file().counters(),
@@ -42,7 +42,7 @@ impl AnyDevice {
         }
     }
 
-    /// The kind's name, for messages and metrics.
+    /// Returns the kind's name, for messages and metrics.
     pub fn kind(&self) -> &'static str {
         match self {
             AnyDevice::Uring(_) => "io_uring",

@@ -1,4 +1,4 @@
-//! Time as the engine sees it: it comes from outside, so that a simulator can own it.
+//! Time as the engine sees it: it is passed in, so that a simulator can control it.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -10,10 +10,10 @@ pub type Nanos = u64;
 
 /// A source of time. Monotonic time orders and bounds waits; wall time dates things on disk.
 pub trait Clock: Clone + 'static {
-    /// Monotonic nanoseconds.
+    /// Returns the monotonic time in nanoseconds.
     fn now(&self) -> Nanos;
 
-    /// Seconds since 1970-01-01 UTC, as the system believes.
+    /// Returns the seconds since 1970-01-01 UTC by the system's clock.
     fn unix_seconds(&self) -> u64;
 
     /// Completes when [`Clock::now`] has reached `deadline`.
@@ -29,18 +29,18 @@ struct Hands {
     now: Nanos,
     unix_seconds: u64,
     next_id: u64,
-    /// Who sleeps until when; the number tells sleepers of one deadline apart.
+    /// Wakers by deadline; the number distinguishes sleepers of one deadline.
     sleepers: BTreeMap<(Nanos, u64), Waker>,
 }
 
 impl ManualClock {
-    /// A clock that shows 0 ns and `unix_seconds`.
+    /// Returns a clock that shows 0 ns and `unix_seconds`.
     pub fn new(unix_seconds: u64) -> ManualClock {
         ManualClock(Arc::new(Mutex::new(Hands { unix_seconds, ..Hands::default() })))
     }
 
-    /// Moves the clock, wall time included, and wakes whoever slept until then. Wall time counts
-    /// the whole seconds of monotonic time that passed.
+    /// Moves the clock, wall time included, and wakes the sleepers whose deadline has come. Wall
+    /// time counts the whole seconds of monotonic time that passed.
     pub fn advance(&self, by: Nanos) {
         let mut hands = self.hands();
         let before = hands.now / 1_000_000_000;
@@ -58,7 +58,7 @@ impl ManualClock {
         self.hands().unix_seconds = seconds;
     }
 
-    /// The earliest deadline that somebody sleeps until: where a test advances to next.
+    /// Returns the earliest deadline of a sleeper: the time that a test advances to next.
     pub fn next_deadline(&self) -> Option<Nanos> {
         self.hands().sleepers.keys().next().map(|(deadline, _)| *deadline)
     }

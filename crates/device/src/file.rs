@@ -1,4 +1,4 @@
-//! Files and block devices: opened, locked, allocated, recognised.
+//! Files and block devices: opening, locking, allocating and recognising them.
 
 pub(crate) mod allocate;
 pub(crate) mod cache_file;

@@ -2,11 +2,11 @@
 //! flushed. It exists so that the engine above knows no paths and no descriptors, and runs the
 //! same on a raw disk, a file, memory or a simulated drive.
 //!
-//! Buffers travel by value: a read takes an [`IoBuf`] and gives it back, a write takes a
+//! Buffers are passed by value: a read takes an [`IoBuf`] and returns it, a write takes a
 //! [`FrozenBuf`] (shared and immutable, so that the caller may go on reading it meanwhile).
 //! Dropping a future never frees a buffer that the kernel still uses.
 //!
-//! An operation begins with the first poll of its future, later where the device is crowded; once
+//! An operation begins with the first poll of its future, later when too many are in flight; once
 //! begun it runs to its end even when the future is dropped.
 //!
 //! It promises: an operation either moves every byte of its extent or returns an error.
@@ -40,8 +40,8 @@ use std::io;
 
 /// A linear space of bytes. One handle per worker: its futures need not be `Send`.
 pub trait Device: 'static {
-    /// Length, alignment and largest transfer; constant while the device is open, except that
-    /// [`Geometry::len`] may grow.
+    /// Returns length, alignment and largest transfer; constant while the device is open, except
+    /// that [`Geometry::len`] may grow.
     fn geometry(&self) -> Geometry;
 
     /// Fills `buf` with the `buf.len()` bytes at `offset`. Both are multiples of

@@ -1,9 +1,9 @@
 //! A device in memory, for tests. It keeps two images: what a reader sees (*live*) and what
-//! outlives a power loss (*durable*, which a flush brings up to date), so that a test can ask for
+//! survives a power loss (*durable*, which a flush brings up to date), so that a test can ask for
 //! the device as it would be found after a crash, at any moment and any number of times.
 //!
-//! It also fails on request ([`Fault`]), damages what is read, completes operations out of order,
-//! and holds them back until the test lets them go.
+//! It also fails on request ([`Fault`]), damages data that is read, completes operations out of
+//! order, and holds them back until the test releases them.
 //!
 //! It promises: everything it does follows from the calls made and the seeds given.
 
@@ -17,7 +17,8 @@ use crate::memory::image::Image;
 use crate::transfer::counters::{Counters, Counts, Operation};
 use crate::{Device, Extent, FrozenBuf, Geometry, IoBuf};
 
-/// What a drive writes at once; a write that power loss interrupts is torn between sectors.
+/// The largest unit that a drive writes atomically, in bytes; a write that power loss interrupts is
+/// torn between sectors.
 const SECTOR: usize = 512;
 
 /// Unflushed bytes after which the oldest writes become durable by themselves, as in a drive
@@ -27,11 +28,11 @@ const WRITE_CACHE: u64 = 64 << 20;
 /// An error to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Which operations fail.
+    /// The operations that fail.
     pub operation: Operation,
-    /// How many of them succeed before, counted from [`MemoryDevice::inject`].
+    /// Number of them that succeed before, counted from [`MemoryDevice::inject`].
     pub after: u64,
-    /// How many fail then; `u64::MAX` for a device that stays broken.
+    /// Number of failures then; `u64::MAX` for a device that stays broken.
     pub times: u64,
     /// The kind of the error returned. A write that fails changes nothing.
     pub error: io::ErrorKind,
@@ -42,9 +43,9 @@ pub struct Fault {
 pub struct Held {
     /// Its name for [`MemoryDevice::release`]; rises with time.
     pub id: u64,
-    /// What it does.
+    /// The kind of operation.
     pub operation: Operation,
-    /// Where; empty for a flush.
+    /// Its bytes; empty for a flush.
     pub extent: Extent,
 }
 
@@ -85,7 +86,7 @@ struct InFlight {
     progress: Progress,
     fault: Option<io::ErrorKind>,
     waker: Option<Waker>,
-    /// The future was dropped: nobody fetches the result.
+    /// The future was dropped: its result is not needed.
     abandoned: bool,
 }
 
@@ -104,8 +105,8 @@ enum Progress {
 }
 
 impl MemoryDevice {
-    /// A device of `len` zero bytes with blocks of `block` bytes (a power of two). Memory is taken
-    /// as it is written.
+    /// Returns a device of `len` zero bytes with blocks of `block` bytes (a power of two). Memory
+    /// is taken as it is written.
     pub fn new(len: u64, block: u32) -> MemoryDevice {
         assert!(block.is_power_of_two() && len.is_multiple_of(u64::from(block)));
         MemoryDevice::with_images(Geometry { len, block }, Image::default(), Image::default())
@@ -129,15 +130,15 @@ impl MemoryDevice {
         MemoryDevice { inner: Arc::new(Mutex::new(inner)), counters: Arc::default() }
     }
 
-    /// The device as it is found after the process was killed now: all completed writes are
-    /// there, those in flight are not. This device stays as it is.
+    /// Returns the device as it is found after a kill of the process at this moment: all completed
+    /// writes are there, those in flight are not. This device stays as it is.
     pub fn crash_process(&self) -> MemoryDevice {
         let inner = self.lock();
         MemoryDevice::with_images(inner.geometry, inner.live.clone(), inner.live.clone())
     }
 
-    /// As [`MemoryDevice::crash_process`], but of the writes in flight an arbitrary part, by
-    /// `seed`, was carried out, each possibly torn.
+    /// Returns the same as [`MemoryDevice::crash_process`], but with an arbitrary part, by `seed`,
+    /// of the writes in flight carried out, each possibly torn.
     pub fn crash_process_torn(&self, seed: u64) -> MemoryDevice {
         let inner = self.lock();
         let mut image = inner.live.clone();
@@ -146,9 +147,9 @@ impl MemoryDevice {
         MemoryDevice::with_images(inner.geometry, image.clone(), image)
     }
 
-    /// The device as it is found after power was lost now: what was flushed is there; of the
-    /// other writes, those in flight included, an arbitrary part by `seed`, each possibly torn
-    /// between 512-byte sectors. This device stays as it is.
+    /// Returns the device as it is found after a power loss at this moment: flushed writes are
+    /// there; of the others, those in flight included, an arbitrary part by `seed`, each possibly
+    /// torn between 512-byte sectors. This device stays as it is.
     pub fn crash_power(&self, seed: u64) -> MemoryDevice {
         let inner = self.lock();
         let mut image = inner.durable.clone();
@@ -163,7 +164,7 @@ impl MemoryDevice {
         self.lock().faults.push(fault);
     }
 
-    /// From now on every read of `extent` sees its bytes XORed with `mask`.
+    /// Makes every later read of `extent` see its bytes XORed with `mask`.
     pub fn damage_reads(&self, extent: Extent, mask: u8) {
         self.lock().damage.push((extent, mask));
     }
@@ -175,8 +176,8 @@ impl MemoryDevice {
         inner.damage.clear();
     }
 
-    /// With a seed, operations complete after a few polls more, in an order that the seed
-    /// decides; with `None` each completes at its first poll.
+    /// Sets the order of completions. With a seed, operations complete after a few polls more, in
+    /// an order that the seed decides; with `None` each completes at its first poll.
     pub fn shuffle(&self, seed: Option<u64>) {
         self.lock().shuffle = seed.map(Dice);
     }
@@ -187,7 +188,7 @@ impl MemoryDevice {
         self.lock().holding = true;
     }
 
-    /// The operations held back, oldest first.
+    /// Returns the operations held back, oldest first.
     pub fn held(&self) -> Vec<Held> {
         let inner = self.lock();
         let held = |op: &&InFlight| matches!(op.progress, Progress::Held);
@@ -202,7 +203,7 @@ impl MemoryDevice {
         let Some(operation) = operation.filter(held) else { return false };
         let waker = operation.waker.take();
         inner.carry_out(id, &self.counters);
-        drop(inner); // whoever is woken may call us
+        drop(inner); // a woken task may call us
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -222,7 +223,7 @@ impl MemoryDevice {
         inner.geometry.len = len;
     }
 
-    /// The live bytes of `extent`, past all faults; any alignment.
+    /// Returns the live bytes of `extent` without faults; any alignment.
     pub fn peek(&self, extent: Extent) -> Vec<u8> {
         let mut bytes = vec![0; extent.len as usize];
         self.lock().live.read(extent.offset, &mut bytes);
@@ -236,12 +237,12 @@ impl MemoryDevice {
         inner.durable.write(offset, bytes);
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.counters.snapshot()
     }
 
-    /// The live counters.
+    /// Returns the live counters.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -469,8 +470,8 @@ impl Dice {
         self.next() % bound
     }
 
-    /// The fate of a write that nothing made durable: lost, whole, its first or last sectors, or
-    /// any of its sectors.
+    /// Applies to `image` as much of a write as survives when nothing made it durable: none, all,
+    /// its first or last sectors, or any of its sectors.
     fn carry_out(&mut self, write: &Write, image: &mut Image) {
         let sectors = write.data.len().div_ceil(SECTOR);
         let cut = self.below(sectors as u64 + 1) as usize;

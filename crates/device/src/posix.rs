@@ -1,5 +1,5 @@
-//! pread, pwrite and fdatasync on a few threads: the device where io_uring is refused. Works with
-//! and without O_DIRECT.
+//! A device on pread, pwrite and fdatasync with a few threads, for machines where io_uring is
+//! refused. Works with and without O_DIRECT.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an operation moves and counts: extents, buffers and their pool, payloads, counters.
+//! The parts of an operation: extents, buffers and their pool, payloads, counters.
 
 pub(crate) mod buffer;
 pub(crate) mod buffer_pool;

@@ -1,4 +1,4 @@
-//! Operations through io_uring: a worker's ring, what is in flight on it, the device on it.
+//! Operations through io_uring: a worker's ring, the operations in flight on it, the device on it.
 
 pub(crate) mod device;
 #[cfg(feature = "tokio")]

@@ -1,4 +1,4 @@
-//! The caches of a configuration: opened, created and grown, described, counted.
+//! The caches of a configuration: opening, creating, growing, describing and counting them.
 
 pub mod cache_metrics;
 pub mod executor;

@@ -1,4 +1,4 @@
-//! What `larder` can be told to do, a file for each command.
+//! The commands of `larder`, a file for each.
 
 pub mod admin_client;
 pub mod check_config;

@@ -1,5 +1,5 @@
-//! The configuration: what each setting is, how it is read, and what it becomes for the crates
-//! below.
+//! The configuration: the declarations of settings, their reading, and their translation for the
+//! crates below.
 
 pub mod checks;
 pub mod configuration;

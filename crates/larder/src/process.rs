@@ -1,5 +1,5 @@
-//! The process: its limits and user, its messages, signals and sockets, and how another one takes
-//! over.
+//! The process: its limits and user, its messages, signals and sockets, and its replacement by
+//! another.
 
 pub mod limits;
 pub mod listen_sockets;

@@ -1,4 +1,4 @@
-//! What may be done with what is stored: use it, refresh it, put parts together.
+//! Decisions about what is stored: using it, refreshing it, combining parts of it.
 
 pub mod merge;
 pub mod partial;

@@ -1,4 +1,4 @@
-//! Header fields, one a file: what each says, and what it may not.
+//! Header fields, one a file: how each is read, and how it is written.
 
 pub mod cache_control;
 pub mod cache_status;

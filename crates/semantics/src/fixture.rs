@@ -19,12 +19,12 @@ pub(crate) const LATER_DATE: &str = "Fri, 15 Jan 2027 08:16:40 GMT";
 /// An exchange that took no time, at [`NOW`].
 pub(crate) const AT_NOW: Exchange = Exchange { requested: NOW, received: NOW };
 
-/// [`NOW`] plus `seconds`.
+/// Returns [`NOW`] plus `seconds`.
 pub(crate) fn later(seconds: u64) -> Time {
     Time::from_unix(NOW.unix() + seconds)
 }
 
-/// Headers from lines such as `"Cache-Control: max-age=60"`.
+/// Returns the headers from lines such as `"Cache-Control: max-age=60"`.
 pub(crate) fn headers(lines: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in lines {
@@ -35,12 +35,12 @@ pub(crate) fn headers(lines: &[&str]) -> HeaderMap {
     headers
 }
 
-/// The facts of a 200 with these header lines, received [`NOW`].
+/// Returns the facts of a 200 with these header lines, received [`NOW`].
 pub(crate) fn packed(lines: &[&str]) -> Packed {
     Packed::of(http::StatusCode::OK, &headers(lines), AT_NOW, &Settings::default())
 }
 
-/// A stored 200 with these header lines, received [`NOW`].
+/// Returns a stored 200 with these header lines, received [`NOW`].
 pub(crate) fn stored(lines: &[&str]) -> StoredHead {
     StoredHead::new(http::StatusCode::OK, &headers(lines), AT_NOW, &Settings::default())
 }

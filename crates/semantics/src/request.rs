@@ -1,4 +1,4 @@
-//! What a request is for: its URL, its query, its method and directives, what it makes invalid.
+//! Requests: URL, query, method and directives, and the responses that they make invalid.
 
 pub mod facts;
 pub mod invalidation;

@@ -1,4 +1,4 @@
-//! What a response permits: its age, how long it is fresh, whether it may be stored.
+//! Responses: their age, how long they are fresh, whether they may be stored.
 
 pub mod age;
 pub mod disguise;

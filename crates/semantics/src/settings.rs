@@ -1,4 +1,4 @@
-//! What an operator may choose where the RFCs leave a choice.
+//! An operator's choices where the RFCs leave one.
 //!
 //! The defaults follow the RFCs to the letter; each field says what it changes and which RFC
 //! section grants the freedom.
@@ -25,8 +25,8 @@ pub struct Settings {
     pub stale_while_revalidate: Seconds,
     /// `stale-if-error` of an answer that does not say (RFC 5861); zero: none.
     pub stale_if_error: Seconds,
-    /// How stale an answer may be that is served because the origin cannot be reached
-    /// (RFC 9111, 4.2.4: "unless it is disconnected"). Zero: never.
+    /// Largest staleness of an answer that is served because the origin cannot be reached (RFC
+    /// 9111, 4.2.4: "unless it is disconnected"). Zero: never.
     pub stale_when_unreachable: Seconds,
     /// Whether the origin's own `stale-while-revalidate` and `stale-if-error` count beside
     /// `s-maxage`. RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use, and RFC 5861, which
@@ -36,39 +36,39 @@ pub struct Settings {
     /// calls it public. RFC 9111 says yes (7.3), and leaves it to the origin to forbid it. On a
     /// heuristic alone such an answer is never stored.
     pub store_set_cookie: bool,
-    /// Whether what was stored from a request without `Authorization` may answer one with it, even
-    /// when the answer does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only
-    /// restricts answers to requests *with* `Authorization`, which are then not stored at all.
+    /// Whether a response to a request without `Authorization` may answer one with it, even when it
+    /// does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only restricts
+    /// answers to requests *with* `Authorization`, which are then not stored at all.
     pub reuse_for_authorized: bool,
     /// Lifetimes that the operator decides.
     pub lifetimes: Lifetimes,
-    /// How stale an answer may be to be of any use, a validation included; `None`: however stale.
+    /// Largest staleness of an answer that is of any use, a validation included; `None`: any.
     pub keep: Option<Seconds>,
     /// The last part of a lifetime, in percent, in which a hit may have the answer validated before
     /// it expires; zero: none.
     pub refresh_ahead_percent: u8,
-    /// How many stale neighbours of what is validated are validated behind it, at most; zero: none.
+    /// Largest number of stale neighbours that are validated after a validation; zero: none.
     pub validate_neighbours: u8,
 }
 
-/// What an operator says of lifetimes where the origin does not, or in its place. It moves no
-/// prohibition: what says `no-store`, `private` or `no-cache` stays what it is.
+/// An operator's lifetimes where the origin states none, or in place of the origin's. They change
+/// no prohibition: a response with `no-store`, `private` or `no-cache` is treated as that says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lifetimes {
-    /// Of answers below 400, whatever the origin says.
+    /// Lifetime of answers below 400, in place of the origin's.
     pub fixed: Option<Seconds>,
-    /// Of answers below 400 for which the origin states none; in place of a guess.
+    /// Lifetime of answers below 400 for which the origin states none, in place of a guess.
     pub unsaid: Option<Seconds>,
     /// The shortest of answers below 400.
     pub min: Option<Seconds>,
     /// The longest of answers below 400.
     pub max: Option<Seconds>,
-    /// Of answers from 400 on for which the origin states none: negative caching.
+    /// Lifetime of answers from 400 on for which the origin states none: negative caching.
     pub errors: Option<Seconds>,
 }
 
 impl Lifetimes {
-    /// Whether answers get a longer life than their origin gave them.
+    /// Returns whether answers may get a longer lifetime than the origin's.
     pub fn lengthen(&self) -> bool {
         self.fixed.or(self.unsaid).or(self.min).is_some()
     }

@@ -1,6 +1,5 @@
-//! Points in time and spans of time. What HTTP says of time is in whole seconds; what we measure
-//! ourselves is in milliseconds, or an answer that is fresh for a second would often be fresh for
-//! none.
+//! Points in time and spans of time. Times in HTTP are whole seconds; our own measurements are in
+//! milliseconds, as otherwise an answer that is fresh for a second would often be fresh for none.
 //!
 //! Points and spans are of different types, so that an age is never added where a date belongs. All
 //! arithmetic saturates: absurd header values cannot overflow, and a clock that went backwards
@@ -11,43 +10,43 @@
 pub struct Time(u64);
 
 impl Time {
-    /// The point `seconds` after 1970-01-01T00:00:00Z.
+    /// Returns the point `seconds` after 1970-01-01T00:00:00Z.
     pub const fn from_unix(seconds: u64) -> Time {
         Time(seconds.saturating_mul(1000))
     }
 
-    /// The point `millis` after 1970-01-01T00:00:00Z.
+    /// Returns the point `millis` after 1970-01-01T00:00:00Z.
     pub const fn from_unix_millis(millis: u64) -> Time {
         Time(millis)
     }
 
-    /// Whole seconds since 1970-01-01T00:00:00Z.
+    /// Returns whole seconds since 1970-01-01T00:00:00Z.
     pub const fn unix(self) -> u64 {
         self.0 / 1000
     }
 
-    /// Milliseconds since 1970-01-01T00:00:00Z.
+    /// Returns the milliseconds since 1970-01-01T00:00:00Z.
     pub const fn unix_millis(self) -> u64 {
         self.0
     }
 
-    /// The begin of its second: as precise as a date in a header.
+    /// Returns the time rounded down to its second: as precise as a date in a header.
     pub const fn second(self) -> Time {
         Time(self.0 - self.0 % 1000)
     }
 
-    /// The span from `earlier` to `self`, each taken at the begin of its second; zero when
+    /// Returns the span from `earlier` to `self`, each rounded down to its second; zero when
     /// `earlier` is later.
     pub const fn since(self, earlier: Time) -> Seconds {
         Seconds::new(self.unix().saturating_sub(earlier.unix()))
     }
 
-    /// The span from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the span from `earlier` to `self`; zero when `earlier` is later.
     pub const fn millis_since(self, earlier: Time) -> Millis {
         Millis::new(self.0.saturating_sub(earlier.0))
     }
 
-    /// The point `span` after `self`.
+    /// Returns the point `span` after `self`.
     pub const fn after(self, span: Seconds) -> Time {
         Time(self.0.saturating_add(span.millis().0))
     }
@@ -64,27 +63,27 @@ impl Seconds {
     /// The longest span: 2^31 seconds, 68 years.
     pub const MAX: Seconds = Seconds(1 << 31);
 
-    /// A span of `seconds`, at most [`Seconds::MAX`].
+    /// Returns a span of `seconds`, at most [`Seconds::MAX`].
     pub const fn new(seconds: u64) -> Seconds {
         if seconds > Self::MAX.0 as u64 { Self::MAX } else { Seconds(seconds as u32) }
     }
 
-    /// The number of seconds.
+    /// Returns the number of seconds.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The same span in milliseconds.
+    /// Returns the same span in milliseconds.
     pub const fn millis(self) -> Millis {
         Millis(self.0 as u64 * 1000)
     }
 
-    /// `self + other`, at most [`Seconds::MAX`].
+    /// Returns `self + other`, at most [`Seconds::MAX`].
     pub const fn plus(self, other: Seconds) -> Seconds {
         Seconds::new(self.0 as u64 + other.0 as u64)
     }
 
-    /// `self - other`, at least zero.
+    /// Returns `self - other`, at least zero.
     pub const fn minus(self, other: Seconds) -> Seconds {
         Seconds(self.0.saturating_sub(other.0))
     }
@@ -100,44 +99,44 @@ impl Millis {
     /// The longest span, that of [`Seconds::MAX`].
     pub const MAX: Millis = Seconds::MAX.millis();
 
-    /// A span of `millis`, at most [`Millis::MAX`].
+    /// Returns a span of `millis`, at most [`Millis::MAX`].
     pub const fn new(millis: u64) -> Millis {
         if millis > Self::MAX.0 { Self::MAX } else { Millis(millis) }
     }
 
-    /// The number of milliseconds.
+    /// Returns the number of milliseconds.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The whole seconds in it.
+    /// Returns the whole seconds in it.
     pub const fn seconds(self) -> Seconds {
         Seconds((self.0 / 1000) as u32)
     }
 
-    /// The milliseconds beside the whole seconds.
+    /// Returns the milliseconds beside the whole seconds.
     pub const fn beside_seconds(self) -> u16 {
         (self.0 % 1000) as u16
     }
 
-    /// `self + other`, at most [`Millis::MAX`].
+    /// Returns `self + other`, at most [`Millis::MAX`].
     pub const fn plus(self, other: Millis) -> Millis {
         Millis::new(self.0 + other.0)
     }
 
-    /// `self - other`, at least zero.
+    /// Returns `self - other`, at least zero.
     pub const fn minus(self, other: Millis) -> Millis {
         Millis(self.0.saturating_sub(other.0))
     }
 }
 
-/// When one request was sent and its answer's head had arrived, by our clock. RFC 9111 (4.2.3)
+/// The times of one request and of the receipt of its answer's head, by our clock. RFC 9111 (4.2.3)
 /// calls them `request_time` and `response_time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the request was sent.
+    /// Time when the request was sent.
     pub requested: Time,
-    /// When the head of the answer had been received.
+    /// Time when the head of the answer had been received.
     pub received: Time,
 }
 

@@ -13,25 +13,25 @@ use device::Nanos;
 /// Bytes of a sector: what drives count in.
 pub const SECTOR: u64 = 512;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Sectors come from the drive.
     Read,
     /// Sectors go to the drive.
     Write,
-    /// Everything acknowledged before is brought to the medium; `sectors` is zero.
+    /// Bring everything acknowledged before to the medium; `sectors` is zero.
     Flush,
 }
 
 /// A request as it goes over the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What it does.
+    /// The kind of the request.
     pub operation: Operation,
     /// The first sector.
     pub sector: u64,
-    /// How many.
+    /// The number of sectors.
     pub sectors: u64,
 }
 
@@ -41,11 +41,11 @@ pub struct Request {
 /// order of its choosing. The model decides at once when each will be done, from its state and
 /// from what was handed over before.
 pub trait Drive {
-    /// Sectors that can be addressed.
+    /// Returns the number of addressable sectors.
     fn sectors(&self) -> u64;
 
-    /// Requests that it works on at the same time: 1 for a disk without command queueing, its
-    /// parallelism for flash.
+    /// Returns the number of requests that it works on at the same time: 1 for a disk without
+    /// command queueing, its parallelism for flash.
     fn depth(&self) -> usize;
 
     /// Takes `request` at `now` (nanoseconds, never earlier than at the call before) and says when

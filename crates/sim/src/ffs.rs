@@ -1,14 +1,14 @@
 //! A file system in virtual time: BSD's FFS, which is Solaris's UFS, on a simulated disk.
 //!
-//! It exists because the systems of the papers keep a file per object, and what that costs is what
-//! the papers are about: cylinder groups with their inodes and bitmaps, blocks and fragments,
-//! directories that are searched from the beginning, a cache of names, metadata that is written
-//! before a call returns, a buffer cache that writes behind and reads a block before it changes a
-//! part of it. Every access goes to the disk below, so that times are the drive's.
+//! It exists because the systems of the papers keep a file per object, and the papers are about the
+//! costs of that: cylinder groups with their inodes and bitmaps, blocks and fragments, directories
+//! that are searched from the beginning, a cache of names, metadata that is written before a call
+//! returns, a buffer cache that writes behind and reads a block before it changes a part of it.
+//! Every access goes to the disk below, so that times are the drive's.
 //!
 //! It promises: all follows from the calls and the seeds; no fragment belongs to two files
 //! ([`Ffs::audit`]). It keeps no bytes: files have lengths and places. One large file with its
-//! bytes is a [`FileDevice`]. It survives no crash, as nothing is asked of it after one.
+//! bytes is a [`FileDevice`]. A crash is not modelled.
 
 mod audit;
 mod buffers;
@@ -73,14 +73,14 @@ struct State {
     buffers: Buffers,
     /// Inodes that changed in memory and not yet in their block, and since when.
     stale: BTreeMap<u32, Nanos>,
-    /// Whether the next sync will come by itself.
+    /// Whether the next sync is scheduled.
     syncing: bool,
-    /// Requests on their way to the disk that nobody waits for.
+    /// Number of requests on their way to the disk without a waiting caller.
     leaving: u32,
-    /// Where the writing for want of memory goes on.
+    /// Place at which writing for want of memory goes on.
     sweep: u64,
     counts: Counts,
-    /// What is written, by length: the file system keeps no bytes.
+    /// Buffers to be written, by length: the file system keeps no bytes.
     zeros: HashMap<u64, FrozenBuf>,
 }
 
@@ -93,7 +93,7 @@ pub struct File {
 }
 
 impl Ffs {
-    /// An empty file system on `disk`, in the time of `clock`. Making it takes no time.
+    /// Returns an empty file system on `disk`, in the time of `clock`. Making it takes no time.
     ///
     /// # Errors
     /// The parameters do not fit together, or not the disk.
@@ -132,27 +132,27 @@ impl Ffs {
         Ok(Ffs { inner: Rc::new(inner) })
     }
 
-    /// The disk below.
+    /// Returns the disk below.
     pub fn disk(&self) -> &SimDisk {
         &self.inner.disk
     }
 
-    /// What it is like.
+    /// Returns its parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.inner.parameters
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.state().counts
     }
 
-    /// Bytes that can still be taken.
+    /// Returns the number of free bytes.
     pub fn free(&self) -> u64 {
         self.state().groups.free() * self.inner.units.fragment
     }
 
-    /// Bytes in use by files, directories and indirect blocks.
+    /// Returns the number of bytes in use by files, directories and indirect blocks.
     pub fn used(&self) -> u64 {
         self.state().groups.used() * self.inner.units.fragment
     }
@@ -193,7 +193,7 @@ impl Ffs {
         Ok(File { inode, missed: Cell::new(missed) })
     }
 
-    /// Bytes of a file.
+    /// Returns the length of a file in bytes.
     pub fn len(&self, file: &File) -> u64 {
         self.state().inode_mut(file.inode).size
     }
@@ -300,9 +300,9 @@ impl Ffs {
         Ok(File { inode, missed: Cell::new(false) })
     }
 
-    /// The same, but nothing was ever written to it: a block that is first written in part need not
-    /// be read. So is a file that grows as it is written, but for the inodes and bitmaps of its
-    /// growth.
+    /// Makes a file as [`Ffs::preallocate`] does, but never written to: a block that is first
+    /// written in part need not be read. It is like a file that grows as it is written, except for
+    /// the inodes and bitmaps of its growth.
     ///
     /// # Errors
     /// As of creating and writing it.
@@ -313,7 +313,7 @@ impl Ffs {
         Ok(file)
     }
 
-    /// As [`Ffs::preallocate`], and closes it again.
+    /// Makes a file as [`Ffs::preallocate`] does, and closes it again.
     ///
     /// # Errors
     /// As of creating and writing it.
@@ -358,7 +358,7 @@ impl Ffs {
 }
 
 impl State {
-    /// An inode that is in use.
+    /// Returns an inode that is in use.
     fn inode_mut(&mut self, inode: u32) -> &mut Inode {
         self.inodes.get_mut(&inode).expect("an open file or a directory has an inode")
     }
@@ -369,7 +369,7 @@ impl State {
         of.grow(&mut self.groups, units, size, home)
     }
 
-    /// `len` zero bytes to be written.
+    /// Returns `len` zero bytes to be written.
     fn zeros(&mut self, len: u64) -> FrozenBuf {
         let make = || IoBuf::zeroed(len as usize).freeze();
         self.zeros.entry(len).or_insert_with(make).clone()

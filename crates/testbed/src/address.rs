@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 10_000;
 const PORTS: u32 = 22_000;
 
-/// An address on loopback that was free a moment ago and that nobody else was given. Its IP address
-/// belongs to this process (`own_ip`), so that no connection, whose own end is at 127.0.0.1, and
-/// no other program takes the port before the program under test listens there or while it is
-/// stopped and started again.
+/// Returns an address on loopback that was free a moment ago and has not been returned before. Its
+/// IP address belongs to this process (`own_ip`), so that no connection, whose own end is at
+/// 127.0.0.1, and no other program takes the port before the program under test listens there or
+/// while it is stopped and started again.
 pub fn free() -> SocketAddr {
     let ip = own_ip(std::process::id());
     free_at(if TcpListener::bind((ip, 0)).is_ok() { ip } else { Ipv4Addr::LOCALHOST.into() })
 }
 
-/// As [`free`], at the address that `localhost` is: for those that are found by that name.
+/// Returns the same as [`free`], at the address of `localhost`, for programs that are found by that
+/// name.
 pub fn free_at_localhost() -> SocketAddr {
     free_at(Ipv4Addr::LOCALHOST.into())
 }
@@ -35,7 +36,7 @@ fn free_at(ip: IpAddr) -> SocketAddr {
     }
 }
 
-/// The address in 127.64.0.0/10 that belongs to a process: its number has at most 22 bits.
+/// Returns the address in 127.64.0.0/10 that belongs to a process: its number has at most 22 bits.
 fn own_ip(process: u32) -> IpAddr {
     let [_, high, middle, low] = process.to_be_bytes();
     Ipv4Addr::new(127, 64 + high % 64, middle, low).into()

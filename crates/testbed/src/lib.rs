@@ -1,5 +1,5 @@
-//! What benchmarks and end-to-end tests run on: block devices that the kernel counts and holds to
-//! so many operations a second, streams of pages such as those of the web, and free addresses.
+//! Support for benchmarks and end-to-end tests: block devices that the kernel counts and holds
+//! to so many operations a second, streams of pages such as those of the web, and free addresses.
 //!
 //! The benchmarks of the engine alone and those of whole products share it, so that their figures
 //! can be compared. It knows nothing of the engine, nor of HTTP.

@@ -13,7 +13,7 @@ use std::process::Command;
 /// Bytes of a sector in the kernel's counts.
 const SECTOR: u64 = 512;
 
-/// Whether the blocks of the file are there from the beginning.
+/// The allocation of the file's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
     /// They come as they are written.
@@ -25,7 +25,7 @@ pub enum Blocks {
 /// See the module.
 pub struct LoopDevice {
     path: PathBuf,
-    /// Where the kernel tells of it.
+    /// The directory in which the kernel shows it.
     directory: PathBuf,
     /// Keeps it attached.
     _handle: File,
@@ -54,7 +54,7 @@ impl Operations {
         Some(Operations { reads, read_bytes, writes, written_bytes })
     }
 
-    /// What was done since `before`.
+    /// Returns the operations since `before`.
     pub fn since(&self, before: &Operations) -> Operations {
         Operations {
             reads: self.reads - before.reads,
@@ -88,12 +88,12 @@ impl LoopDevice {
         }
     }
 
-    /// Where it is, as a file.
+    /// Returns the path of the device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Major and minor number, as control groups want them: `7:0`, say.
+    /// Returns the major and minor number in the form that control groups take, such as `7:0`.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl LoopDevice {
         self.attribute("dev").map(|number| number.trim().to_owned())
     }
 
-    /// What it did so far.
+    /// Returns the operations so far.
     ///
     /// # Errors
     ///

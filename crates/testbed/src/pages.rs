@@ -1,5 +1,5 @@
-//! Pages and what is embedded in them, such as those of the web: which page is visited next, what
-//! lies in it, and how large that is.
+//! Pages and the objects embedded in them, such as those of the web: which page is visited next,
+//! which objects it embeds, and how large they are.
 //!
 //! Most visits are to pages visited before, the sooner the likelier, so that popularity drifts.
 //! Objects are numbers; a page and what is embedded in it have numbers in a row. The same for a
@@ -9,8 +9,8 @@
 const EMBEDDED_MAX: u32 = 17;
 /// Share of visits to a page that was visited before.
 const AGAIN: f64 = 0.967;
-/// So many other pages were visited since then at most; the share of visits with less than `since`
-/// is `(since / MOST_SINCE)^RECENCY`.
+/// Largest number of other pages visited since the last visit of a page; the share of visits with
+/// less than `since` is `(since / MOST_SINCE)^RECENCY`.
 const MOST_SINCE: f64 = 25_000.0;
 const RECENCY: f64 = 0.435;
 /// Objects that a page may have: their numbers.
@@ -18,7 +18,7 @@ const PER_PAGE: u64 = 32;
 /// Bytes of the largest body.
 pub const BODY_MAX: usize = 1 << 20;
 
-/// Which page is visited next.
+/// The sequence of visited pages.
 pub struct Visits {
     random: fastrand::Rng,
     /// Pages by their last visit, the newest last.
@@ -27,7 +27,7 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// The same visits every time for a seed.
+    /// Returns the same visits every time for a seed.
     pub fn with_seed(seed: u64) -> Visits {
         Visits { random: fastrand::Rng::with_seed(seed), stack: Vec::new(), pages: 0 }
     }
@@ -51,24 +51,25 @@ impl Visits {
     }
 }
 
-/// The numbers of a page's objects, itself first: the same for a page every time.
+/// Returns the numbers of a page's objects, itself first: the same for a page every time.
 pub fn objects(page: u32) -> std::ops::RangeInclusive<u64> {
     let embedded = fastrand::Rng::with_seed(u64::from(page) ^ 0x5bd1_e995).u32(..=EMBEDDED_MAX);
     let first = u64::from(page) * PER_PAGE;
     first..=first + u64::from(embedded)
 }
 
-/// The page that an object is, or is embedded in.
+/// Returns the page that an object is, or is embedded in.
 pub fn page_of(object: u64) -> u64 {
     object / PER_PAGE
 }
 
-/// Whether an object is a page rather than embedded in one.
+/// Returns whether an object is a page rather than embedded in one.
 pub fn is_page(object: u64) -> bool {
     object.is_multiple_of(PER_PAGE)
 }
 
-/// Bytes of the body of an object: lognormal, with a median of 3.3 KB and a mean of 12 KB.
+/// Returns the length of an object's body in bytes: lognormal, with a median of 3.3 KB and a mean
+/// of 12 KB.
 pub fn body_len(object: u64) -> usize {
     let mut random = fastrand::Rng::with_seed(object);
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();

@@ -1,10 +1,10 @@
 //! Devices held by the kernel to so many operations a second: a control group (version 1 `blkio`,
 //! or version 2 `io.max`) with the processes in it that are measured.
 //!
-//! The limit is on what the processes of the group ask of a device, so that it is a group made for
-//! them alone. Where no such controller is mounted, version 1 is mounted in a temporary directory.
-//! Everything is taken back when the guards are dropped; a process that is killed leaves its group,
-//! empty. Needs root.
+//! The limit applies to the operations of the group's processes on a device, so the group is made
+//! for them alone. Where no such controller is mounted, version 1 is mounted in a temporary
+//! directory. Everything is undone when the guards are dropped; a process that is killed leaves its
+//! group, empty. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// So many reads, and as many writes.
+    /// Returns a limit of so many reads and as many writes a second.
     pub fn both(operations: u32) -> Limit {
         Limit { reads: Some(operations), writes: Some(operations) }
     }
@@ -60,7 +60,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// An empty group without limits.
+    /// Returns an empty group without limits.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Group {
         Ok(Group { directory, hierarchy })
     }
 
-    /// The file that takes in the number of a process.
+    /// Returns the file to which the number of a process is written.
     pub fn processes(&self) -> PathBuf {
         self.directory.join("cgroup.procs")
     }
@@ -86,8 +86,8 @@ impl Group {
         self.limit_in(vec![self.directory.clone()], device, limit)
     }
 
-    /// As [`Group::limit`], and what the kernel writes back on a file system's behalf besides: with
-    /// version 1 that is nobody's process, and the root of all groups is held to the same for it.
+    /// Sets a limit as [`Group::limit`] does, also for the kernel's own write-back of a file
+    /// system: version 1 counts that for no process, so the root of all groups is limited, too.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Drop for Group {
 
 /// This process is in a group that is not its own.
 struct Member {
-    /// Where it was before.
+    /// The group that it was in before.
     home: PathBuf,
 }
 
@@ -178,7 +178,7 @@ impl Drop for Limited {
     }
 }
 
-/// What to write to which file of a group.
+/// Returns the values to write, each with the file of the group.
 fn rules(version: Version, device: &str, limit: Limit) -> [(&'static str, String); 2] {
     match version {
         Version::V1 => {
@@ -198,7 +198,7 @@ fn rules(version: Version, device: &str, limit: Limit) -> [(&'static str, String
     }
 }
 
-/// Which controller there is.
+/// The controller found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     V1,
@@ -239,7 +239,7 @@ impl Hierarchy {
         }
     }
 
-    /// The group that this process is in.
+    /// Returns the group that this process is in.
     fn current(&self) -> Result<PathBuf, String> {
         let groups = read(Path::new("/proc/self/cgroup"))?;
         let path = groups.lines().find_map(|line| {
@@ -264,18 +264,19 @@ impl Drop for Hierarchy {
     }
 }
 
-/// The mount point of a line of mountinfo that shows version 1 `blkio` whole.
+/// Returns the mount point of a line of mountinfo that shows version 1 `blkio` whole.
 fn v1_mount(line: &str) -> Option<PathBuf> {
     let (point, kind, options) = mount(line)?;
     (kind == "cgroup" && options.split(',').any(|name| name == "blkio")).then(|| point.into())
 }
 
-/// The same of version 2.
+/// Returns the same of version 2.
 fn v2_mount(line: &str) -> Option<PathBuf> {
     mount(line).filter(|(_, kind, _)| *kind == "cgroup2").map(|(point, ..)| point.into())
 }
 
-/// Mount point, type and options of a line of mountinfo that shows a file system from its root.
+/// Returns mount point, type and options of a line of mountinfo that shows a file system from its
+/// root.
 fn mount(line: &str) -> Option<(&str, &str, &str)> {
     let (place, what) = line.split_once(" - ")?;
     let place: Vec<&str> = place.split(' ').collect();

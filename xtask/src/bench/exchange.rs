@@ -20,7 +20,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When nobody listens.
+    /// When nothing listens at `to`.
     pub async fn open(to: SocketAddr, body_max: usize) -> Result<Connection, String> {
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
         let stream = TcpStream::connect(to).await.map_err(fail)?;
@@ -28,7 +28,7 @@ impl Connection {
         Ok(Connection { to, stream, buffer: vec![0; body_max + HEAD_MAX] })
     }
 
-    /// The body of what lies under `path`.
+    /// Asks for `path` and returns the body of the answer.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Connection {
     }
 }
 
-/// Length of the head and of the body, as soon as the head is complete.
+/// Returns the length of the head and of the body, as soon as the head is complete.
 fn framing(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(None) };
     for line in bytes[..end].split(|b| *b == b'\n') {

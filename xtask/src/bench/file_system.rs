@@ -29,7 +29,7 @@ impl FileSystem {
         Ok(FileSystem(directory))
     }
 
-    /// Where it is mounted.
+    /// Returns the directory that it is mounted on.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -41,7 +41,7 @@ impl FileSystem {
         rustix::fs::syncfs(&directory).map_err(|e| fail(e.into()))
     }
 
-    /// Bytes of the blocks that files take.
+    /// Returns the number of bytes in the blocks that files take.
     pub fn used(&self) -> Result<u64, String> {
         let counts = rustix::fs::statvfs(self.path())
             .map_err(|e| format!("{}: {e}", self.path().display()))?;

@@ -10,18 +10,18 @@ use tokio::task::LocalSet;
 use super::exchange::{Connection, all};
 use super::scenario::{Scenario, is_body};
 
-/// Which objects are asked for, in which order.
+/// The objects that are asked for, and their order.
 #[derive(Clone, Copy)]
 enum Order {
     /// Each once, from the first on.
     Once { objects: u64 },
     /// By chance, all alike.
     Random { objects: u64 },
-    /// Such as nobody asked for before, from this number on.
+    /// Objects not asked for before, from this number on.
     Fresh { first: u64 },
 }
 
-/// What to send, and for how long.
+/// The requests to send, and their duration.
 pub struct Plan<'a> {
     scenario: &'a Scenario,
     order: Order,
@@ -33,13 +33,13 @@ pub struct Plan<'a> {
 const FRESH: u64 = 1 << 40;
 
 impl<'a> Plan<'a> {
-    /// What the scenario asks for before anything is measured.
+    /// Returns the requests that fill the caches before the scenario is measured.
     pub fn fill(scenario: &'a Scenario, connections: usize) -> Plan<'a> {
         let order = Order::Once { objects: scenario.fill };
         Plan { scenario, order, connections, time: None }
     }
 
-    /// The scenario's requests for `time`; `fresh` objects were used up before.
+    /// Returns the scenario's requests for `time`; the first `fresh` objects are used up.
     pub fn rounds(
         scenario: &'a Scenario,
         connections: usize,
@@ -53,13 +53,13 @@ impl<'a> Plan<'a> {
         Plan { scenario, order, connections, time: Some(time) }
     }
 
-    /// True when its answers are stored.
+    /// Returns whether its answers are stored.
     pub fn stores(&self) -> bool {
         matches!(self.order, Order::Fresh { .. }) && self.scenario.storable
     }
 }
 
-/// What came of it.
+/// The result of a plan.
 pub struct Done {
     /// Wall-clock time.
     pub seconds: f64,
@@ -68,19 +68,19 @@ pub struct Done {
 }
 
 impl Done {
-    /// Requests answered.
+    /// Returns the number of requests answered.
     pub fn requests(&self) -> u64 {
         self.latencies.len() as u64
     }
 
-    /// The latency that `percent` of the requests did not exceed, µs.
+    /// Returns the latency in µs that `percent` of the requests did not exceed.
     pub fn percentile(&self, percent: f64) -> f64 {
         let Some(last) = self.latencies.len().checked_sub(1) else { return 0.0 };
         f64::from(self.latencies[(last as f64 * percent / 100.0) as usize])
     }
 }
 
-/// What the connections share.
+/// The state that the connections share.
 struct Course<'a> {
     plan: &'a Plan<'a>,
     next: Cell<u64>,
@@ -89,7 +89,7 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// The next object to ask for; `None` when it is over.
+    /// Returns the next object to ask for; `None` when the plan is done.
     fn next(&self) -> Option<u64> {
         if self.end.is_some_and(|end| Instant::now() >= end) {
             return None;
@@ -103,7 +103,8 @@ impl Course<'_> {
     }
 }
 
-/// A fixed sequence of chance: the same for every system and round.
+/// Returns the number `count` of a fixed pseudo-random sequence, the same for every system and
+/// round.
 fn scramble(count: u64) -> u64 {
     let mut x = count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

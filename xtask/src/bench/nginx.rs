@@ -1,14 +1,14 @@
 //! nginx as its documentation recommends for a cache.
 //!
-//! One worker. What the kernel's page cache holds of its files is limited by nothing.
+//! One worker. The kernel's page cache may hold any part of its files.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
 use super::system::Setup;
 
-/// The file for nginx in `directory`: keep-alive to the origin, no temporary files on another file
-/// system, logs off.
+/// Returns the configuration file of nginx in `directory`: keep-alive to the origin, no temporary
+/// files on another file system, logs off.
 pub fn configuration(directory: &Path, cache: &Path, listen: SocketAddr, setup: &Setup) -> String {
     let (at, cache, gib, origin) =
         (directory.display(), cache.display(), setup.cache_gib, setup.origin);

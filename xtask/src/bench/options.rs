@@ -1,10 +1,10 @@
-//! What `cargo xtask bench` is asked for.
+//! Options of `cargo xtask bench`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// What to measure and for how long.
+/// The systems and scenarios to measure, and for how long.
 #[derive(Args)]
 pub struct Options {
     /// Seconds of each round.
@@ -39,7 +39,7 @@ pub struct Options {
     pub pages: PageOptions,
 }
 
-/// What to measure of pages.
+/// The options of `--pages`.
 #[derive(Args)]
 pub struct PageOptions {
     /// Measures pages such as those of the web on caches that evict, beside nginx and Traffic

@@ -1,4 +1,4 @@
-//! An origin on one thread: answers `/store/SIZE/ID`, `/pass/SIZE/ID` and what pages are made of,
+//! An origin on one thread: answers `/store/SIZE/ID`, `/pass/SIZE/ID` and the objects of pages,
 //! `/page/PAGE/ID-SIZE`.
 
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct Origin {
     served: Arc<Served>,
 }
 
-/// What was answered so far.
+/// The answers so far.
 #[derive(Default)]
 struct Served {
     requests: AtomicU64,
@@ -29,17 +29,17 @@ struct Served {
 }
 
 impl Origin {
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Requests answered so far.
+    /// Returns the number of requests answered so far.
     pub fn served(&self) -> u64 {
         self.served.requests.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the bodies of those answers.
+    /// Returns the number of bytes in the bodies of those answers.
     pub fn bytes(&self) -> u64 {
         self.served.bytes.load(Ordering::Relaxed)
     }
@@ -89,7 +89,7 @@ async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        // Before the answer: whoever has it finds it counted.
+        // Counted before the answer is sent, so that a client that has it finds it counted.
         served.requests.fetch_add(1, Ordering::Relaxed);
         served.bytes.fetch_add(object.size as u64, Ordering::Relaxed);
         if stream.write_all(&object.answer()).await.is_err() {
@@ -100,7 +100,7 @@ async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
     }
 }
 
-/// What a request is for.
+/// The object that a request asks for.
 #[derive(Debug, PartialEq)]
 struct Asked {
     control: &'static str,

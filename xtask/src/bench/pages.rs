@@ -3,16 +3,16 @@
 //!
 //! Sessions, each with a keep-alive connection of its own, visit pages of a site behind each
 //! reverse proxy in turn, object by object ([`testbed::pages`]); the origin takes 2 ms for an
-//! answer. Each system has a cache of 1 GiB and 64 MiB of memory for objects, one worker or
-//! thread for connections, and a fresh loop device that counts its operations: raw for larder and
-//! Traffic Server, with ext4 for nginx, whose files the kernel's page cache holds besides,
-//! limited by nothing, and whose cache may grow beyond its size for ten seconds. What is counted
-//! begins when the cache is full, and is reported in five parts and in all. Hits are what the
-//! origin was not asked for.
+//! answer. Each system has a cache of 1 GiB and 64 MiB of memory for objects, one worker or thread
+//! for connections, and a fresh loop device that counts its operations: raw for larder and Traffic
+//! Server, with ext4 for nginx, whose files the kernel's page cache also holds, without a limit,
+//! and whose cache may grow beyond its size for ten seconds. Counting begins when the cache is
+//! full; the result is reported in five parts and in all. Hits are requests that the origin was not
+//! asked for.
 //!
 //! With `--operations` the device is held to so many reads and as many writes a second while it is
-//! counted. What the kernel writes back for nginx is held to the same, apart from what nginx does
-//! itself; but what was not written yet is in memory, and waits there.
+//! counted. The kernel's write-back for nginx is held to the same, apart from nginx's own
+//! operations; but data that is not written yet waits in memory.
 
 mod figures;
 mod load;
@@ -30,7 +30,7 @@ use super::origin::{self, Origin};
 use super::system::{Running, Setup, System, larders};
 use crate::workspace;
 
-/// How long the origin takes for an answer.
+/// Time that the origin takes for an answer.
 const DELAY: Duration = Duration::from_millis(2);
 /// Parts of the requests that are reported one by one.
 const PARTS: u64 = 5;
@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     options.json.as_ref().map_or(Ok(()), |path| figures::write(path, &all, options))
 }
 
-/// One system on a fresh device, which is gone in the end.
+/// Measures one system on a fresh device, which is removed afterwards.
 fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Figures>, String> {
     let pages = &options.pages;
     let base = options.dir.clone().unwrap_or_else(|| workspace::root().join("target"));
@@ -112,7 +112,7 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     counted.parts(pages.requests)
 }
 
-/// What is measured, and by what.
+/// The measurement under way, and its sources.
 struct Counted<'a> {
     server: &'a Running,
     device: &'a LoopDevice,
@@ -122,7 +122,7 @@ struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// The figures of each part, and of all.
+    /// Returns the figures of each part, and of all.
     fn parts(&self, requests: u64) -> Result<Vec<Figures>, String> {
         let mut moments = vec![self.now()?];
         let mut all = Vec::new();

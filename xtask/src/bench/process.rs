@@ -1,4 +1,4 @@
-//! What the kernel knows of a server's processes: their time and their system calls.
+//! Time and system calls of a server's processes, from the kernel.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +13,7 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, Into::into)
 }
 
-/// `pid` and all its descendants.
+/// Returns `pid` and all its descendants.
 pub fn family(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut at = 0;
@@ -26,7 +26,7 @@ pub fn family(pid: u32) -> Vec<u32> {
     found
 }
 
-/// User and system time of `pids` together, seconds.
+/// Returns the user and system time of `pids` together in seconds.
 ///
 /// # Errors
 ///
@@ -41,15 +41,16 @@ pub fn cpu_seconds(pids: &[u32]) -> Result<f64, String> {
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// utime + stime of a line of `/proc/PID/stat`. The name may hold anything, brackets included.
+/// Returns utime + stime of a line of `/proc/PID/stat`. The name may hold anything, brackets
+/// included.
 fn ticks_in(stat: &str) -> Option<u64> {
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<&str> = behind_name.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
-/// System calls per request of `work`, which returns its requests; `None` where `perf` cannot
-/// count them.
+/// Returns the system calls per request of `work`, which returns its number of requests; `None`
+/// where `perf` cannot count them.
 ///
 /// # Errors
 ///

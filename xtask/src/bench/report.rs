@@ -1,4 +1,4 @@
-//! Figures: what a round measured, medians, the table and the file.
+//! Figures: measurements of a round, medians, the table and the file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::options::Options;
 
-/// What a server did with its device, from its metrics.
+/// The work of a server's device, from the server's metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceWork {
     reads: f64,
@@ -28,7 +28,7 @@ impl DeviceWork {
         }
     }
 
-    /// What was done since `before`.
+    /// Returns the work since `before`.
     pub fn since(&self, before: &DeviceWork) -> DeviceWork {
         DeviceWork {
             reads: self.reads - before.reads,
@@ -40,7 +40,7 @@ impl DeviceWork {
     }
 }
 
-/// The sum of all samples of a metric, whatever their labels.
+/// Returns the sum of all samples of a metric, whatever their labels.
 fn sum(text: &str, name: &str) -> f64 {
     let samples = text.lines().filter(|l| {
         l.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ') || rest.starts_with('{'))
@@ -62,12 +62,12 @@ pub struct Measured {
     pub p99_us: f64,
     /// Requests that reached the origin, as a share of all.
     pub origin_share: f64,
-    /// What the server did with its device.
+    /// The work of the server's device.
     pub device: Option<DeviceWork>,
 }
 
 impl Measured {
-    /// Server time per request, µs.
+    /// Returns the server time per request in µs.
     pub fn cpu_us(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.requests.max(1) as f64
     }
@@ -121,7 +121,7 @@ impl Row {
     }
 }
 
-/// The middle one; of an even number the mean of the two in the middle.
+/// Returns the median; of an even number the mean of the two in the middle.
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let half = figures.len() / 2;
@@ -132,7 +132,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// The server time of nginx in the same scenario.
+/// Returns the server time of nginx in the same scenario.
 fn peer(rows: &[Row], scenario: &str) -> Option<f64> {
     let nginx = rows.iter().find(|r| r.scenario == scenario && r.system.starts_with("nginx"));
     nginx.map(|r| r.cpu_us)

@@ -1,4 +1,4 @@
-//! What is measured.
+//! Scenarios: the kinds of requests that are measured.
 
 /// One kind of request.
 pub struct Scenario {
@@ -6,11 +6,11 @@ pub struct Scenario {
     pub name: &'static str,
     /// Bytes of every body.
     pub size: usize,
-    /// How many different objects there are; 0: each request is for one that was never asked for.
+    /// Number of different objects; 0: each request is for one that was never asked for.
     pub objects: u64,
     /// Whether the origin lets its answers be stored.
     pub storable: bool,
-    /// How many objects are fetched once before anything is measured.
+    /// Number of objects that are fetched once before anything is measured.
     pub fill: u64,
     /// `--memory` of larder, MiB.
     pub memory_mib: u64,
@@ -54,19 +54,19 @@ pub const ALL: &[Scenario] = &[
 ];
 
 impl Scenario {
-    /// Path of an object; the origin reads from it what to answer.
+    /// Returns the path of an object; the origin reads from it what to answer.
     pub fn path(&self, object: u64) -> String {
         let word = if self.storable { "store" } else { "pass" };
         format!("/{word}/{}/{object}", self.size)
     }
 }
 
-/// The body of `object`: its number over and over, so that a wrong or shifted byte shows.
+/// Returns the body of `object`: its number over and over, so that a wrong or shifted byte shows.
 pub fn body(object: u64, size: usize) -> Vec<u8> {
     object.to_le_bytes().into_iter().cycle().take(size).collect()
 }
 
-/// True when `bytes` is the body of `object`.
+/// Returns whether `bytes` is the body of `object`.
 pub fn is_body(object: u64, size: usize, bytes: &[u8]) -> bool {
     let word = object.to_le_bytes();
     bytes.len() == size && bytes.chunks(8).all(|chunk| chunk == &word[..chunk.len()])

@@ -17,7 +17,7 @@ use super::report::DeviceWork;
 use super::{nginx, process, traffic_server};
 use crate::workspace;
 
-/// One server program and how it is set up.
+/// One server program and its setup.
 pub struct System {
     /// As in the table.
     pub name: String,
@@ -31,7 +31,7 @@ enum Kind {
     TrafficServer,
 }
 
-/// What a server is started with.
+/// The parameters of a start.
 pub struct Setup<'a> {
     /// The directory in which it gets one of its own.
     pub base: &'a Path,
@@ -41,15 +41,15 @@ pub struct Setup<'a> {
     pub cache_gib: u32,
     /// Memory for objects, MiB; nginx has none of its own.
     pub memory_mib: u64,
-    /// Where it fetches.
+    /// The origin that it fetches from.
     pub origin: SocketAddr,
     /// The file of a control group that takes in the server's process.
     pub group: Option<&'a Path>,
 }
 
-/// How long a server may take to start.
+/// Longest time for a server's start.
 const START: Duration = Duration::from_secs(30);
-/// How long it may take to stop before it is killed.
+/// Longest time for its stop before it is killed.
 const STOP: Duration = Duration::from_secs(30);
 
 impl System {
@@ -79,26 +79,26 @@ impl System {
         }
     }
 
-    /// nginx with one worker; `None` when it is not installed.
+    /// Returns nginx with one worker; `None` when it is not installed.
     pub fn nginx() -> Option<System> {
         let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
         let program = places.iter().map(PathBuf::from).find(|p| p.exists())?;
         Some(System { name: "nginx, 1 worker".into(), kind: Kind::Nginx, program })
     }
 
-    /// Traffic Server with one thread for connections; `None` when it is not installed.
+    /// Returns Traffic Server with one thread for connections; `None` when it is not installed.
     pub fn traffic_server() -> Option<System> {
         let program = PathBuf::from("/usr/bin/traffic_server");
         let name = "Traffic Server, 1 thread".into();
         program.exists().then_some(System { name, kind: Kind::TrafficServer, program })
     }
 
-    /// Whether its cache lies in files, in a directory.
+    /// Returns whether its cache lies in files in a directory.
     pub fn wants_directory(&self) -> bool {
         matches!(self.kind, Kind::Nginx)
     }
 
-    /// The user that its processes run as, when that is another one than ours.
+    /// Returns the user that its processes run as, when that is not ours.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl System {
         Ok(running)
     }
 
-    /// What starts it, with the files that it reads in `directory`.
+    /// Returns the command that starts it, with the files that it reads in `directory`.
     fn command(
         &self,
         setup: &Setup,
@@ -166,7 +166,7 @@ impl System {
         Ok(command)
     }
 
-    /// The program, in the control group.
+    /// Returns the command of the program, run in the control group.
     fn program_in(&self, group: Option<&Path>) -> Command {
         let Some(group) = group else { return Command::new(&self.program) };
         let mut command = Command::new("sh");
@@ -185,27 +185,27 @@ pub struct Running {
 }
 
 impl Running {
-    /// The system's name.
+    /// Returns the system's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it serves.
+    /// Returns the address that it serves on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All its processes.
+    /// Returns all its processes.
     pub fn pids(&self) -> Vec<u32> {
         process::family(self.child.id())
     }
 
-    /// User and system time of all its processes so far, seconds.
+    /// Returns the user and system time of all its processes so far in seconds.
     pub fn cpu(&self) -> Result<f64, String> {
         process::cpu_seconds(&self.pids())
     }
 
-    /// What it did with its device so far; only larder tells.
+    /// Returns the work of its device so far; only larder reports it.
     pub fn device(&self) -> Option<DeviceWork> {
         let text = http_get(self.admin?, "/metrics")?;
         Some(DeviceWork::from_metrics(&text))
@@ -244,7 +244,7 @@ impl Drop for Running {
     }
 }
 
-/// The body of a 200 answer to a simple request.
+/// Returns the body of a 200 answer to a simple request.
 fn http_get(to: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(to).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
@@ -256,8 +256,8 @@ fn http_get(to: SocketAddr, path: &str) -> Option<String> {
     head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
 }
 
-/// Larder as the options say: its default on one worker and on all cores, or each layout and preset
-/// on one worker.
+/// Returns Larder as the options say: its default on one worker and on all cores, or each layout
+/// and preset on one worker.
 pub fn larders(options: &Options) -> Result<Vec<System>, String> {
     let layouts = options.layout.iter().map(|name| ("layout", name));
     let presets = options.preset.iter().map(|name| ("preset", name));

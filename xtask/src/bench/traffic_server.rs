@@ -1,4 +1,4 @@
-//! Apache Traffic Server as it comes, but for one thread, its memory, and its files.
+//! Apache Traffic Server with its defaults, except for one thread, its memory, and its files.
 //!
 //! It refuses to run as root: its directory and its device belong to the user of its package.
 
@@ -12,7 +12,7 @@ use super::system::Setup;
 /// The user that Debian's package makes.
 const USER: &str = "trafficserver";
 
-/// The number of its user; `None` when we are not root, so that it runs as we do.
+/// Returns the number of its user; `None` when we are not root, so that it runs as our user.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub fn user() -> Result<Option<u32>, String> {
     number_of(USER, &users).map(Some).ok_or_else(|| format!("there is no user {USER}"))
 }
 
-/// The number of the user of this name.
+/// Returns the number of the user of this name.
 fn number_of(name: &str, users: &str) -> Option<u32> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -66,7 +66,8 @@ ip_allow:
     methods: ALL
 ";
 
-/// Where it finds what: the program's parts where the package has them, all else in `directory`.
+/// Returns the places of its parts: the program's where the package has them, all others in
+/// `directory`.
 fn places(directory: &Path) -> String {
     let at = directory.display();
     format!(

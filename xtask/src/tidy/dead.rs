@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Finding, finding};
 
-/// The Rust files among `files` (path below the root of the workspace → text) that nothing
+/// Returns the Rust files among `files` (path below the root of the workspace → text) that nothing
 /// compiles.
 pub fn files(files: &BTreeMap<PathBuf, String>) -> Vec<Finding> {
     let mut alive = BTreeSet::new();
@@ -25,7 +25,7 @@ pub fn files(files: &BTreeMap<PathBuf, String>) -> Vec<Finding> {
         .collect()
 }
 
-/// True when cargo compiles `path` by itself: the root of a library, program, test and so on.
+/// Returns whether cargo compiles `path` by itself: the root of a library, program, test and so on.
 fn is_root(path: &Path) -> bool {
     let parts: Vec<&str> = path.iter().filter_map(|p| p.to_str()).collect();
     match parts.as_slice() {
@@ -38,7 +38,7 @@ fn is_root(path: &Path) -> bool {
     }
 }
 
-/// The paths at which the modules that `text` declares may lie.
+/// Returns the paths at which the modules declared in `text` may lie.
 fn modules(path: &Path, text: &str) -> Vec<PathBuf> {
     let Ok(parsed) = syn::parse_file(text) else { return Vec::new() };
     let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -66,7 +66,7 @@ fn walk(items: &[syn::Item], beside: &Path, below: &Path, found: &mut Vec<PathBu
     }
 }
 
-/// The text of `#[path = "..."]`.
+/// Returns the text of `#[path = "..."]`.
 fn path_attribute(attributes: &[syn::Attribute]) -> Option<String> {
     attributes.iter().find_map(|a| {
         let syn::Meta::NameValue(pair) = &a.meta else { return None };
@@ -78,7 +78,7 @@ fn path_attribute(attributes: &[syn::Attribute]) -> Option<String> {
     })
 }
 
-/// `path` without `.` and `..`.
+/// Returns `path` without `.` and `..`.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

@@ -1,9 +1,9 @@
-//! Which file of a crate imports which, read from the sources.
+//! The imports between the files of a crate, read from the sources.
 //!
 //! An arrow leads from a file to the file that defines what it names with a path through `crate`,
 //! `super` or a child module: in `use`, in code and in macros. A re-export is followed to the
-//! definition and is no arrow by itself: a folder's front that only hands on depends on nothing.
-//! Tests count for nothing.
+//! definition and is no arrow by itself: a folder's front that only re-exports depends on nothing.
+//! Tests are not counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Graph {
     pub arrows: BTreeMap<Module, BTreeSet<Module>>,
 }
 
-/// What one file says.
+/// The imports and definitions of one file.
 #[derive(Default)]
 struct Facts {
     /// Paths that it names, each from the root of the crate.
@@ -50,7 +50,8 @@ impl Graph {
         Graph { arrows }
     }
 
-    /// The circles: sets of files each of which reaches all others, of more than `allowed` files.
+    /// Returns the circles: sets of files each of which reaches all others, of more than `allowed`
+    /// files.
     pub fn circles(&self, allowed: usize) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.arrows.keys().map(|m| (m, self.reach(m))).collect();
@@ -73,7 +74,7 @@ impl Graph {
         circles
     }
 
-    /// All files that `from` imports, directly or through others.
+    /// Returns all files that `from` imports, directly or through others.
     fn reach<'a>(&'a self, from: &Module) -> BTreeSet<&'a Module> {
         let mut reached = BTreeSet::new();
         let mut queue: Vec<&Module> = self.arrows[from].iter().collect();
@@ -86,7 +87,7 @@ impl Graph {
     }
 }
 
-/// The module of a file below `src`.
+/// Returns the module of a file below `src`.
 fn module_of(path: &Path) -> Module {
     let without = path.with_extension("");
     let mut parts: Module =
@@ -108,7 +109,7 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// The modules that exist in tests only.
+/// Returns the modules that exist in tests only.
 fn test_modules(parsed: &BTreeMap<Module, syn::File>) -> BTreeSet<Module> {
     let mut tests = BTreeSet::new();
     for (module, file) in parsed {
@@ -144,7 +145,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `path` from the root of the crate; none when it leads out of the crate or is local.
+    /// Returns `path` from the root of the crate; `None` when it leads out of the crate or is
+    /// local.
     fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
         let mut base = match path.first()?.as_str() {
             "crate" => Module::new(),
@@ -269,7 +271,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 }
 
-/// The file that defines what `path` names: the deepest module on it, through re-exports.
+/// Returns the file that defines what `path` names: the deepest module on it, through re-exports.
 fn definition(
     path: &[String],
     modules: &BTreeSet<Module>,

@@ -1,4 +1,4 @@
-//! Links and paths in prose lead somewhere.
+//! Links and paths in prose, which must lead to what exists.
 //!
 //! Three rules. A relative link of a Markdown file leads to a file of the repository, and where it
 //! has an anchor, to a heading of that file. A back-quoted path of a source file, a folder or a
@@ -28,7 +28,7 @@ pub struct Repository<'a> {
     pub paths: &'a BTreeSet<PathBuf>,
 }
 
-/// What a Markdown file says that can be checked, each with its place in the text.
+/// The parts of a Markdown file that can be checked, each with its place in the text.
 #[derive(Default)]
 struct Markdown {
     links: Vec<(String, Range<usize>)>,
@@ -121,7 +121,7 @@ fn anchor(heading: &str) -> String {
     heading.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// True when a part of a path stands for many: `experiments/PAPER.rs`.
+/// Returns whether a part of a path stands for many: `experiments/PAPER.rs`.
 fn has_variable(code: &str) -> bool {
     let variable = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
     code.contains('/') && code.split(['/', '.']).any(variable)
@@ -174,7 +174,7 @@ impl Repository<'_> {
         }
     }
 
-    /// True when a code span is no path of ours, or one that exists.
+    /// Returns whether a code span is no path of ours, or one that exists.
     fn has_source(&self, code: &str) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
         if !code.chars().all(plain) || code.starts_with(['/', '.', '-']) || has_variable(code) {
@@ -197,7 +197,7 @@ impl Repository<'_> {
         self.paths.contains(Path::new(code)) || self.paths.contains(&Path::new("crates").join(code))
     }
 
-    /// True when the last components of some path are those of `end`.
+    /// Returns whether the last components of some path are those of `end`.
     fn ends_with(&self, end: &Path) -> bool {
         self.paths.iter().any(|path| path.ends_with(end))
     }
@@ -206,8 +206,8 @@ impl Repository<'_> {
         self.paths.contains(&Path::new("crates").join(name).join("src"))
     }
 
-    /// True when `code` is no path into one of our crates, or one whose modules exist and whose
-    /// last name occurs in the module before it.
+    /// Returns whether `code` is no path into one of our crates, or one whose modules exist and
+    /// whose last name occurs in the module before it.
     fn has_item(&self, code: &str) -> bool {
         let mut names = code.split("::");
         let root = names.next().filter(|name| self.is_crate(name));

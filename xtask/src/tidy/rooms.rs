@@ -26,13 +26,13 @@ const CIRCLE_MAX: usize = 3;
 /// Folder → the folders that it may import.
 type Table = BTreeMap<String, Vec<String>>;
 
-/// What is wrong with the imports of the crates among `files` (path below the root of the
+/// Returns the findings about the imports of the crates among `files` (path below the root of the
 /// workspace → text).
 pub fn check(files: &BTreeMap<PathBuf, String>) -> Vec<Finding> {
     crates(files).into_iter().flat_map(|(root, graph)| check_crate(files, &root, &graph)).collect()
 }
 
-/// The crates and their imports, by folder.
+/// Returns the crates and their imports, by folder.
 pub fn crates(files: &BTreeMap<PathBuf, String>) -> BTreeMap<PathBuf, Graph> {
     let manifests = files.keys().filter(|p| p.file_name().is_some_and(|n| n == "Cargo.toml"));
     let mut crates = BTreeMap::new();
@@ -64,7 +64,7 @@ fn check_crate(files: &BTreeMap<PathBuf, String>, root: &Path, graph: &Graph) ->
     what.into_iter().map(|what| finding(&manifest, 1, what)).collect()
 }
 
-/// The table in a manifest.
+/// Returns the table in a manifest.
 fn table(manifest: &str) -> Result<Option<Table>, String> {
     let parsed: toml::Table = manifest.parse().map_err(|e: toml::de::Error| e.to_string())?;
     let folders = parsed
@@ -76,7 +76,7 @@ fn table(manifest: &str) -> Result<Option<Table>, String> {
         .transpose()
 }
 
-/// The circles of files that are too large.
+/// Returns the circles of files that are too large.
 fn circles(graph: &Graph) -> impl Iterator<Item = String> {
     graph.circles(CIRCLE_MAX).into_iter().map(|circle| {
         let names: Vec<String> = circle.iter().map(|m| m.join("::")).collect();
@@ -84,7 +84,7 @@ fn circles(graph: &Graph) -> impl Iterator<Item = String> {
     })
 }
 
-/// The folders of `table` that lead back to themselves.
+/// Returns the folders of `table` that lead back to themselves.
 fn descent(table: &Table) -> impl Iterator<Item = String> {
     let mut arrows: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for (folder, below) in table {
@@ -100,7 +100,7 @@ fn descent(table: &Table) -> impl Iterator<Item = String> {
         .map(|c| format!("folders allowed to import each other: {}", c.concat().join(", ")))
 }
 
-/// The imports that `table` does not allow.
+/// Returns the imports that `table` does not allow.
 fn upward<'a>(graph: &'a Graph, table: &'a Table) -> impl Iterator<Item = String> + 'a {
     let arrows = graph.arrows.iter().flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
     arrows.filter_map(move |(from, to)| {

@@ -1,5 +1,5 @@
-//! Takes the space of a file before it is used, so that the disk does not fill up under a running
-//! cache.
+//! Allocation of a file's space before it is used, so that the disk does not fill up under a
+//! running cache.
 
 use std::fs::File;
 use std::io;
@@ -59,8 +59,8 @@ fn give_back(file: &File, len: u64) {
     _ = file.set_len(len);
 }
 
-/// Bytes that the file's file system has left for this user; `None` when it does not say (one
-/// that lives in memory alone has no size).
+/// Returns the bytes that the file's file system has left for this user; `None` when it does not
+/// say (a file system in memory has no size).
 fn free(file: &File) -> Option<u64> {
     let stat = fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))

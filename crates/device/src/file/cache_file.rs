@@ -18,14 +18,14 @@ use crate::transfer::counters::{Counters, Operation};
 use crate::transfer::extent::WRITE_ALIGN;
 use crate::{Extent, Geometry, IoBuf};
 
-/// What lies in a file or on a device before it is formatted.
+/// The contents of a file or device before it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Nothing: empty, or zeros where formats have their signatures.
+    /// Empty, or zeros where formats have their signatures.
     Blank,
     /// A format known by its signature; the name carries its article ("an XFS file system").
     Known(&'static str),
-    /// Bytes of somebody's, of no known format.
+    /// Bytes of no known format.
     Unknown,
 }
 
@@ -61,33 +61,33 @@ impl CacheFile {
         }))
     }
 
-    /// The path as given.
+    /// Returns the path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Regular file or block device.
+    /// Returns whether it is a regular file or a block device.
     pub fn kind(&self) -> FileKind {
         self.kind
     }
 
-    /// Usable length (whole blocks) and alignment.
+    /// Returns the usable length (whole blocks) and the alignment.
     pub fn geometry(&self) -> Geometry {
         let len = self.len.load(Ordering::Acquire);
         Geometry { len: len - len % u64::from(self.block), block: self.block }
     }
 
-    /// True when opening created the file, or preallocated it because it was empty.
+    /// Returns whether opening created the file, or preallocated it because it was empty.
     pub fn was_created(&self) -> bool {
         self.created
     }
 
-    /// Whether O_DIRECT is in force.
+    /// Returns whether O_DIRECT is in force.
     pub fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// What was refused so far.
+    /// Returns the features that were refused so far.
     pub fn fallbacks(&self) -> Vec<Fallback> {
         lock(&self.fallbacks).clone()
     }
@@ -100,7 +100,7 @@ impl CacheFile {
         }
     }
 
-    /// What was done through all devices of this file.
+    /// Returns the counters of all devices of this file.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -128,7 +128,7 @@ impl CacheFile {
         Ok(())
     }
 
-    /// What is there now. Whether it is a cache of ours is for the store to say, first.
+    /// Returns the current contents. The store has to decide first whether they are a cache.
     pub fn contents(&self) -> io::Result<Contents> {
         let len = self.len.load(Ordering::Acquire);
         let mut head = vec![0; signature::HEAD.min(len as usize)];
@@ -142,8 +142,8 @@ impl CacheFile {
         Ok(if blank { Contents::Blank } else { Contents::Unknown })
     }
 
-    /// What of the system uses this block device ("mounted at /srv"); `None` for a file. Opening
-    /// for writing has refused such a device already; this is for those who only read.
+    /// Returns the use that the system makes of this block device ("mounted at /srv"); `None` for a
+    /// file. Opening for writing has refused such a device already; this is for readers.
     pub fn occupant(&self) -> Option<String> {
         let metadata = self.handle.metadata().ok()?;
         (self.kind == FileKind::BlockDevice).then(|| occupant::user_of(metadata.rdev())).flatten()
@@ -215,7 +215,8 @@ impl CacheFile {
         &self.handle
     }
 
-    /// The error of an operation that ended early: somebody shortened the file.
+    /// Returns the error of an operation that ended early, because the file was shortened
+    /// meanwhile.
     pub(crate) fn cut_short(
         &self,
         operation: Operation,

@@ -1,5 +1,5 @@
-//! What was wanted of the operating system and refused. Nothing falls back silently: each refusal
-//! is kept as data, for start-up to print and for a metric.
+//! Features that the operating system refused. Nothing falls back silently: each refusal is kept as
+//! data, to be printed at the start and counted in a metric.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ pub enum Feature {
 /// A refusal and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fallback {
-    /// What was refused.
+    /// The feature refused.
     pub feature: Feature,
     /// Why, in the operating system's words.
     pub reason: String,
 }
 
 impl Feature {
-    /// The name used in messages and metrics.
+    /// Returns the name used in messages and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Feature::IoUring => "io_uring",
@@ -33,7 +33,7 @@ impl Feature {
         }
     }
 
-    /// A refusal of this feature.
+    /// Returns a refusal of this feature.
     pub(crate) fn refused(self, reason: impl fmt::Display) -> Fallback {
         Fallback { feature: self, reason: reason.to_string() }
     }

@@ -1,5 +1,5 @@
-//! Who else uses a block device: mounted file systems, swap, and devices built on top of it
-//! (LVM, md RAID, dm-crypt), its partitions included.
+//! Other uses of a block device: mounted file systems, swap, and devices built on top of it (LVM,
+//! md RAID, dm-crypt), its partitions included.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Major and minor number, as the kernel prints them: `8:1`.
 type Number = String;
 
-/// What uses the block device with number `rdev`, in words ("mounted at /srv"), or `None`.
-/// Where /proc or /sys is missing less is seen; the kernel's own exclusive open remains.
+/// Returns the use of the block device with number `rdev`, in words ("mounted at /srv"), or `None`.
+/// Where /proc or /sys is missing fewer uses are found; the kernel's own exclusive open remains.
 pub(crate) fn user_of(rdev: u64) -> Option<String> {
     let number = format!("{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -23,7 +23,7 @@ pub(crate) fn user_of(rdev: u64) -> Option<String> {
     })
 }
 
-/// The device and its partitions: number and directory under /sys.
+/// Returns the device and its partitions: number and directory under /sys.
 fn family(sys: &Path, number: &str) -> Vec<(Number, PathBuf)> {
     let own = sys.join(number);
     let mut family = vec![(number.to_owned(), own.clone())];
@@ -38,8 +38,8 @@ fn family(sys: &Path, number: &str) -> Vec<(Number, PathBuf)> {
     family
 }
 
-/// The mount point of the file system on `number`. Some file systems (btrfs) show a number of
-/// their own, so the number of the mounted source counts too.
+/// Returns the mount point of the file system on `number`. Some file systems (btrfs) show a number
+/// of their own, so the number of the mounted source counts too.
 fn mount_of(number: &str, mountinfo: &str) -> Option<String> {
     mountinfo.lines().find_map(|line| {
         let (front, back) = line.split_once(" - ")?;
@@ -51,7 +51,7 @@ fn mount_of(number: &str, mountinfo: &str) -> Option<String> {
     })
 }
 
-/// The file or device name of the swap space on `number`.
+/// Returns the file or device name of the swap space on `number`.
 fn swap_of(number: &str, swaps: &str) -> Option<String> {
     let names = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     names.map(unescape).find(|name| number_of(name).as_deref() == Some(number))
@@ -62,7 +62,7 @@ fn holder_of(directory: &Path) -> Option<String> {
     Some(holders.next()?.ok()?.file_name().to_string_lossy().into_owned())
 }
 
-/// The number of the block device at `path`.
+/// Returns the number of the block device at `path`.
 fn number_of(path: &str) -> Option<Number> {
     if !path.starts_with('/') {
         return None;

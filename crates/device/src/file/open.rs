@@ -1,8 +1,8 @@
-//! Opens the path a cache lives at: a regular file or a block device. Everything that can be wrong
-//! with a path is found here and said in words.
+//! Opens the path of a cache: a regular file or a block device. Every possible error of a path is
+//! found here and described in words.
 //!
-//! It promises: nothing that somebody else put there is changed by opening; a file that could not
-//! be created whole is gone again; a file or device opened for writing is ours alone.
+//! It promises: opening changes no foreign contents; a file that could not be created whole is
+//! removed again; a file or device opened for writing is locked for this process alone.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -20,19 +20,19 @@ use crate::file::fallback::{Fallback, Feature};
 use crate::file::occupant;
 use crate::transfer::extent::WRITE_ALIGN;
 
-/// What the opener will do.
+/// The intended use of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read and write, alone: the file is locked, a block device claimed.
     Exclusive,
-    /// Read only, beside whoever has it open.
+    /// Reading only, also while another process has it open.
     ReadOnly,
 }
 
-/// How to open.
+/// Options for opening.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// What the opener will do.
+    /// The intended use of the file.
     pub access: Access,
     /// The length in bytes that a regular file gets, preallocated, when it does not exist or is
     /// empty (rounded up to 4,096). `None`: it must exist. Of no effect on anything else.
@@ -47,7 +47,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// What kind of thing the path names.
+/// The kind of file that the path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -68,14 +68,14 @@ pub enum OpenError {
     Occupied {
         /// The path as given.
         path: PathBuf,
-        /// What uses it: "mounted at /srv".
+        /// Its use: "mounted at /srv".
         by: String,
     },
     /// Neither a regular file nor a block device.
     WrongKind {
         /// The path as given.
         path: PathBuf,
-        /// What it is, with its article.
+        /// Its kind, with the article.
         what: &'static str,
     },
     /// The file system lacks space. A file created for it is removed again.
@@ -91,7 +91,7 @@ pub enum OpenError {
     Io {
         /// The path as given.
         path: PathBuf,
-        /// What was attempted, as a verb.
+        /// The attempted action, as a verb.
         action: &'static str,
         /// Its answer.
         source: io::Error,
@@ -136,7 +136,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// What [`open`] found and did.
+/// The result of [`open`].
 pub(crate) struct Opened {
     pub file: File,
     pub kind: FileKind,
@@ -208,9 +208,9 @@ fn kind_of(path: &Path, metadata: &fs::Metadata) -> Result<FileKind, OpenError> 
     Err(OpenError::WrongKind { path: path.to_owned(), what })
 }
 
-/// How long a path may be in use before that is taken for an answer. A process that was killed is
-/// gone before its ring is: the kernel takes that apart behind its back, and until then the file
-/// is open and locked. Whoever starts us again at once must not be told to choose another path.
+/// How long a path may stay in use before that is reported. A process that was killed is gone
+/// before its ring is: the kernel releases that asynchronously, and until then the file is open and
+/// locked. A start right after a kill must not be told to choose another path.
 const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Repeats `claim` while it finds the path in use, for [`IN_USE_PATIENCE`].
@@ -309,7 +309,8 @@ fn direct_alignment(file: &File) -> Option<(u32, u32)> {
     known.then_some((stat.stx_dio_mem_align, stat.stx_dio_offset_align))
 }
 
-/// The unit of offsets and lengths. Without O_DIRECT any would do; a page costs least.
+/// Returns the unit of offsets and lengths in bytes. Without O_DIRECT any would do; a page costs
+/// least.
 fn block_size(file: &File, kind: FileKind, direct: bool) -> u32 {
     if !direct {
         return WRITE_ALIGN;

@@ -1,6 +1,6 @@
-//! The threads that do the operations on one file where io_uring is refused.
+//! Threads that carry out the operations on one file where io_uring is refused.
 //!
-//! It promises: a job taken by the pool runs to its end, also when its future is gone; dropping
+//! It promises: a job taken by the pool runs to its end, also when its future is dropped; dropping
 //! the pool waits for all of them.
 
 use std::collections::VecDeque;

@@ -21,7 +21,7 @@ pub struct IoBuf {
     home: Option<Home>,
 }
 
-/// Zeroed memory. Aborts when there is none left, as `Vec` does.
+/// Allocates zeroed memory. Aborts when memory is exhausted, as `Vec` does.
 pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0, "an IoBuf is never empty");
     // SAFETY: the layout has a non-zero size.
@@ -33,7 +33,7 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
 ///
 /// # Safety
 ///
-/// It comes from [`allocate`] with the same layout, and nobody uses it any more.
+/// It comes from [`allocate`] with the same layout, and is not used any more.
 pub(crate) unsafe fn free(memory: NonNull<u8>, layout: Layout) {
     // SAFETY: as the caller says.
     unsafe { dealloc(memory.as_ptr(), layout) }
@@ -45,13 +45,13 @@ unsafe impl Send for IoBuf {}
 unsafe impl Sync for IoBuf {}
 
 impl IoBuf {
-    /// A buffer of `len` zero bytes, `len` > 0. Aborts when memory is exhausted, as `Vec` does.
-    /// One to read into comes cheaper from a [`crate::BufPool`].
+    /// Returns a buffer of `len` zero bytes, `len` > 0. Aborts when memory is exhausted, as `Vec`
+    /// does. A buffer to read into is cheaper from a [`crate::BufPool`].
     pub fn zeroed(len: usize) -> IoBuf {
         IoBuf { memory: allocate(Self::layout(len)), len, home: None }
     }
 
-    /// A buffer of the first `len` bytes of memory that goes back to `home`.
+    /// Returns a buffer of the first `len` bytes of memory that goes back to `home`.
     ///
     /// # Safety
     ///
@@ -66,7 +66,7 @@ impl IoBuf {
         FrozenBuf(Arc::new(self))
     }
 
-    /// The buffer as [`Bytes`]; slices of it keep all of it alive.
+    /// Returns the buffer as [`Bytes`]; slices of it keep all of it alive.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
@@ -80,7 +80,8 @@ impl IoBuf {
 impl Drop for IoBuf {
     fn drop(&mut self) {
         match &self.home {
-            // SAFETY: made in `of_pool` of what this home takes back; nobody uses it any more.
+            // SAFETY: made in `of_pool` of memory that this home takes back; it is not used any
+            // more.
             Some(home) => unsafe { home.take_back(self.memory) },
             // SAFETY: allocated in `zeroed` with the same layout.
             None => unsafe { free(self.memory, Self::layout(self.len)) },
@@ -114,7 +115,7 @@ impl DerefMut for IoBuf {
 pub struct FrozenBuf(Arc<IoBuf>);
 
 impl FrozenBuf {
-    /// The same memory as [`Bytes`]; slices of it keep the whole buffer alive.
+    /// Returns the same memory as [`Bytes`]; slices of it keep the whole buffer alive.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }

@@ -1,16 +1,16 @@
-//! Buffers for reads that are used again. It exists because a fresh aligned buffer costs an
-//! allocation and the zeroing of every byte, though the device fills all of them anyway; for small
-//! reads from a fast drive that is a good part of what the processor does.
+//! Reusable buffers for reads. They exist because a fresh aligned buffer costs an allocation and
+//! the zeroing of every byte, though the device fills all of them anyway; for small reads from a
+//! fast drive that is a large share of the processor time.
 //!
 //! A buffer goes back to its pool when nothing refers to it any more: the [`IoBuf`] itself, or the
 //! last slice of the [`bytes::Bytes`] that were made of it, on whatever thread. Buffers lie in
 //! shelves by size: multiples of 4,096 bytes up to 64 KiB, then eight sizes to each doubling up
 //! to 2 MiB. Larger ones are not kept.
 //!
-//! It promises: what lies in the pool is no more than its bound; a buffer belongs to one owner at a
-//! time; every byte of it was zeroed when it was allocated, so that what a read leaves as it was is
-//! old bytes, never memory that nobody wrote. They may be somebody else's: who gets a buffer of a
-//! pool looks at nothing before a read or a write of its own has filled it.
+//! It promises: the pool holds no more than its bound; a buffer belongs to one owner at a time;
+//! every byte of it was zeroed when it was allocated, so that bytes that a read leaves as they were
+//! are old data, never uninitialised memory. They may come from another request: the owner of a
+//! buffer must look at nothing before a read or a write of its own has filled it.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -34,7 +34,7 @@ const SHELVES: usize = SINGLE + PER_DOUBLING * DOUBLINGS;
 #[derive(Clone)]
 pub struct BufPool(Arc<Pool>);
 
-/// What a pool holds and did.
+/// The figures of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
     /// Bytes of the buffers that wait.
@@ -45,13 +45,13 @@ pub struct PoolCounts {
     pub allocated: u64,
 }
 
-/// The memory of a buffer that nobody owns but its shelf.
+/// The memory of a buffer that its shelf owns.
 struct Block(NonNull<u8>);
 
 // SAFETY: a `Block` owns its memory alone, as a `Box<[u8]>` does.
 unsafe impl Send for Block {}
 
-/// What the handles and the buffers of a pool share.
+/// The state shared by the handles and the buffers of a pool.
 pub(crate) struct Pool {
     most: usize,
     shelves: Mutex<Shelves>,
@@ -65,14 +65,14 @@ struct Shelves {
 }
 
 impl BufPool {
-    /// A pool that keeps at most `most` bytes.
+    /// Returns a pool that keeps at most `most` bytes.
     pub fn new(most: usize) -> BufPool {
         let blocks = std::array::from_fn(|_| Vec::new());
         let shelves = Mutex::new(Shelves { blocks, counts: PoolCounts::default() });
         BufPool(Arc::new(Pool { most, shelves }))
     }
 
-    /// A buffer of `len` bytes, `len` > 0, of any content. It is not zeroed.
+    /// Returns a buffer of `len` bytes, `len` > 0, of any content. It is not zeroed.
     pub fn take(&self, len: usize) -> IoBuf {
         let Some(shelf) = shelf_for(len) else { return IoBuf::zeroed(len) };
         let mut shelves = self.0.lock();
@@ -88,22 +88,22 @@ impl BufPool {
         let memory = block.map_or_else(|| allocate(layout(shelf)), |block| block.0);
         let home = Home { pool: Arc::downgrade(&self.0), shelf: shelf as u8 };
         // SAFETY: the memory is that of a block of this shelf, zeroed when it was allocated, as
-        // long as the shelf says, and owned by nobody else.
+        // long as the shelf says, and without another owner.
         unsafe { IoBuf::of_pool(memory, len, home) }
     }
 
-    /// Bytes of memory that a buffer of `len` bytes takes.
+    /// Returns the bytes of memory that a buffer of `len` bytes takes.
     pub fn room_for(len: usize) -> usize {
         shelf_for(len).map_or(len, capacity)
     }
 
-    /// The figures now.
+    /// Returns the figures now.
     pub fn counts(&self) -> PoolCounts {
         self.0.lock().counts
     }
 }
 
-/// Where a buffer goes when its owner has done with it.
+/// The destination of a buffer whose owner drops it.
 pub(crate) struct Home {
     pool: std::sync::Weak<Pool>,
     shelf: u8,
@@ -114,8 +114,8 @@ impl Home {
     ///
     /// # Safety
     ///
-    /// It is the memory that [`BufPool::take`] made a buffer of with this home, and nobody uses it
-    /// any more.
+    /// It is the memory that [`BufPool::take`] made a buffer of with this home, and is not used any
+    /// more.
     pub unsafe fn take_back(&self, memory: NonNull<u8>) {
         let shelf = usize::from(self.shelf);
         match self.pool.upgrade() {
@@ -170,7 +170,8 @@ impl Drop for Shelves {
     }
 }
 
-/// The shelf of the smallest buffers that have `len` bytes; `None` when they are not kept.
+/// Returns the shelf of the smallest buffers that have `len` bytes; `None` when such buffers are
+/// not kept.
 fn shelf_for(len: usize) -> Option<usize> {
     let steps = len.div_ceil(STEP);
     if steps <= SINGLE {
@@ -183,7 +184,7 @@ fn shelf_for(len: usize) -> Option<usize> {
     (shelf < SHELVES).then_some(shelf)
 }
 
-/// Bytes of the buffers of a shelf.
+/// Returns the bytes of the buffers of a shelf.
 fn capacity(shelf: usize) -> usize {
     if shelf < SINGLE {
         return (shelf + 1) * STEP;

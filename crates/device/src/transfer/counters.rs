@@ -1,5 +1,5 @@
-//! What a device did, counted: operations, bytes, errors and operations in flight. Shared by every
-//! handle of one device, so that a metric reads it from any thread.
+//! Counters of a device: operations, bytes, errors and operations in flight. Shared by every handle
+//! of one device, so that a metric reads it from any thread.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -48,7 +48,7 @@ pub struct Counts {
 }
 
 impl Counters {
-    /// The figures now.
+    /// Returns the figures now.
     pub fn snapshot(&self) -> Counts {
         Counts {
             reads: self.reads.load(Relaxed),

@@ -1,4 +1,4 @@
-//! Places on a device: an extent is a run of bytes, a geometry says what runs are allowed.
+//! Extents, runs of bytes on a device, and the geometry that says which of them are allowed.
 
 use std::io;
 
@@ -15,12 +15,12 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The first byte after the extent.
+    /// Returns the position behind the extent.
     pub fn end(self) -> u64 {
         self.offset + self.len
     }
 
-    /// The smallest extent of whole `align`-byte blocks that contains this one.
+    /// Returns the smallest extent of whole `align`-byte blocks that contains this one.
     pub fn aligned(self, align: u32) -> Extent {
         let align = u64::from(align);
         let offset = self.offset / align * align;
@@ -29,7 +29,7 @@ impl Extent {
     }
 }
 
-/// What a device allows.
+/// The limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Length of the device in bytes.
@@ -39,8 +39,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Whether an operation may touch `extent`. The error is of kind `InvalidInput` and names what
-    /// is wrong; no operating system was asked.
+    /// Checks whether an operation may touch `extent`, without a system call. The error is of kind
+    /// `InvalidInput` and names the reason.
     pub fn check(self, extent: Extent) -> io::Result<()> {
         let Extent { offset, len } = extent;
         let block = u64::from(self.block);

@@ -1,4 +1,4 @@
-//! What an operation on a file carries: its buffer, and with it what is to be done.
+//! The payload of an operation on a file: its kind and its buffer.
 
 use crate::transfer::counters::Operation;
 use crate::{FrozenBuf, IoBuf};
@@ -18,7 +18,7 @@ impl Payload {
         }
     }
 
-    /// Bytes to move.
+    /// Returns the number of bytes to move.
     pub fn len(&self) -> usize {
         match self {
             Payload::Read(buf) => buf.len(),

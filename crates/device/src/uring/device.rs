@@ -1,7 +1,7 @@
 //! The device of one worker on its [`Ring`]: a file or block device through io_uring.
 //!
-//! It promises: an operation that has a place on the ring runs to its end, whatever becomes of its
-//! future; one that still waits for a place goes away with it.
+//! It promises: an operation that has a place on the ring runs to its end, whether its future is
+//! dropped or not; one that still waits for a place is dropped with it.
 
 use std::future::poll_fn;
 use std::io;

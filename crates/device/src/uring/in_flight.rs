@@ -1,5 +1,5 @@
-//! One operation between its submission and its end: it owns its buffer, and asks again for what
-//! the kernel left over.
+//! One operation between its submission and its end: it owns its buffer, and is submitted again for
+//! the bytes that the kernel left over.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::file::cache_file::CacheFile;
 use crate::transfer::payload::Payload;
 
-/// What one entry asks for at most; the kernel moves no more than 2 GiB less a page at once.
+/// Most bytes of one entry; the kernel moves no more than 2 GiB less a page at once.
 const MOST: usize = 1 << 30;
 
 pub(crate) struct InFlight {
@@ -28,19 +28,20 @@ pub(crate) struct InFlight {
 pub(crate) enum Progress {
     /// `None`: not polled yet.
     Running(Option<Waker>),
-    /// The future is gone; the result interests nobody.
+    /// The future was dropped; the result is not needed.
     Abandoned,
     Done(io::Result<()>),
 }
 
 impl InFlight {
-    /// The start of an operation that `payload` describes.
+    /// Returns an operation at its start, of the kind and with the buffer of `payload`.
     pub fn new(file: Arc<CacheFile>, offset: u64, payload: Payload) -> InFlight {
         let progress = Progress::Running(None);
         InFlight { file, offset, payload, done: 0, insist: false, progress }
     }
 
-    /// What to ask the kernel for: all that is not done yet. Points into the payload.
+    /// Returns the entry for the kernel: all bytes that are not moved yet. It points into the
+    /// payload.
     pub fn entry(&mut self) -> squeue::Entry {
         let fd = types::Fd(self.file.as_raw_fd());
         let offset = self.offset + self.done as u64;

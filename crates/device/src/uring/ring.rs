@@ -2,13 +2,13 @@
 //! through it costs a fraction of what a thread pool costs.
 //!
 //! A ring is driven from outside. Its eventfd ([`AsFd`]) becomes readable when operations have
-//! completed; then somebody calls [`Ring::reap`]. With an edge-triggered poller (tokio's `AsyncFd`)
-//! the eventfd need not be read: clear the readiness, *then* reap. [`Ring::park`] does both for
-//! programs without a poller.
+//! completed; then the driver calls [`Ring::reap`]. With an edge-triggered poller (tokio's
+//! `AsyncFd`) the eventfd need not be read: clear the readiness, *then* reap. [`Ring::park`] does
+//! both for programs without a poller.
 //!
-//! Every operation goes to the kernel when it begins, one system call each, so that nothing is
-//! ever left behind. A driver that promises to call [`Ring::submit`] once per turn of its event
-//! loop may ask for [`Ring::batch`]; operations begun in one turn then share a call.
+//! Every operation goes to the kernel when it begins, one system call each, so that nothing is ever
+//! left behind. A driver that promises to call [`Ring::submit`] once per turn of its event loop may
+//! ask for [`Ring::batch`]; operations begun in one turn then share a call.
 //!
 //! It promises: a buffer in flight belongs to the ring until its completion, whatever happens to
 //! the future or the device; dropping the last handle waits for what is in flight. More
@@ -29,8 +29,8 @@ use crate::file::fallback::{Fallback, Feature};
 use crate::transfer::payload::Payload;
 use crate::uring::in_flight::{InFlight, Progress};
 
-/// How long the last handle waits for operations in flight before it leaves their buffers to the
-/// kernel for good.
+/// How long the last handle waits for operations in flight before it leaks their buffers to the
+/// kernel.
 const DRAIN: Duration = Duration::from_secs(30);
 /// The kernel does at least so many things that are due at an entry, if there are as many.
 const DONE_AT_AN_ENTRY: usize = 16;
@@ -39,8 +39,8 @@ const DONE_AT_AN_ENTRY: usize = 16;
 #[derive(Clone)]
 pub struct Ring(Rc<Shared>);
 
-/// What the handles of a ring share; the device's side of it is [`Shared::poll_start`] and what
-/// follows there.
+/// The state shared by the handles of a ring; its device uses [`Shared::poll_start`] and the
+/// functions after it.
 pub(crate) struct Shared {
     state: RefCell<State>,
     event: OwnedFd,
@@ -66,8 +66,8 @@ struct State {
 }
 
 impl Ring {
-    /// A ring with `places` operations in flight at most (rounded up to a power of two, at most
-    /// 4,096). A refusal (old kernel, seccomp, sysctl, memory limit) comes as [`Fallback`].
+    /// Returns a ring with `places` operations in flight at most (rounded up to a power of two, at
+    /// most 4,096). A refusal (old kernel, seccomp, sysctl, memory limit) comes as [`Fallback`].
     pub fn new(places: u32) -> Result<Ring, Fallback> {
         Ring::build(places).map_err(|reason| Feature::IoUring.refused(reason))
     }
@@ -105,9 +105,9 @@ impl Ring {
         })))
     }
 
-    /// With `true`, operations wait for [`Ring::submit`] (or [`Ring::reap`]) instead of going to
-    /// the kernel one by one. Only for a driver that waits on [`Ring::poll_queued`] as well as on
-    /// the eventfd, or calls `submit` before it sleeps.
+    /// Turns batching on or off: with `true`, operations wait for [`Ring::submit`] (or
+    /// [`Ring::reap`]) instead of going to the kernel one by one. Only for a driver that waits on
+    /// [`Ring::poll_queued`] as well as on the eventfd, or calls `submit` before it sleeps.
     pub fn batch(&self, batched: bool) {
         self.0.batched.set(batched);
         self.submit();
@@ -121,7 +121,7 @@ impl Ring {
         }
     }
 
-    /// Ready when operations wait for [`Ring::submit`]. One task at a time may wait here.
+    /// Waits until operations wait for [`Ring::submit`]. Only one task at a time may wait here.
     pub fn poll_queued(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.0.state.borrow().queued > 0 {
             return Poll::Ready(());
@@ -142,12 +142,12 @@ impl Ring {
         self.0.park(timeout)
     }
 
-    /// How many operations can be in flight; more wait.
+    /// Returns the largest number of operations in flight; more wait.
     pub fn places(&self) -> usize {
         self.0.state.borrow().slots.len()
     }
 
-    /// System calls made for submission and completion so far.
+    /// Returns the number of system calls made for submission and completion so far.
     pub fn system_calls(&self) -> u64 {
         self.0.enters.get()
     }
@@ -156,7 +156,7 @@ impl Ring {
         &self.0
     }
 
-    /// Which completion mode the kernel granted, for start-up to print.
+    /// Returns which completion mode the kernel granted, for start-up to print.
     pub fn mode(&self) -> &'static str {
         self.0.mode
     }
@@ -174,8 +174,9 @@ impl AsRawFd for Ring {
     }
 }
 
-/// The cheapest completion mode that the kernel knows. Deferred task work runs in `reap` alone;
-/// cooperative task work at any system call; without either the kernel interrupts the worker.
+/// Returns the cheapest completion mode that the kernel knows. Deferred task work runs in `reap`
+/// alone; cooperative task work at any system call; without either the kernel interrupts the
+/// worker.
 fn build_best(places: u32) -> io::Result<(IoUring, &'static str)> {
     let mut builder = IoUring::builder();
     builder.dontfork().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
@@ -190,15 +191,16 @@ fn build_best(places: u32) -> io::Result<(IoUring, &'static str)> {
     Ok((IoUring::builder().dontfork().build(places)?, "plain"))
 }
 
-/// Whether the kernel may have left something behind that it will not call us for, after so many
-/// entries in a row without a completion, with `in_kernel` operations under way.
+/// Returns whether the kernel may have left something behind that it will raise no event for, after
+/// so many entries in a row without a completion, with `in_kernel` operations under way.
 ///
 /// The kernel does some twenty things at an entry, and some of them make no completion: an
-/// operation that it had to put off begins anew. It raises the event for the first thing due alone,
-/// so that whoever leaves some behind is not called again. Each operation is due once at a time;
-/// what becomes due later raises the event anew. More entries than that takes are in vain: the flag
-/// that something is due may also stand with nothing due, when the kernel raised it on one
-/// processor after another one had done the work, and nothing clears it before the next operation.
+/// operation that it had to postpone begins anew. It raises the event for the first thing due
+/// alone, so that a driver that leaves some behind gets no further event. Each operation is due
+/// once at a time; what becomes due later raises the event anew. More entries than that achieve
+/// nothing: the flag that something is due may also stand with nothing due, when the kernel raised
+/// it on one processor after another one had done the work, and nothing clears it before the next
+/// operation.
 fn more_may_be_due(fruitless: usize, in_kernel: usize) -> bool {
     fruitless <= in_kernel.div_ceil(DONE_AT_AN_ENTRY)
 }
@@ -218,9 +220,9 @@ impl Shared {
                 Err(_) => break,
             }
         }
-        // The kernel lacks memory or its completion queue is full (EAGAIN, EBUSY). The entries
-        // stay queued, and completions may be stuck too, so no completion can be relied on to
-        // bring us back: the eventfd is raised by hand, after a moment, lest we spin.
+        // The kernel lacks memory or its completion queue is full (EAGAIN, EBUSY). The entries stay
+        // queued, and completions may be stuck too, so no completion can be relied on to bring us
+        // back: the eventfd is raised by hand, after a moment, to avoid spinning.
         std::thread::sleep(Duration::from_millis(1));
         _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         false
@@ -345,7 +347,8 @@ impl State {
         self.to_wake.extend(woken.map(|(_, waker)| waker.clone()));
     }
 
-    /// Whether a future with this ticket may take a place now. Without one it comes last.
+    /// Returns whether a future with this ticket may take a place now. A future without a ticket
+    /// comes last.
     fn may_start(&self, ticket: Option<u64>) -> bool {
         let mut first = self.waiting.iter().take(self.free.len());
         match ticket {
@@ -403,7 +406,7 @@ impl Shared {
         Poll::Ready(index)
     }
 
-    /// `Ready` once, when the operation at this place has ended.
+    /// Polls the operation at this place; `Ready` once, when it has ended.
     pub fn poll_end(&self, index: u32, context: &Context<'_>) -> Poll<(Payload, io::Result<()>)> {
         let mut state = self.state.borrow_mut();
         let slot = &mut state.slots[index as usize];
@@ -442,7 +445,7 @@ impl Shared {
         self.wake_next(state);
     }
 
-    /// Passes a place that became free to whoever waits longest.
+    /// Passes a free place to the future that has waited longest.
     fn wake_next(&self, state: std::cell::RefMut<'_, State>) {
         if state.free.is_empty() || state.waiting.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! The figures of the caches for the metrics: what the store and its devices count, under the names
-//! that operators see.
+//! Metrics of the caches: the counts of the store and its devices, under the names that operators
+//! see.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ pub struct CacheMetrics {
     pub unusable: Vec<Arc<CacheFile>>,
     /// Bytes of `memory`.
     pub memory: u64,
-    /// Which record goes for room, in the layouts that have slots.
+    /// The eviction policy, in the layouts that have slots.
     pub policy: PolicyName,
 }
 
@@ -80,8 +80,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
         out.counter("larder_store_hits", help, &labels, value);
     }
     let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
-    let help =
-        "Lookups answered by a read whose object did not enter memory: nobody had asked for it.";
+    let help = "Lookups whose object was read and not kept in memory: it was not asked for before.";
     counter("larder_store_not_kept", help, counters.not_kept);
     counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
     let help = "Reads for a lookup that found another key's record.";
@@ -134,7 +133,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     tables(out, cache, stats);
 }
 
-/// What clusters, purges and index hold.
+/// Adds the figures of clusters, purges and index.
 fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let mut clusters = |state, value: u32| {
         let mut labels = cache.to_vec();
@@ -155,7 +154,7 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_index_load", help, cache, stats.index_load);
 }
 
-/// What only the layouts with slots have, and which layout it is.
+/// Adds the figures of the layouts with slots, and the name of the layout.
 fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
     let policy = stats.slots.map_or("references", |_| policy.as_str());
     let layout = stats.layout.as_str();

@@ -1,4 +1,4 @@
-//! Runs one asynchronous job on a cache outside the workers: formatting, inspecting.
+//! Execution of one asynchronous job on a cache outside the workers: formatting, inspecting.
 
 use std::future::Future;
 use std::io;

@@ -1,8 +1,8 @@
-//! Opens the caches that `larder serve` is to use: creates what is missing, refuses what is not
-//! ours, grows what is to grow.
+//! Opening of the caches that `larder serve` uses: it creates missing ones, refuses foreign files
+//! and devices, and grows caches whose size was raised.
 //!
-//! It promises: nothing that another program put there is overwritten, and neither is a cache whose
-//! superblocks are both damaged. Every refusal names the way out.
+//! It promises: foreign data is never overwritten, and neither is a cache whose superblocks are
+//! both damaged. Every refusal names the way out.
 
 use std::fs;
 use std::io;
@@ -66,8 +66,8 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
     Ok(caches)
 }
 
-/// What each cache of these lengths has of the memory, as the store divides it. Where a length is
-/// not known yet (0: a block device) and there are others, nothing is promised to any.
+/// Returns the share of the memory of each cache of these lengths, as the store divides it. Where a
+/// length is not known yet (0: a block device) and there are others, the shares are 0.
 fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
     let total: u128 = lens.iter().map(|len| u128::from(*len)).sum();
     let share = |len: &u64| match lens {
@@ -78,12 +78,12 @@ fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
     lens.iter().map(share).collect()
 }
 
-/// What a new cache with so many bytes of memory is created with.
+/// Returns the options that a new cache with so many bytes of memory is created with.
 fn format_options(config: &Config, memory: u64) -> FormatOptions {
     FormatOptions { memory, ..config.format_options() }
 }
 
-/// Bytes of memory that the index of an existing cache takes.
+/// Returns the bytes of memory that the index of an existing cache takes.
 fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
     let mean_object = on_device(file, async |device| {
         let inspector = Inspector::open(&device).await;
@@ -96,7 +96,7 @@ fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
     }
 }
 
-/// Nothing is there, or an empty file.
+/// Returns whether the path is free, or has an empty file.
 pub fn is_new(path: &Path) -> bool {
     match fs::metadata(path) {
         Ok(data) => data.file_type().is_file() && data.len() == 0,
@@ -156,7 +156,8 @@ fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The size of a cache that does not exist: as told, or chosen and said.
+/// Returns the size of a cache that does not exist: the configured one, or one that is chosen and
+/// logged.
 fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     let at = path.display();
     if let Some(size) = config.cache_size {
@@ -176,13 +177,14 @@ fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     Ok(chosen)
 }
 
-/// A file made in /dev would lie in memory, where a device was meant that is not there (yet).
+/// Returns whether a path names a device: a file made in /dev would lie in memory, where a device
+/// was meant that is not there (yet).
 pub fn is_device_name(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists()
 }
 
-/// Refuses to take more than there is. The device would find out as well, but only when it has
-/// taken all the space there is from everybody else, if only for a moment.
+/// Refuses to take more space than there is. The device would find out as well, but only after it
+/// had taken, for a moment, all the space of the file system.
 pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
     let free = free(path)?;
     if needed <= free {
@@ -195,7 +197,7 @@ pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
     ))
 }
 
-/// Bytes that a file at `path` could take.
+/// Returns the bytes that a file at `path` could take.
 fn free(path: &Path) -> Result<u64, String> {
     if is_device_name(path) {
         let at = path.display();
@@ -207,7 +209,7 @@ fn free(path: &Path) -> Result<u64, String> {
     })
 }
 
-/// Makes an empty cache on a file or device that nobody's data is on.
+/// Makes an empty cache on a file or device without foreign data.
 fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
     let at = file.path().display();
     format(file, options).map_err(|why| format!("{at}: {why}"))
@@ -225,7 +227,7 @@ pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Stri
     formatted.map_err(|error| error.to_string())
 }
 
-/// Whether a cache of ours is there; `None`: yes.
+/// Returns why the file is not one of our caches; `None` when it is one.
 pub fn judge(file: &CacheFile) -> Option<OpenError> {
     let mut unreadable = false;
     let mut read = |extent: Extent| {
@@ -287,7 +289,7 @@ fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), String> {
     Ok(())
 }
 
-/// The refusal of something that is not a cache.
+/// Returns the message that refuses a file or device that is not a cache.
 pub fn foreign(path: &Path, contents: Contents) -> String {
     let what = match contents {
         Contents::Blank => "it is not empty, though it holds zeros (if a creation that was cut \

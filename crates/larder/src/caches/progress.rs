@@ -1,4 +1,4 @@
-//! What the store reports, in words on standard error.
+//! Reports of the store, in words on standard error.
 //!
 //! A recovery that takes longer than two seconds is reported, every two seconds and when it ends;
 //! everything else at once.
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use log::Level;
 use store::Event;
 
-/// How often progress is reported.
+/// Interval of progress reports.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// What becomes of a transfer that holds nothing.
+/// The consequence for a transfer that holds nothing.
 const CUT: &str = "where the object is replaced, purged or evicted meanwhile, a transfer is cut \
                    unless the origin server has the rest";
 
-/// A listener to the store's events. `paths` are the caches in the order in which the store has
-/// them.
+/// Returns a listener to the store's events. `paths` are the caches in the order in which the store
+/// has them.
 pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
     let due = Mutex::new(Instant::now() + EVERY);
     let reported = AtomicBool::new(false);

@@ -1,5 +1,5 @@
 //! The caches of the configuration as the proxy's workers use them: devices for each worker, the
-//! store's options, and what start-up tells of them.
+//! store's options, and their description at the start.
 
 use std::io;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::config::units::about;
 /// Operations in flight of one worker at most; more wait.
 const PLACES: u32 = 256;
 
-/// The files of the caches that can be used.
+/// Returns the files of the caches that can be used.
 pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
     let usable = caches.iter().filter(|cache| cache.unusable.is_none());
     usable.map(|cache| cache.file.clone()).collect()
@@ -47,19 +47,19 @@ fn ring(files: &[Arc<CacheFile>]) -> Option<Ring> {
     }
 }
 
-/// Bytes of memory that the admission policy takes for each cache.
+/// Returns the bytes of memory that the admission policy takes for each cache.
 pub fn admission_bytes(config: &Config) -> u64 {
     Admission::bytes(config.store.admission, config.store.admission_keys)
 }
 
-/// The store's options.
+/// Returns the store's options.
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let paths = files.iter().map(|file| file.path().to_owned()).collect();
     let on_event = Arc::new(progress::listener(paths));
     Options { memory: config.memory, on_event, ..config.store.clone() }
 }
 
-/// One line on each cache: where, how large, how full, how it is reached.
+/// Returns one line on each cache: path, size, fill, and the kind of its device.
 pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
     let lines = files.iter().zip(share.stats()).map(|(file, stats)| {
         let recovering = if stats.recovering { ", recovery goes on" } else { "" };
@@ -102,7 +102,7 @@ mod tests {
         loaded.unwrap_or_else(|problems| panic!("{problems}")).config
     }
 
-    /// All of it in words, so that a field that is added later is compared too.
+    /// Returns all of it in words, so that a field that is added later is compared too.
     fn words(options: &Options) -> String {
         format!("{options:?}")
     }

@@ -1,8 +1,6 @@
-//! The admin interface of a running proxy, from the outside: what `larder purge` and `larder
-//! explain` speak to.
+//! A client of a running proxy's admin interface, for `larder purge` and `larder explain`.
 //!
-//! Where it is and what token it wants comes from the configuration that the proxy runs with, or
-//! from flags.
+//! Its address and token come from the configuration that the proxy runs with, or from flags.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -30,7 +28,7 @@ pub struct AdminClient {
     token: Option<String>,
 }
 
-/// What it answered.
+/// The answer of the interface.
 pub struct Answer {
     /// Its status.
     pub status: u16,
@@ -38,7 +36,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// The flags that say where it is.
+/// Returns the flags that name its address and token.
 pub fn flags() -> [Arg; 4] {
     let text = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).help(help)
@@ -56,7 +54,7 @@ pub fn flags() -> [Arg; 4] {
 }
 
 impl AdminClient {
-    /// The interface that [`flags`] name.
+    /// Returns the interface that [`flags`] name.
     pub fn of(matches: &ArgMatches) -> Result<AdminClient, Failure> {
         let path = matches.get_one::<PathBuf>("config");
         let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());

@@ -1,4 +1,4 @@
-//! `larder check-config`: says that a configuration is good, or all that is wrong with it.
+//! `larder check-config`: prints that a configuration is valid, or all its problems.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The command line: what `larder` can be told, and its help.
+//! The command line and its help.
 //!
 //! The flags of `serve` come from the table of settings, so that a flag, its key in the
 //! configuration file and their documentation are one thing.
@@ -19,14 +19,14 @@ use crate::config::units;
 use crate::config::value::Kind;
 use crate::lab;
 
-/// What was asked for.
+/// The command that was called.
 #[derive(Clone, Debug)]
 pub enum Invocation {
     /// Run the proxy.
     Serve {
         /// The configuration file.
         file: Option<PathBuf>,
-        /// What the flags say.
+        /// The values of the flags.
         flags: Layer,
     },
     /// Validate a configuration file.
@@ -44,14 +44,14 @@ pub enum Invocation {
         size: u64,
         /// Overwrite what is there.
         force: bool,
-        /// What else it is made with.
+        /// The other options of the cache.
         options: FormatOptions,
     },
     /// Look into a cache.
     Inspect {
         /// File or block device.
         path: PathBuf,
-        /// What to show.
+        /// The part to show.
         what: Inspection,
         /// Print JSON instead of text.
         json: bool,
@@ -102,7 +102,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
     }
 }
 
-/// The preset's, or the product's, with the layout that was asked for.
+/// Returns the options of the preset, or the product's, with the layout that was asked for.
 fn format_options(matches: &ArgMatches) -> FormatOptions {
     let word = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let preset = word("preset").and_then(store::preset);
@@ -125,7 +125,7 @@ fn inspection(matches: &ArgMatches) -> Inspection {
     }
 }
 
-/// The values of the flags of `serve`, or everything that is wrong with them.
+/// Returns the values of the flags of `serve`, or all that is wrong with them.
 fn flags(matches: &ArgMatches) -> Result<Layer, Vec<Problem>> {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
@@ -141,7 +141,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 after an orderly end, 1 when something failed while running, 2 for a wrong command \
 line or configuration, 128 + the signal's number when a second signal cut the end short.";
 
-/// The whole command line.
+/// Returns the whole command line.
 pub fn command() -> Command {
     Command::new("larder")
         .version(env!("CARGO_PKG_VERSION"))
@@ -204,7 +204,7 @@ fn flag(setting: &'static Setting) -> Arg {
     })
 }
 
-/// The default as help and documentation print it.
+/// Returns the default as help and documentation print it.
 pub fn default_text(setting: &Setting) -> String {
     match setting.default {
         None | Some([]) => "none".to_owned(),

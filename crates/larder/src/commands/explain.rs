@@ -1,7 +1,7 @@
 //! `larder explain`: asks a running proxy why it treats a request as it does.
 //!
-//! The proxy itself decides, by the way that a request takes ([`proxy`]'s admin interface); here
-//! its answer is put into lines for people.
+//! The proxy itself decides, as it would for a request ([`proxy`]'s admin interface); here its
+//! answer is put into lines for people.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use form_urlencoded::Serializer;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::commands::admin_client::{AdminClient, flags};
 use crate::process::logging::{Failure, answer};
 
-/// The command line.
+/// Returns the command line.
 pub fn command() -> Command {
     Command::new("explain")
         .about("Show why a running proxy treats a request as it does")
@@ -98,7 +98,7 @@ fn query(matches: &ArgMatches) -> String {
     query.finish()
 }
 
-/// The explanation in lines: what, then the word for it.
+/// Returns the explanation in lines, each a label and its text.
 fn in_lines(told: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

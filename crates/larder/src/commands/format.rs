@@ -1,4 +1,4 @@
-//! `larder format`: an empty cache, where there is nothing or where it was told to overwrite.
+//! `larder format`: makes an empty cache, on a free path or over what is there with `--force`.
 
 use std::fs;
 use std::path::Path;
@@ -46,8 +46,8 @@ fn open(path: &Path, size: u64, force: bool) -> Result<Arc<CacheFile>, String> {
     if is_device {
         return Ok(file);
     }
-    // The lock was had, so nobody uses what is thrown away. Emptied first: its space counts as
-    // free for the new cache then.
+    // The lock was taken, so the old contents are not in use. They are cut off first: their space
+    // then counts as free for the new cache.
     fs::File::options()
         .write(true)
         .open(path)
@@ -69,7 +69,7 @@ fn contents(file: &CacheFile) -> Result<Contents, String> {
     file.contents().map_err(|error| format!("{}: cannot read it: {error}", file.path().display()))
 }
 
-/// The refusal to overwrite.
+/// Returns the message that refuses to overwrite.
 fn occupied(file: &CacheFile) -> Result<String, String> {
     match judge(file) {
         Some(OpenError::NotOurs) => Ok(foreign(file.path(), contents(file)?)),

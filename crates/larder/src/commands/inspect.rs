@@ -1,4 +1,4 @@
-//! `larder inspect`: what is in a cache, for people (text) or programs (`--json`).
+//! `larder inspect`: shows the contents of a cache, for people (text) or programs (`--json`).
 //!
 //! It reads beside a running proxy: no lock is taken and nothing is written.
 
@@ -24,7 +24,7 @@ use crate::config::to_options::rules;
 use crate::config::units::about;
 use crate::process::logging::{Failure, answer};
 
-/// What `larder inspect` shows.
+/// The part that `larder inspect` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspection {
     /// Superblock, how full, how many objects: the default.
@@ -46,10 +46,10 @@ pub enum Inspection {
     Verify,
 }
 
-/// How often the progress of a verification is shown.
+/// Interval of the progress lines of a verification.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
-/// One answer in both of its forms.
+/// One report in both of its forms.
 struct Report {
     text: String,
     json: Value,
@@ -159,7 +159,7 @@ async fn overview_of_slots(inspector: &Looking<'_>, superblock: &SuperblockRepor
     Report { text, json, bad: false }
 }
 
-/// How often a cache was opened: its creation counts as a generation.
+/// Returns the number of times that a cache was opened: its creation counts as a generation.
 fn openings(generation: u64) -> u64 {
     generation.saturating_sub(1)
 }
@@ -274,7 +274,7 @@ async fn clusters(inspector: &Looking<'_>) -> Result<Report, String> {
     Ok(Report { text, json, bad: false })
 }
 
-/// What an object may be called: the site of a reverse proxy, or none, and the URL.
+/// A possible name of an object: the site of a reverse proxy, or none, and the URL.
 type Called = (Option<String>, Url);
 
 async fn object(
@@ -305,7 +305,7 @@ async fn object(
     Err(format!("nothing is stored for {} ({}{hint})", parsed.as_str(), fronts.join(", ")))
 }
 
-/// All that an object may be called, as far as that is told.
+/// Returns all possible names of an object, as far as the site and the configuration are given.
 fn called(url: &Url, site: Option<&str>, config: Option<&Path>) -> Result<Vec<Called>, String> {
     let loaded = config.map(|path| Loaded::load(Some(path), &Layer::new())).transpose()?;
     let config = loaded.map(|loaded| loaded.config);
@@ -341,7 +341,7 @@ fn called(url: &Url, site: Option<&str>, config: Option<&Path>) -> Result<Vec<Ca
     Ok(all)
 }
 
-/// The sites of a configuration, and their names.
+/// Returns the sites of a configuration, and their names.
 fn sites(config: &Config) -> Vec<(Option<String>, Aliases)> {
     let listeners = config.all_listeners();
     let ports = listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip());
@@ -424,7 +424,7 @@ fn describe(url: &Url, front: &str, object: &ObjectReport) -> Report {
     Report { text, json, bad }
 }
 
-/// Status, freshness and fields of a stored head.
+/// Adds status, freshness and fields of a stored head to both forms.
 fn describe_head(head: &StoredHead, text: &mut String, json: &mut Value) {
     let ttl = head.packed().ttl(now());
     let fresh = match ttl {
@@ -512,7 +512,7 @@ fn now() -> Time {
 /// The last second of the year 9999: dates end there.
 const LAST_DATE: u64 = 253_402_300_799;
 
-/// A time as people read it; `-` for none.
+/// Returns a time in text; `-` for none.
 fn date(unix: u64) -> String {
     match unix {
         0 => "-".to_owned(),

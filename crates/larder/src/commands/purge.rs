@@ -1,4 +1,4 @@
-//! `larder purge`: asks a running proxy, through its admin interface, to forget what is stored.
+//! `larder purge`: asks a running proxy, through its admin interface, to remove stored objects.
 //!
 //! Every purge is durable when its line is printed.
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::admin_client::{AdminClient, Answer, flags};
 use crate::process::logging::{Failure, answer};
 
-/// The command line.
+/// Returns the command line.
 pub fn command() -> Command {
     let text = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).help(help)
@@ -75,7 +75,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// What each request is called, and its body: one for all tags, one for each of the others.
+/// Returns the requests to send, each with a name and its body: one for all tags, one for each of
+/// the others.
 fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
     let soft = matches.get_flag("soft");
     let given = |id: &str| -> Vec<String> {
@@ -106,7 +107,7 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
     requests.into_iter().map(complete).collect()
 }
 
-/// What it answered.
+/// The outcome of a purge.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// In words.
@@ -115,10 +116,10 @@ enum Outcome {
     Refused(String),
 }
 
-/// Of a purge that is one entry, whatever it concerns.
+/// The text of a purge that is one entry, without a count of objects.
 const UNCOUNTED: &str = ", in force for all that it concerns (not counted)";
 
-/// What an answer says.
+/// Reads the outcome from an answer.
 fn understood(told: &Answer) -> Outcome {
     let (status, body) = (told.status, told.body.as_str());
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);

@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read again, what can change changes, the rest is named.
+//! SIGHUP: reads the configuration again, applies the changes that can be applied, names the rest.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub struct Reloader {
     pub flags: Layer,
     /// The configuration in force.
     pub loaded: Loaded,
-    /// What the proxy's options depend on besides.
+    /// The other inputs of the proxy's options.
     pub around: Surroundings,
-    /// Where they go.
+    /// The handle that new options are given to.
     pub control: Control,
     /// The access log, which is reopened.
     pub access_log: Option<Arc<AccessLog>>,

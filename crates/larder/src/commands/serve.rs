@@ -1,8 +1,8 @@
 //! `larder serve`: from a configuration to a running proxy, and to its orderly end.
 //!
-//! The order matters. What can be wrong is found before anything is created; addresses and caches
-//! are opened while the process may still be root; clients are let in when the cache can answer,
-//! or when it has had its time to recover.
+//! The order matters. Errors are found before anything is created; addresses and caches are opened
+//! while the process may still be root; clients are accepted when the cache can answer, or when its
+//! recovery has had its time.
 
 use std::fs;
 use std::io;
@@ -47,10 +47,10 @@ use crate::process::upgrade::Upgrader;
 use crate::process::upgrade_protocol::{Inherited, Predecessor};
 use crate::process::{logging, machine, signals};
 
-/// How often the addresses of this machine are read again.
+/// Interval at which the addresses of this machine are read again.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
 
-/// How long clients wait for the caches at an upgrade before they are served without.
+/// How long clients wait for the caches at an upgrade before they are served without them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the proxy until a signal ends it, or until another process has taken over.
@@ -72,8 +72,8 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
     }
 }
 
-/// Everything that can fail before clients are let in. `takes_over`: another process holds the
-/// caches still, so that they are opened later.
+/// Prepares everything that can fail before clients are accepted. `takes_over`: another process
+/// still holds the caches, so they are opened later.
 fn prepare(
     file: Option<PathBuf>,
     flags: Layer,
@@ -136,7 +136,7 @@ fn prepare(
     })
 }
 
-/// What a reload does, for whoever asks for one.
+/// Returns a function that reloads, for the signals and the admin interface.
 fn reload_with(reloader: Reloader) -> Reload {
     let reloader = Mutex::new(reloader);
     Arc::new(move || {
@@ -145,7 +145,7 @@ fn reload_with(reloader: Reloader) -> Reload {
     })
 }
 
-/// What was opened, on its way to being served.
+/// The opened sockets and caches, on the way to being served.
 struct Start {
     config: Config,
     caches: Option<Vec<Cache>>,
@@ -306,7 +306,8 @@ impl ListenSockets {
     }
 }
 
-/// What is in them is whole between any two statements that use it.
+/// Locks the sockets, also after a panic: their state is consistent between any two statements that
+/// use it.
 fn locked(sockets: &Mutex<ListenSockets>) -> MutexGuard<'_, ListenSockets> {
     sockets.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -327,7 +328,7 @@ fn hold(held: &Held, caches: &[Cache]) {
     held.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
 }
 
-/// What the announcer tells of the caches.
+/// The news of the caches that the announcer logs.
 struct News {
     files: Vec<Arc<CacheFile>>,
     unusable: Vec<Arc<CacheFile>>,
@@ -389,7 +390,7 @@ impl Source {
     }
 }
 
-/// The cache for the proxy, if one can be used; what is to be told of it goes to `send`.
+/// Returns the cache for the proxy, if one can be used; its news is sent to `send`.
 fn cache_setup(config: &Config, caches: &[Cache], send: &Sender<News>) -> Option<CacheSetup> {
     announce_unusable(caches);
     let files = store_options::usable(caches);

@@ -1,4 +1,4 @@
-//! What no single value can be checked for: settings that contradict each other.
+//! Checks that no single value can be given: settings that contradict each other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::config::layers::{FileLayer, Layer, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
 
-/// Everything that is wrong with `config`, which was made of `file` and `flags`.
+/// Returns all problems of `config`, which was made of `file` and `flags`.
 pub fn problems(config: &Config, file: &FileLayer, flags: &Layer) -> Vec<Problem> {
     Checker { config, file, flags, list: Vec::new() }.run()
 }
@@ -54,7 +54,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What must fit together in the layouts that have slots.
+    /// Checks the settings of the layouts that have slots.
     fn slots(&mut self) {
         let (packet, format) = (self.config.store.packet, &self.config.format);
         if !format.slot_size.is_power_of_two() {
@@ -139,7 +139,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How origin servers are spoken to must make sense for each site.
+    /// Checks the settings of origin servers for each site.
     fn manners(&mut self) {
         let general = &self.config.manner;
         if let Some((key, text)) = general.problem() {
@@ -201,8 +201,8 @@ impl Checker<'_> {
 }
 
 impl Config {
-    /// What is wrong with the listeners: the number of the `[[listener]]` table if it is in one,
-    /// the key, and a sentence.
+    /// Returns the problems of the listeners: the number of the `[[listener]]` table if it is in
+    /// one, the key, and a sentence.
     fn listener_problems(&self) -> Vec<(Option<usize>, &'static str, String)> {
         let all = self.all_listeners();
         let mut problems = Vec::new();

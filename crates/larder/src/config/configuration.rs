@@ -1,8 +1,8 @@
 //! The configuration as the rest of the program uses it: typed, complete, consistent.
 //!
 //! Most of it is options of the crates below, which the declarations of the settings set directly
-//! ([`crate::config::settings`]); what depends on several settings, on the machine or on files is
-//! made of it by [`crate::config::to_options`].
+//! ([`crate::config::settings`]); options that depend on several settings, on the machine or on
+//! files are made of it by [`crate::config::to_options`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::config::request_rule::RequestRule;
 use crate::config::setting::OwnKey;
 use crate::config::upstreams::Manner;
 
-/// Everything that `larder serve` can be told. Field by field described in the settings.
+/// All settings of `larder serve`, each described in its declaration.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Config {
@@ -57,7 +57,7 @@ pub struct Config {
     pub format: FormatOptions,
     /// With the targets as they were written, `auto` included.
     pub semantics: semantics::Settings,
-    /// What to add is in `forwarded_add`.
+    /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
     pub forwarded_add: Vec<String>,
     /// The number of connections is in `connections`.
@@ -66,7 +66,7 @@ pub struct Config {
     pub tunnels: TunnelLimits,
     pub tls: TlsOptions,
     pub http2: Http2Options,
-    /// What concerns all sites; how servers are spoken to is in `manner`.
+    /// The limits of all sites together; those of single servers are in `manner`.
     pub upstream: UpstreamLimits,
     pub resolver: Resolver,
     pub dns_servers: Option<Vec<SocketAddr>>,
@@ -82,7 +82,7 @@ pub struct Config {
     pub certificates: Vec<Certificate>,
 }
 
-/// Who looks names up.
+/// The resolver of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolver {
     /// The system, by all that its `nsswitch.conf` names. It tells no lifetimes.
@@ -101,7 +101,7 @@ pub struct Site {
     pub upstream: Vec<String>,
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
-    /// What it says otherwise than `[upstream]`.
+    /// The keys in which it differs from `[upstream]`.
     pub own: Vec<OwnKey<Manner>>,
 }
 
@@ -109,23 +109,23 @@ pub struct Site {
 pub const DEFAULT_SITE: &str = "default";
 
 impl Site {
-    /// Whether its hosts are one to the cache.
+    /// Returns whether its hosts are one to the cache.
     pub fn is_one(&self) -> bool {
         self.key_host != Some(KeyHost::Client)
     }
 
-    /// How its origin servers are spoken to, where `general` is what `[upstream]` says.
+    /// Returns the settings of its origin servers, where `general` are those of `[upstream]`.
     pub fn manner(&self, general: &Manner) -> Manner {
         OwnKey::lay_over(&self.own, general.clone())
     }
 
-    /// Its name, or the first of its hosts.
+    /// Returns its name, or the first of its hosts.
     pub fn called(&self) -> Option<&str> {
         self.name.as_deref().or(self.hosts.first().map(String::as_str))
     }
 }
 
-/// Which of a site's hosts are one to the cache.
+/// The hosts of a site that are one to the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHost {
     /// All of them.
@@ -150,18 +150,18 @@ impl Config {
         self.format.layout = layout.unwrap_or(self.format.layout);
     }
 
-    /// What a new cache is created with.
+    /// Returns the options that a new cache is created with.
     pub fn format_options(&self) -> FormatOptions {
         FormatOptions { memory: self.memory, index: self.store.index, ..self.format }
     }
 
-    /// Whether this is a reverse proxy.
+    /// Returns whether this is a reverse proxy.
     pub fn is_reverse(&self) -> bool {
         self.reverse.is_some() || !self.sites.is_empty()
     }
 
-    /// All places where clients come in: those of `listen`, without any manners, and those of the
-    /// `[[listener]]` tables.
+    /// Returns all listeners: those of `listen`, with defaults, and those of the `[[listener]]`
+    /// tables.
     pub fn all_listeners(&self) -> Vec<Listener> {
         let plain = self.listen.iter().map(|address| Listener {
             address: Some(address.clone()),
@@ -171,7 +171,7 @@ impl Config {
         plain.chain(self.listeners.iter().cloned()).collect()
     }
 
-    /// Whether any listener speaks TLS.
+    /// Returns whether any listener speaks TLS.
     pub fn speaks_tls(&self) -> bool {
         self.listeners.iter().any(|listener| listener.tls)
     }

@@ -27,7 +27,7 @@ struct Example {
     part: Part,
 }
 
-/// Which keys follow.
+/// The part of the file whose keys follow.
 enum Part {
     General,
     Group,

@@ -1,4 +1,4 @@
-//! Reads a configuration file: TOML in, values with line numbers out.
+//! Reading of a configuration file: TOML in, values with line numbers out.
 //!
 //! The document is walked by hand along the tables of [`crate::config::settings`] instead of being
 //! deserialised, because that way every problem in it is found in one pass, and each is reported
@@ -22,7 +22,7 @@ use crate::config::value::{Kind, Value};
 pub struct File {
     /// Its name.
     pub name: String,
-    /// What it says.
+    /// Its values.
     pub layer: FileLayer,
 }
 
@@ -52,7 +52,7 @@ impl File {
 /// The names of the repeated tables.
 const REPEATED: [&str; 5] = ["site", "access", "rule", "listener", "certificate"];
 
-/// Everything that the text says, and everything that is wrong with it.
+/// Returns all values in the text, and all problems of it.
 fn read(text: &str) -> (FileLayer, Vec<Problem>) {
     let mut reader = Reader { text, layer: FileLayer::default(), problems: Vec::new() };
     match DeTable::parse(text) {
@@ -254,12 +254,12 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
     }
 }
 
-/// The names of the tables that group settings.
+/// Returns the names of the tables that group settings.
 fn tables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().filter_map(|setting| setting.key.split_once('.')).map(|(table, _)| table)
 }
 
-/// What a value of the wrong type is, for a message.
+/// Returns a description of a value of the wrong type, for a message.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),

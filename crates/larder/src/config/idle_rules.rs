@@ -1,8 +1,8 @@
-//! Rules that never come to decide: those that no request can fit, and those behind another one
-//! that takes every request that they are for. The first rule that fits decides, alone.
+//! Rules that never apply: those that no request can match, and those behind another one that takes
+//! every request that they match. The first matching rule decides, alone.
 //!
-//! It promises: a rule that is named here can be taken out without a change. Of some that never
-//! decide it does not know.
+//! It promises: a rule that is named here can be removed without effect. It does not find all such
+//! rules.
 
 use ipnet::IpNet;
 use proxy::rules::access::{HostPattern, Rule};
@@ -12,7 +12,7 @@ use crate::config::configuration::{Config, DEFAULT_SITE, Site};
 use crate::config::request_rule::RequestRule;
 
 impl Config {
-    /// A sentence for each rule that never decides.
+    /// Returns a sentence for each rule that never applies.
     pub fn idle_rules(&self) -> Vec<String> {
         let called = |at: usize| match &self.rules[at].name {
             Some(name) => format!("rule {name:?}"),
@@ -41,7 +41,7 @@ fn behind(rule: &str, first: &str) -> String {
     format!("{rule} never takes effect: {first} before it takes every request that it is for")
 }
 
-/// Why no request fits; `None` when one may.
+/// Returns why no request matches; `None` when one may.
 fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     let odd = |path: &&String| {
         let lets_in = !rule.bypass && !rule.refuse_upgrades;
@@ -62,7 +62,7 @@ fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     no_host(rule, config)
 }
 
-/// Why no site has a host of the rule's.
+/// Returns why no site has a host of the rule's.
 fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     let for_site = |site: &&Site| {
         rule.sites.is_empty() || rule.sites.iter().any(|name| Some(&**name) == site.called())
@@ -89,7 +89,7 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     })
 }
 
-/// Whether every request that fits `second` fits `first`.
+/// Returns whether every request that matches `second` matches `first`.
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // A rule that lets requests into the cache wants a path to fit in both of its readings, one
     // that keeps them out in any.
@@ -105,7 +105,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         && first.headers.iter().all(|test| second.headers.contains(test))
 }
 
-/// The same of access rules.
+/// Returns the same for access rules.
 fn admits_all_of(first: &Rule, second: &Rule) -> bool {
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
     within(&first.clients, &second.clients, network)
@@ -115,15 +115,16 @@ fn admits_all_of(first: &Rule, second: &Rule) -> bool {
         && within(&first.ports, &second.ports, |one, other| one == other)
 }
 
-/// Whether `second`, a list of which one must hold and that means any when it is empty, is within
-/// `first`.
+/// Returns whether `second`, a list of which one must match and which matches anything when it is
+/// empty, is within `first`.
 fn within<T>(first: &[T], second: &[T], takes: impl Fn(&T, &T) -> bool) -> bool {
     let taken = |other: &T| first.iter().any(|one| takes(one, other));
     first.is_empty() || (!second.is_empty() && second.iter().all(taken))
 }
 
-/// Whether one pattern of a path takes all that another does, as far as that is plain: a path that
-/// it fits, or a pattern that begins as one does that ends with its only `*`.
+/// Returns whether one pattern of a path matches all that another does, as far as that is easy to
+/// see: the other is a plain path that it matches, or begins with the text before its final and
+/// only `*`.
 fn path(one: &str, other: &str) -> bool {
     let (begin, rest) = one.split_once('*').unwrap_or((one, "none"));
     let (known, is_pattern) = match other.split_once('*') {
@@ -135,7 +136,7 @@ fn path(one: &str, other: &str) -> bool {
         || (!is_pattern && Pattern::new(one).matches(other.as_bytes()))
 }
 
-/// Whether one pattern of a host takes all that another does.
+/// Returns whether one pattern of a host matches all that another does.
 fn host(one: &str, other: &str) -> bool {
     let read = |text: &str| text.parse::<HostPattern>().ok();
     read(one).zip(read(other)).is_some_and(|(one, other)| one.covers(&other))
@@ -153,7 +154,7 @@ mod tests {
         loaded.unwrap_or_else(|problems| panic!("{problems}")).config.idle_rules()
     }
 
-    /// Whether the second of two rules with these keys is said never to decide.
+    /// Returns whether the second of two rules with these keys is said never to decide.
     fn is_idle(first: &str, second: &str) -> bool {
         !told(&format!("[[rule]]\n{first}\n[[rule]]\n{second}\n")).is_empty()
     }

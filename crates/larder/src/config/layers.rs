@@ -1,5 +1,4 @@
-//! What the file and the flags say, each value with the place that it came from, and the problems
-//! found in them.
+//! The values of the file and of the flags, each with its place, and the problems found in them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +10,7 @@ use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::value::Value;
 
-/// Where a value was given.
+/// The place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the command line, as the flag of the setting's name.
@@ -23,11 +22,11 @@ pub enum Place {
 /// Something wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// The key that it is about; empty when it is about the file as a whole.
     pub key: String,
-    /// What is wrong and what was expected.
+    /// The problem and the expected value.
     pub text: String,
 }
 
@@ -36,15 +35,15 @@ pub struct Problem {
 pub struct Given {
     /// The value.
     pub value: Value,
-    /// Where.
+    /// Its place.
     pub place: Place,
 }
 
 /// Values by key: what one layer says.
 pub type Layer = BTreeMap<&'static str, Given>;
 
-/// What a file says: settings and repeated tables, these with the lines where they begin where that
-/// is needed.
+/// The values of a file: settings and repeated tables, the tables with their lines where that is
+/// needed.
 #[derive(Clone, Debug, Default)]
 pub struct FileLayer {
     /// The settings.
@@ -66,7 +65,7 @@ pub struct FileLayer {
 pub struct Problems {
     /// The name of the file.
     pub file: String,
-    /// What is wrong.
+    /// The problems.
     pub list: Vec<Problem>,
 }
 
@@ -84,7 +83,7 @@ impl Problems {
 }
 
 impl fmt::Display for Problems {
-    /// One line per problem: `larder.toml:12: cache-size: expected …`.
+    /// Returns one line per problem: `larder.toml:12: cache-size: expected …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Problem { place, key, text }) in self.list.iter().enumerate() {
             if at > 0 {

@@ -1,4 +1,4 @@
-//! Where clients come in: an IP address and a port, or the path of a Unix socket.
+//! Addresses to listen on: an IP address and a port, or the path of a Unix socket.
 //!
 //! A port alone, `:port` and `*:port` are all addresses of this machine, of IPv6 and IPv4, as
 //! `[::]:port` is; `localhost:port` is `127.0.0.1:port`. No other name is looked up.
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What begins the name of a Unix socket.
+/// Prefix of a Unix socket's name.
 const UNIX: &str = "unix:";
 
 /// The longest path that a Unix socket can have.
@@ -37,13 +37,13 @@ impl FromStr for ListenAddr {
     }
 }
 
-/// An IP address, or `localhost`, and a port.
+/// Parses an IP address, or `localhost`, and a port.
 pub fn ip(text: &str) -> Option<SocketAddr> {
     let local = |text: &str| Some((Ipv4Addr::LOCALHOST, port(text)?).into());
     text.parse().ok().or_else(|| local(text.strip_prefix("localhost:")?))
 }
 
-/// All addresses on a port.
+/// Parses a port for all addresses.
 fn all(text: &str) -> Option<SocketAddr> {
     let text = text.strip_prefix('*').filter(|rest| rest.starts_with(':')).unwrap_or(text);
     let port = port(text.strip_prefix(':').unwrap_or(text))?;
@@ -64,7 +64,7 @@ impl fmt::Display for ListenAddr {
 }
 
 impl ListenAddr {
-    /// The address and port, if it is one.
+    /// Returns the IP address and port; `None` for a Unix socket.
     pub fn ip(&self) -> Option<SocketAddr> {
         match self {
             ListenAddr::Ip(address) => Some(*address),

@@ -1,4 +1,4 @@
-//! What clients meet before their first request: listeners and certificates.
+//! Listeners and certificates: the settings that apply before a client's first request.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
-//! A configuration is built from three layers: the defaults of the settings, the file, the flags.
+//! A loaded configuration, built from three layers: the defaults of the settings, the file, the
+//! flags.
 //!
-//! Whatever is wrong is reported all at once, each with the place that it came from; nothing wrong
-//! is ever replaced by a default.
+//! All problems are reported at once, each with its place; no wrong value is ever replaced by a
+//! default.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -111,7 +112,7 @@ fn replace<T: Clone + PartialEq>(old: &mut Vec<T>, new: &[T]) -> bool {
     differs
 }
 
-/// What a reload found changed.
+/// The changes that a reload found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// In effect from now on.

@@ -1,16 +1,16 @@
-//! An origin server as it is written in the configuration: its URL, or a socket in the file
-//! system, and behind it what is special about it (`http://10.0.0.1 weight=2 max-conns=100`).
+//! An origin server as it is written in the configuration: its URL, or a socket in the file system,
+//! and its options (`http://10.0.0.1 weight=2 max-conns=100`).
 
 use std::path::PathBuf;
 
-/// What is expected, for messages and documentation.
+/// The expected form, for messages and documentation.
 pub const EXPECTED: &str =
     "an origin server such as http://127.0.0.1:8080, https://example.com or unix:/run/app.sock";
 
-/// One origin server, read.
+/// One origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// Its share of the requests, against that of the others.
     pub weight: u32,
@@ -20,7 +20,7 @@ pub struct Server {
     pub max_conns: Option<u32>,
 }
 
-/// Where an origin server is.
+/// The place of an origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A TCP port: host (lower case, an IPv6 address without brackets) and port; with TLS or not.
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// Only the origin is configured: what comes behind it is the request's.
+/// Parses a place. Only the origin is configured: path and query are the request's.
 fn place(text: &str) -> Result<Place, String> {
     let wrong = |why: &str| format!("expected {EXPECTED}, got {text:?}{why}");
     if let Some(path) = text.strip_prefix("unix:") {

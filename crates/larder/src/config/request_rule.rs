@@ -1,7 +1,6 @@
-//! One `[[rule]]`: what is done otherwise for some requests. Its keys, and what the proxy makes of
-//! them.
+//! One `[[rule]]`: the settings for some requests. Its keys, and their translation for the proxy.
 //!
-//! The proxy's own types check what a text can mean; here it is said which key was wrong.
+//! The proxy's own types check the values; this module names the key of a wrong one.
 
 use http::Method;
 use proxy::message::header_edits::Edits;
@@ -21,7 +20,7 @@ pub struct RequestRule {
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub bypass: bool,
-    /// What it says otherwise than `[caching]`.
+    /// The keys in which it differs from `[caching]`.
     pub own: Vec<OwnKey<Settings>>,
     pub query_keep: Vec<String>,
     pub query_drop: Vec<String>,
@@ -38,12 +37,12 @@ pub struct RequestRule {
     pub refuse_upgrades: bool,
 }
 
-/// What is wrong with a rule: the key, and a sentence.
+/// A problem of a rule: the key, and a sentence.
 pub type Wrong = (&'static str, String);
 
 impl RequestRule {
-    /// The rule as the proxy uses it; `number` counts from 1, `base` is what holds where it says
-    /// nothing.
+    /// Returns the rule as the proxy uses it; `number` counts from 1, `base` applies where it has
+    /// no value.
     pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
         let name = self.name.clone().unwrap_or_else(|| format!("rule {number}"));
         Ok(request_rules::Rule {

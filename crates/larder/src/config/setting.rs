@@ -1,4 +1,4 @@
-//! What is known of one setting, and how a value finds its way into a typed field.
+//! The declaration of one setting, and the assignment of its value to a typed field.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use store::{IndexKind, LayoutName};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::value::{Kind, Value};
 
-/// When a changed value takes effect.
+/// The time at which a changed value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// At a reload (SIGHUP).
@@ -31,19 +31,19 @@ pub enum Effect {
 pub struct Field<T: 'static> {
     /// Its name in the file, `table.key` for keys in tables; flags add `--`.
     pub key: &'static str,
-    /// What it accepts.
+    /// The values that it accepts.
     pub kind: Kind,
     /// A word that it accepts besides, standing for no value.
     pub word: Option<&'static str>,
-    /// What holds when it is not given, as it would be written; `None` when it must be given.
+    /// The default, as it would be written; `None` when the key must be given.
     pub default: Option<&'static [&'static str]>,
-    /// What the example file shows in place of the default, in the words of the file.
+    /// The value that the example file shows in place of the default, in the words of the file.
     pub example: Option<&'static str>,
-    /// When a change takes effect.
+    /// The time at which a change takes effect.
     pub effect: Effect,
     /// Whether `larder serve` has a flag of this name.
     pub flag: bool,
-    /// What it does: a sentence or more, for help and documentation.
+    /// Its effect: a sentence or more, for help and documentation.
     pub text: &'static str,
     set: fn(&mut T, Value),
 }
@@ -57,8 +57,8 @@ impl<T> Clone for Field<T> {
 impl<T> Copy for Field<T> {}
 
 impl<T> Field<T> {
-    /// A key that need not be given: its default in the words of the file, and the place of its
-    /// value.
+    /// Declares a key that need not be given: its default in the words of the file, and the place
+    /// of its value.
     pub const fn new(
         key: &'static str,
         kind: Kind,
@@ -73,32 +73,32 @@ impl<T> Field<T> {
         Field { key, kind, word, default, example, effect, flag: false, text, set }
     }
 
-    /// It also accepts this word, which stands for no value.
+    /// Makes it accept this word as well, which stands for no value.
     pub const fn word(self, word: &'static str) -> Field<T> {
         Field { word: Some(word), ..self }
     }
 
-    /// The example file shows it with this value, in the words of the file.
+    /// Makes the example file show it with this value, in the words of the file.
     pub const fn example(self, example: &'static str) -> Field<T> {
         Field { example: Some(example), ..self }
     }
 
-    /// It must be given: there is no default.
+    /// Makes it required: there is no default.
     pub const fn required(self) -> Field<T> {
         Field { default: None, ..self }
     }
 
-    /// `larder serve` has a flag of this name.
+    /// Gives `larder serve` a flag of this name.
     pub const fn flag(self) -> Field<T> {
         Field { flag: true, ..self }
     }
 
-    /// A reload takes a changed value over.
+    /// Makes a reload apply a changed value.
     pub const fn live(self) -> Field<T> {
         Field { effect: Effect::Reload, ..self }
     }
 
-    /// Only a cache that is created takes it over.
+    /// Makes it apply only to a cache that is created.
     pub const fn at_creation(self) -> Field<T> {
         Field { effect: Effect::Creation, ..self }
     }
@@ -115,12 +115,13 @@ impl<T> Field<T> {
         }
     }
 
-    /// The sentence for a value of the wrong type.
+    /// Returns the sentence for a value of the wrong type.
     pub fn expected_not(&self, got: &str) -> String {
         format!("expected {}, got {got}", self.expected())
     }
 
-    /// What is accepted, the special word included; of a list, what each element is.
+    /// Returns a description of the accepted values, the special word included; of a list, of its
+    /// elements.
     pub fn expected(&self) -> String {
         let kind = match self.kind {
             Kind::List(item) => item.expected(),
@@ -137,7 +138,8 @@ impl<T> Field<T> {
         (self.set)(target, value);
     }
 
-    /// The default as a value. Panics when the declaration itself is wrong, which a test rules out.
+    /// Returns the default as a value. Panics when the declaration itself is wrong, which a test
+    /// rules out.
     pub fn default_value(&self) -> Option<Value> {
         let read = |text: &&str| match self.parse(text) {
             Ok(value) => value,
@@ -166,7 +168,7 @@ impl<T> Field<T> {
 pub struct OwnKey<T> {
     /// Its name.
     pub key: &'static str,
-    /// What it says.
+    /// The value.
     pub value: Value,
     set: fn(&mut T, Value),
 }
@@ -252,7 +254,7 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// How many fields there are in all parts of a table.
+/// Returns the number of fields in all parts of a table.
 pub const fn count<T>(parts: &[&[Field<T>]]) -> usize {
     let (mut part, mut sum) = (0, 0);
     while part < parts.len() {
@@ -262,7 +264,7 @@ pub const fn count<T>(parts: &[&[Field<T>]]) -> usize {
     sum
 }
 
-/// The parts of a table as one: a topic declares its own in a file of its own.
+/// Joins the parts of a table: a topic declares its own in a file of its own.
 pub const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     let mut all = [parts[0][0]; N];
     let (mut part, mut at) = (0, 0);
@@ -278,10 +280,10 @@ pub const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     all
 }
 
-/// How a [`Value`] becomes the type of a field. Panics on a kind that the field was not declared
-/// with: a test applies a value of its kind to every declared field.
+/// A type of a field that a [`Value`] can be converted to. Panics on a kind that the field was not
+/// declared with: a test applies a value of its kind to every declared field.
 pub trait Take: Sized {
-    /// The value as this type.
+    /// Returns the value as this type.
     fn take(value: Value) -> Self;
 
     /// Puts the value in place of this one; a word that stands for no value leaves it.

@@ -1,5 +1,5 @@
-//! The declaration of every setting, once: its name, what it accepts, its default, whether it can
-//! change while Larder runs, and what it does.
+//! The declaration of every setting, once: its name, the values that it accepts, its default,
+//! whether it can change while Larder runs, and its effect.
 //!
 //! The command line, its help, the configuration file, the reload on SIGHUP and the check of
 //! `docs/reference/configuration.md` all read these tables, so they cannot disagree.
@@ -40,7 +40,7 @@ const PARTS: &[&[Setting]] = &[
 /// Every setting outside the repeated tables, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &joined::<Config, { count(PARTS) }>(PARTS);
 
-/// What is made of all declarations: documentation, an example.
+/// A document made of all declarations: documentation, an example.
 pub trait Writer {
     /// Begins the keys of the table `[name]`.
     fn group(&mut self, name: &str);
@@ -50,7 +50,7 @@ pub trait Writer {
     fn key<T>(&mut self, key: &str, field: &Field<T>);
 }
 
-/// Has all declarations written, in the order of the documentation.
+/// Writes all declarations with `writer`, in the order of the documentation.
 pub fn write_all(writer: &mut impl Writer) {
     let mut within = None;
     for setting in SETTINGS {
@@ -77,7 +77,7 @@ pub fn write_all(writer: &mut impl Writer) {
     CERTIFICATE.iter().for_each(|field| writer.key(field.key, field));
 }
 
-/// The setting of this name.
+/// Returns the setting of this name.
 pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }

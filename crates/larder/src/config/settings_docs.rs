@@ -1,8 +1,8 @@
 //! The reference part of `docs/reference/configuration.md` and the example `packaging/larder.toml`,
 //! rendered from the declarations of the settings.
 //!
-//! When one changed, run the tests once with `LARDER_BLESS=1` in the environment to write them
-//! anew, and read the diff.
+//! When a declaration changed, run the tests once with `LARDER_BLESS=1` in the environment to write
+//! them anew, and read the diff.
 
 use std::fmt::Write;
 use std::fs;
@@ -66,7 +66,7 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
     );
 }
 
-/// A table of the presets: one line per setting that they decide.
+/// Returns a table of the presets: one line per setting that they decide.
 fn presets() -> String {
     let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
     let mut out = String::from("\n");
@@ -145,7 +145,7 @@ fn or<T>(value: Option<T>, none: &str, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| none.to_owned(), show)
 }
 
-/// Whether files are to be written anew.
+/// Returns whether files are to be written anew.
 fn blessing() -> bool {
     std::env::var_os("LARDER_BLESS").is_some()
 }
@@ -186,7 +186,38 @@ fn load(text: &str) -> Loaded {
     Loaded::build(&file, &Layer::new()).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The example with every commented key switched on: a comment proper has a blank behind its `#`.
+/// Tables that a block of a page may take for granted: the words that need one, and the table.
+const GRANTED: [(&str, &str, &str); 2] = [
+    ("sites = ", "[[site]]", "name = \"shop\"\nhosts = [\"shop.test\"]\nupstream = \"http://a\"\n"),
+    ("tls = true", "[[certificate]]", "chain = \"chain.pem\"\nkey = \"key.pem\"\n"),
+];
+
+/// Returns the blocks of TOML in a page, each with the tables that it takes for granted behind it.
+fn blocks(page: &str) -> Vec<String> {
+    let whole = |block: &str| {
+        let granted = GRANTED
+            .iter()
+            .filter(|(needs, table, _)| block.contains(needs) && !block.contains(table));
+        granted.fold(block.to_owned(), |all, (_, table, keys)| format!("{all}\n{table}\n{keys}"))
+    };
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.map(whole).collect()
+}
+
+#[test]
+fn the_examples_of_the_guide_are_configurations() {
+    let mut loaded = 0;
+    for entry in fs::read_dir(in_repository("docs/guide")).unwrap() {
+        for block in blocks(&fs::read_to_string(entry.unwrap().path()).unwrap()) {
+            load(&block);
+            loaded += 1;
+        }
+    }
+    assert!(loaded > 5, "{loaded} blocks of TOML in docs/guide");
+}
+
+/// Returns the example with every commented key switched on: a comment proper has a blank behind
+/// its `#`.
 fn switched_on(text: &str) -> String {
     let lines = text.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => rest,

@@ -1,7 +1,7 @@
-//! How much of everything: the sizes that Larder chooses when it is not told.
+//! Sizes that Larder chooses when they are not configured.
 //!
-//! The decisions are pure functions of what the machine offers; the few functions at the end ask
-//! the machine.
+//! The decisions are pure functions of the machine's sizes; the few functions at the end ask the
+//! machine.
 
 use std::fs;
 use std::io;
@@ -20,8 +20,9 @@ const DEFAULT_CONNECTIONS: usize = 16_384;
 /// Descriptors that connections never get: cache, log, listeners, rings, and some to spare.
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// The size of a new cache in a file system with `free` bytes: [`DEFAULT_CACHE_SIZE`], but at most
-/// a tenth of that, in whole MiB. `caches` caches that are created together share the tenth.
+/// Returns the size of a new cache in a file system with `free` bytes: [`DEFAULT_CACHE_SIZE`], but
+/// at most a tenth of that, in whole MiB. `caches` caches that are created together share the
+/// tenth.
 pub fn default_cache_size(free: u64, caches: u64) -> u64 {
     let share = free / 10 / caches.max(1);
     DEFAULT_CACHE_SIZE.min(share) / M * M
@@ -56,21 +57,22 @@ pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
     ))
 }
 
-/// Most client connections, where a process may hold `descriptors` open files: a client costs up
-/// to two, its own and one to an origin server.
+/// Returns the largest number of client connections, where a process may hold `descriptors` open
+/// files: a client costs up to two, its own and one to an origin server.
 pub fn connections(asked: Option<usize>, descriptors: u64) -> usize {
     let affordable = descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2;
     let affordable = usize::try_from(affordable).unwrap_or(usize::MAX).max(16);
     asked.unwrap_or(DEFAULT_CONNECTIONS.min(affordable))
 }
 
-/// The number of workers: what was asked for, or the cores that affinity and cgroup quota leave.
+/// Returns the number of workers: the configured one, or the cores that affinity and cgroup quota
+/// leave.
 pub fn workers(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Bytes of memory that this process may have: the machine's, or what its cgroup leaves of them;
-/// `None` where the system does not say.
+/// Returns the bytes of memory that this process may have: the machine's, or what its cgroup leaves
+/// of them; `None` where the system does not say.
 pub fn machine_memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
@@ -82,13 +84,14 @@ pub fn machine_memory() -> Option<u64> {
     limits.into_iter().flatten().chain(machine).min()
 }
 
-/// `MemTotal` of `/proc/meminfo` in bytes.
+/// Returns `MemTotal` of `/proc/meminfo` in bytes.
 fn mem_total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Bytes that the file system of `path`, a file that need not exist, would still take from us.
+/// Returns the bytes that the file system of `path`, a file that need not exist, would still take
+/// from us.
 pub fn free_space(path: &Path) -> io::Result<u64> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let stat = nix::sys::statvfs::statvfs(directory.unwrap_or(Path::new(".")))?;

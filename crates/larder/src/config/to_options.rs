@@ -1,4 +1,4 @@
-//! The configuration in the terms of the crates below: the options of the proxy and of the store.
+//! Translation of the configuration into the options of the proxy and of the store.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ use crate::config::listener;
 use crate::config::sizing;
 use crate::config::upstreams::group;
 
-/// What the options of the proxy depend on besides the configuration.
+/// The inputs of the proxy's options besides the configuration.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Addresses of all our listeners, the admin's included, as they are bound.
@@ -39,7 +39,7 @@ pub struct Surroundings {
     pub descriptors: u64,
 }
 
-/// The proxy's options. The error is a sentence.
+/// Returns the proxy's options. The error is a sentence.
 pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, String> {
     let mut ports: Vec<u16> = around.own.iter().map(SocketAddr::port).collect();
     ports.sort_unstable();
@@ -64,8 +64,8 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     })
 }
 
-/// What is served on our own `ports`. Reads the files that TLS to origin servers needs. The error
-/// is a sentence.
+/// Returns the sites that are served on our own `ports`. Reads the files that TLS to origin servers
+/// needs. The error is a sentence.
 pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
     let mut sites = Vec::new();
     for site in &config.sites {
@@ -81,7 +81,7 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let name = DEFAULT_SITE.to_owned();
         let upstream = group(&config.manner, &name, upstream, None)?;
         let pass_host = config.pass_host;
-        // Whatever a client calls it is known to nobody: each name is for itself.
+        // Its clients' names for it are not configured: each name is for itself.
         let aliases = Aliases::new(&[], false, ports);
         let site = Site::new(&name, upstream).with_pass_host(pass_host);
         sites.push(site.with_aliases(aliases));
@@ -103,7 +103,7 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Ve
     texts.iter().map(|text| text.parse::<T>().map_err(|error| error.to_string())).collect()
 }
 
-/// The rules for some requests. The error is a sentence.
+/// Returns the request rules. The error is a sentence.
 pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     let numbered = config.rules.iter().enumerate();
     let rules = numbered.map(|(at, rule)| {
@@ -112,8 +112,8 @@ pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     Ok(Rules::new(rules.collect::<Result<_, _>>()?))
 }
 
-/// The choices of caching. Targeted fields are by default what a cache in front of origins obeys
-/// (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
+/// Returns the settings of caching. Targeted fields are by default those that a cache in front of
+/// origins obeys (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
 fn semantics(config: &Config) -> Settings {
     let mut settings = config.semantics.clone();
     if matches!(settings.targets.as_slice(), [auto] if auto == "auto") {
@@ -123,8 +123,8 @@ fn semantics(config: &Config) -> Settings {
     settings
 }
 
-/// What upstreams are told of a request's way: by default the origins behind a reverse proxy get
-/// what they could otherwise not know.
+/// Returns the forwarding fields that upstreams are sent: by default the origins behind a reverse
+/// proxy are told the client, scheme and host, which they could not know otherwise.
 fn forwarded(config: &Config) -> Result<Forwarded, String> {
     let add = match config.forwarded_add.as_slice() {
         [auto] if auto == "auto" && config.is_reverse() => {
@@ -156,7 +156,7 @@ pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
     CertificateStore::new(certificates, &config.tls).map(Some)
 }
 
-/// What is amiss with certificates without being wrong.
+/// Returns warnings about certificates that are valid.
 pub fn keyring_warnings(keyring: &CertificateStore) -> Vec<String> {
     let now = SystemTime::now();
     keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()

@@ -1,15 +1,15 @@
-//! Sizes and times as people write them: `10G`, `256M`, `30s`, `250ms`.
+//! Sizes and durations as people write them: `10G`, `256M`, `30s`, `250ms`.
 //!
-//! It exists so that the command line, the configuration file, the documentation and every
-//! message speak of quantities in one way. What [`size`] and [`duration`] print, they read back
-//! as the same quantity.
+//! It exists so that the command line, the configuration file, the documentation and every message
+//! write quantities in one way. [`size`] and [`duration`] print quantities so that they read back
+//! as the same.
 
 use std::time::Duration;
 
-/// What a size looks like, for messages.
+/// An example of a size, for messages.
 pub const SIZE_EXAMPLE: &str = "a size such as 10G";
 
-/// What a duration looks like, for messages.
+/// An example of a duration, for messages.
 pub const DURATION_EXAMPLE: &str = "a duration such as 30s";
 
 const SIZE_UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];

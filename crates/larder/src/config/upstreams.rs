@@ -1,5 +1,5 @@
-//! How origin servers are spoken to: what `[upstream]` says for all and a `[[site]]` for its own,
-//! in the terms of the proxy.
+//! Settings of origin servers: those of `[upstream]` for all and of a `[[site]]` for its own,
+//! translated for the proxy.
 
 use std::path::PathBuf;
 
@@ -12,24 +12,24 @@ use proxy::upstream::settings::tls::{Identity, Tls, TlsOptions};
 
 use crate::config::origin_server::{Place, Server};
 
-/// How the servers of a site are spoken to, before the files that it names are read.
+/// The settings of a site's servers, before the files that they name are read.
 #[derive(Clone, Debug)]
 pub struct Manner {
-    /// Whether in HTTP/2.
+    /// The use of HTTP/2.
     pub http2: Http2,
-    /// How they prove who they are; the identity that they are shown is in the next two fields.
+    /// How they prove their identity; ours is in the next two fields.
     pub tls: TlsOptions,
     /// The certificate that they are shown.
     pub certificate: Option<PathBuf>,
     /// Its key.
     pub key: Option<PathBuf>,
-    /// How they are used; health checks are in the next fields.
+    /// The choice among them; health checks are in the next fields.
     pub group: GroupOptions,
-    /// What is asked for to check them; `None`: they are not checked.
+    /// Path and query of health checks; `None`: there are none.
     pub check_path: Option<String>,
     /// The statuses that say that a server is well.
     pub check_status: Vec<String>,
-    /// What else is known of checks.
+    /// The other settings of health checks.
     pub check: HealthCheck,
 }
 
@@ -51,11 +51,11 @@ impl Default for Manner {
 /// Servers of a site at most.
 const SERVERS_MAX: usize = 64;
 
-/// What `next-upstream` may hold.
+/// The words that `next-upstream` accepts.
 pub const NEXT: &[&str] =
     &["error", "timeout", "http-429", "http-500", "http-502", "http-503", "http-504"];
 
-/// What these words of [`NEXT`] say.
+/// Parses words of [`NEXT`].
 pub fn next(words: &[String]) -> Next {
     Next {
         error: words.iter().any(|word| word == "error"),
@@ -65,7 +65,7 @@ pub fn next(words: &[String]) -> Next {
 }
 
 impl Manner {
-    /// What is wrong with it as a whole: the key and a sentence.
+    /// Returns a problem of the settings as a whole: the key and a sentence.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         match (&self.certificate, &self.key) {
             (Some(_), None) => {
@@ -87,19 +87,19 @@ impl Manner {
         statuses.filter(|text| statuses_of(text).is_none()).map(wrong_status).next()
     }
 
-    /// True when any certificate is believed.
+    /// Returns whether any certificate is accepted.
     pub fn is_unverified(&self) -> bool {
         self.tls.unverified
     }
 
-    /// The settings of TLS. Nothing is read yet.
+    /// Returns the settings of TLS, without reading files.
     pub fn tls(&self) -> Tls {
         let pair = self.certificate.clone().zip(self.key.clone());
         let identity = pair.map(|(certificate, key)| Identity { certificate, key });
         Tls::new(TlsOptions { identity, ..self.tls.clone() }, self.http2)
     }
 
-    /// The servers of a site. `host`: what health checks send as `Host`, when it is not the
+    /// Returns the servers of a site. `host`: the `Host` of health checks, when it is not the
     /// servers' own name.
     ///
     /// # Errors
@@ -141,18 +141,18 @@ impl Manner {
     }
 }
 
-/// Path and query of a check.
+/// Parses path and query of a check.
 fn check_path(text: &str) -> Option<Uri> {
     let uri = text.parse::<Uri>().ok().filter(|_| text.starts_with('/'))?;
     uri.authority().is_none().then_some(uri)
 }
 
-/// `http-502`.
+/// Parses a status such as `http-502`.
 fn status_of(word: &str) -> Option<StatusCode> {
     word.strip_prefix("http-")?.parse().ok()
 }
 
-/// `200`, `200-299` or `2xx`: from one to another, both included.
+/// Parses statuses such as `200`, `200-299` or `2xx`: the first and the last, both included.
 fn statuses_of(text: &str) -> Option<(u16, u16)> {
     let status = |text: &str| {
         let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
@@ -170,7 +170,7 @@ fn wrong_status(text: &String) -> (&'static str, String) {
     ("check-status", format!("expected a status such as 200, 200-299 or 2xx, got {text:?}"))
 }
 
-/// The servers of a site.
+/// Returns the servers of a site.
 pub fn group(
     manner: &Manner,
     name: &str,
@@ -181,7 +181,7 @@ pub fn group(
     made.map_err(|why| format!("site {name}: {why}"))
 }
 
-/// What is wrong with the list of a site's servers.
+/// Returns the problem of a list of a site's servers.
 pub fn wrong_servers(upstreams: &[String]) -> Option<String> {
     let twice = |at: &usize| upstreams[..*at].contains(&upstreams[*at]);
     let is_backup = |text: &String| Server::parse(text).is_ok_and(|server| server.backup);

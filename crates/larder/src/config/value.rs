@@ -1,4 +1,4 @@
-//! One setting's value: what kinds there are, how each is read from text, and how it is printed.
+//! Values of settings: their kinds, how each is read from text, and how it is printed.
 //!
 //! A flag and a key of the configuration file are read by the same code, so that they accept the
 //! same spellings and complain in the same words.
@@ -16,7 +16,7 @@ use crate::config::origin_server;
 use crate::config::origin_server::Server;
 use crate::config::units;
 
-/// What a setting accepts.
+/// The values that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// `true` or `false`.
@@ -142,7 +142,8 @@ impl Kind {
         value.ok_or_else(|| format!("expected {}, got {text:?}", self.expected()))
     }
 
-    /// What is expected, for messages and documentation: `a size such as 10G, at least 16M`.
+    /// Returns a description of the accepted values, for messages and documentation: `a size such
+    /// as 10G, at least 16M`.
     pub fn expected(&self) -> String {
         match *self {
             Kind::Bool => "true or false".to_owned(),
@@ -182,7 +183,7 @@ impl Kind {
         }
     }
 
-    /// What stands for a value of this kind in a usage line.
+    /// Returns the name of a value of this kind in a usage line.
     pub fn value_name(&self) -> &'static str {
         match *self {
             Kind::Bool => "BOOL",
@@ -206,7 +207,7 @@ impl Kind {
     }
 }
 
-/// `a`, `a or b`, `a, b or c`.
+/// Joins words: `a`, `a or b`, `a, b or c`.
 pub fn one_of(words: &[&str]) -> String {
     match words {
         [] => String::new(),
@@ -244,7 +245,7 @@ fn token(text: &str) -> bool {
         && text.bytes().all(byte)
 }
 
-/// A host as it appears in a URL, in lower case; IPv6 addresses without brackets.
+/// Returns a host as it appears in a URL, in lower case; IPv6 addresses without brackets.
 pub fn host(text: &str) -> Option<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
         return Some(text.to_ascii_lowercase());

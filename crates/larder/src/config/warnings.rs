@@ -1,11 +1,10 @@
-//! What is allowed but probably not meant, and what an operator should know.
+//! Warnings about settings that are allowed but probably not meant, and remarks for the operator.
 
 use crate::config::configuration::{Config, Site};
 use crate::config::value::Value;
 
 impl Config {
-    /// What an operator should know of a configuration that is as it should be: which sites store
-    /// answers that set cookies.
+    /// Returns remarks about a valid configuration: the sites that store answers that set cookies.
     pub fn remarks(&self) -> Vec<String> {
         let named = |site: &Site| {
             let name = site.name.as_ref().or(site.hosts.first());
@@ -22,12 +21,12 @@ impl Config {
         let sites = sites.join(", ");
         vec![format!(
             "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
-             server says how long for all; everybody gets that cookie. If an origin server says so \
-             by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
+             server says how long for all; all clients get that cookie. If an origin server says \
+             so by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
         )]
     }
 
-    /// What is allowed but probably not meant.
+    /// Returns warnings about settings that are allowed but probably not meant.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let is_reverse = self.is_reverse();
@@ -62,12 +61,13 @@ impl Config {
 }
 
 impl Site {
-    /// Whether it says itself that its servers need not prove who they are.
+    /// Returns whether the site itself turns the verification of its servers off.
     fn says_unverified(&self) -> bool {
         self.own.iter().any(|own| (own.key, &own.value) == ("tls-verify", &Value::Bool(false)))
     }
 
-    /// What of its hosts an origin server may not expect, unless somebody has thought of it.
+    /// Returns a warning about the hosts that an origin server may not expect, unless the operator
+    /// has set them.
     fn host_warning(&self) -> Option<String> {
         let told = self.pass_host && self.hosts.len() > 1;
         (told && self.key_host.is_none()).then(|| {

@@ -1,4 +1,4 @@
-//! What Larder is to the operating system: its limits and its user.
+//! Limits and user of the process.
 
 use std::ffi::CString;
 
@@ -33,14 +33,14 @@ pub enum Identity {
     Become(User),
 }
 
-/// The user of this name.
+/// Returns the user of this name.
 pub fn user(name: &str) -> Result<User, String> {
     User::from_name(name)
         .map_err(|error| format!("user {name:?} cannot be looked up: {error}"))?
         .ok_or_else(|| format!("there is no user {name:?} on this machine"))
 }
 
-/// Who this process is to be, by the name in the configuration.
+/// Returns the user that this process is to become, by the name in the configuration.
 pub fn identity(name: Option<&str>) -> Result<Identity, String> {
     let is_root = Uid::effective().is_root();
     match name {
@@ -58,7 +58,7 @@ pub fn identity(name: Option<&str>) -> Result<Identity, String> {
     }
 }
 
-/// Becomes the user for good: supplementary groups, group, user, of all threads.
+/// Becomes the user irrevocably: supplementary groups, group, user, of all threads.
 pub fn become_user(user: &User) -> Result<(), String> {
     let name = &user.name;
     let failed = |what: &str, error: nix::Error| {

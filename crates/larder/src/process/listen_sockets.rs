@@ -1,4 +1,4 @@
-//! The sockets that clients come in through.
+//! The listening sockets.
 //!
 //! A socket is bound early, so that an address in use or a privileged port is found before
 //! anything is created or changed, and listens late, when the cache is ready to answer.
@@ -25,7 +25,7 @@ use crate::process::upgrade_protocol::{Inherited, PassedSocket};
 /// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
-/// What the name of the admin interface begins with when sockets are handed over.
+/// Prefix of the admin interface's name when sockets are handed over.
 const ADMIN: &str = "admin ";
 
 /// A bound socket that does not listen yet.
@@ -93,7 +93,7 @@ fn ip_addresses(listeners: &[listener::Listener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip()).collect()
 }
 
-/// Whether an IPv4 address among these has the same port.
+/// Returns whether an IPv4 address among these has the same port.
 fn shares_port(address: SocketAddr, addresses: &[SocketAddr], others: &[SocketAddr]) -> bool {
     let port = address.port();
     let mut all = addresses.iter().chain(others);
@@ -120,7 +120,7 @@ fn is_all_v6(address: SocketAddr) -> bool {
     address.is_ipv6() && address.ip().is_unspecified()
 }
 
-/// Whether a socket was refused because the system does without IPv6.
+/// Returns whether a socket was refused because the system does without IPv6.
 fn knows_no_v6(error: &io::Error) -> bool {
     let none = [Errno::EAFNOSUPPORT, Errno::EADDRNOTAVAIL];
     none.iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
@@ -140,7 +140,8 @@ fn bind_to(address: SocketAddr, only_v6: bool) -> io::Result<(Socket, SocketAddr
     Ok((socket, bound))
 }
 
-/// Binds to a path. What an earlier process left there is removed when nobody listens on it.
+/// Binds to a path. A socket that an earlier process left there is removed when no process listens
+/// on it.
 fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String> {
     let address = ListenAddr::Unix(path.to_owned());
     let failed = |error: io::Error| describe(&address, &error);
@@ -151,7 +152,7 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
     clear(path).map_err(refused)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     socket.bind(&SockAddr::unix(path).map_err(failed)?).map_err(failed)?;
-    // Nobody can connect before it listens, which is later.
+    // No client can connect before it listens, which is later.
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
     if owner.is_some() || group.is_some() {
         chown(path, owner, group).map_err(|error| refused(format!("its owner: {error}")))?;
@@ -161,7 +162,7 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
 
 pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
 
-/// The owner and group that a Unix socket is to have.
+/// Returns the owner and group that a Unix socket is to have.
 pub fn owners(listener: &listener::Listener) -> Result<Owners, String> {
     let none = |what: &str, name: &str| format!("there is no {what} {name:?} on this machine");
     let owner = listener.owner.as_deref().map(|name| {
@@ -175,7 +176,7 @@ pub fn owners(listener: &listener::Listener) -> Result<Owners, String> {
     Ok((owner.transpose()?, group.transpose()?))
 }
 
-/// Removes a socket that nobody listens on.
+/// Removes a socket that no process listens on.
 fn clear(path: &Path) -> Result<(), String> {
     let Ok(data) = fs::symlink_metadata(path) else { return Ok(()) };
     if !data.file_type().is_socket() {
@@ -191,30 +192,30 @@ fn clear(path: &Path) -> Result<(), String> {
 }
 
 impl Bound {
-    /// The address with its real port.
+    /// Returns the address with its real port.
     pub fn address(&self) -> &ListenAddr {
         &self.address
     }
 
-    /// A second handle for a process that takes over, by the address as it was asked for.
+    /// Returns a second handle for a process that takes over, with the address as configured.
     pub fn pass(&self) -> Result<PassedSocket, String> {
         let socket = self.socket.try_clone().map_err(|error| describe(&self.address, &error))?;
         Ok(PassedSocket { name: self.asked.to_string(), socket: socket.into() })
     }
 
-    /// The same for the admin interface.
+    /// Returns the same for the admin interface.
     pub fn pass_admin(&self) -> Result<PassedSocket, String> {
         let PassedSocket { name, socket } = self.pass()?;
         Ok(PassedSocket { name: format!("{ADMIN}{name}"), socket })
     }
 
-    /// How it is shown: the address, and whether TLS is spoken.
+    /// Returns the text that it is shown by: the address, and whether TLS is spoken.
     pub fn describe(&self) -> String {
         let tls = if self.manners.tls { " (TLS)" } else { "" };
         format!("{}{tls}", self.address)
     }
 
-    /// The path of a Unix socket.
+    /// Returns the path of a Unix socket.
     pub fn path(&self) -> Option<PathBuf> {
         match &self.address {
             ListenAddr::Unix(path) => Some(path.clone()),

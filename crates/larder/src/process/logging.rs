@@ -1,8 +1,8 @@
-//! What Larder says on standard error, and how a command ends.
+//! Messages on standard error, and the end of a command.
 //!
 //! Messages come through the `log` crate from all crates. A line has a time and a level, or, when
-//! systemd's journal listens, the level as the journal wants it (`<4>`), which adds the time
-//! itself.
+//! standard error is systemd's journal, the level in the journal's form (`<4>`); the journal adds
+//! the time itself.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -19,12 +19,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A wrong command line or configuration: exit code 2.
+    /// Returns the failure of a wrong command line or configuration: exit code 2.
     pub fn usage(text: impl Display) -> Failure {
         Failure { text: text.to_string(), code: 2 }
     }
 
-    /// Something that failed while running: exit code 1.
+    /// Returns the failure of something while running: exit code 1.
     pub fn runtime(text: impl Display) -> Failure {
         Failure { text: text.to_string(), code: 1 }
     }
@@ -86,8 +86,8 @@ impl Log for Messages {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            // One write per line, so that lines of several threads do not mix. When standard
-            // error is gone there is nobody left to tell.
+            // One write per line, so that lines of several threads do not mix. Errors are ignored:
+            // when standard error is gone they cannot be reported.
             let line = line(self.journal, SystemTime::now(), record.level(), record.args());
             let _ = io::stderr().write_all(line.as_bytes());
         }
@@ -96,7 +96,8 @@ impl Log for Messages {
     fn flush(&self) {}
 }
 
-/// One line. Control characters are escaped: parts of a message may come from strangers.
+/// Formats one line. Control characters are escaped: parts of a message may come from clients or
+/// servers.
 fn line(journal: bool, now: SystemTime, level: Level, text: &std::fmt::Arguments<'_>) -> String {
     let mut line = match (journal, level) {
         (true, Level::Error) => "<3>".to_owned(),

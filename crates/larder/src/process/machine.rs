@@ -1,5 +1,5 @@
-//! What this machine has to say to a configuration: files that are missing, users that it does not
-//! know, paths where nothing can be created, and sizes that are larger than it is.
+//! Checks of a configuration against this machine: missing files, unknown users, paths where
+//! nothing can be created, and sizes that are larger than it has.
 //!
 //! It promises: nothing is opened for writing, created or changed.
 
@@ -27,7 +27,8 @@ use crate::process::listen_sockets;
 /// Workers for each core beyond which more of them only take turns.
 const WORKERS_PER_CORE: usize = 4;
 
-/// What would keep `config` from being served here, each a sentence that begins with the key.
+/// Returns the reasons why `config` cannot be served here, each a sentence that begins with the
+/// key.
 pub fn obstacles(config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     let mut keep = |key: &str, wrong: Option<String>| {
@@ -66,7 +67,7 @@ pub fn obstacles(config: &Config) -> Vec<String> {
     all
 }
 
-/// Why a file at `path` cannot be opened or created by `user`, or by us.
+/// Returns why a file at `path` cannot be opened or created by `user`, or by us.
 fn no_file(path: &Path, user: Option<&User>) -> Option<String> {
     let at = path.display();
     match fs::metadata(path) {
@@ -77,7 +78,7 @@ fn no_file(path: &Path, user: Option<&User>) -> Option<String> {
     }
 }
 
-/// Why nothing can be created at `path`.
+/// Returns why nothing can be created at `path`.
 fn no_room(path: &Path, user: Option<&User>) -> Option<String> {
     let at = path.display();
     let directory = directory(path);
@@ -96,7 +97,7 @@ fn no_room(path: &Path, user: Option<&User>) -> Option<String> {
         .map(|why| format!("{at}: cannot be created in {within}: {why}"))
 }
 
-/// Whether a directory shows what the kernel knows, whatever its permissions say.
+/// Returns whether the kernel makes up the contents of a directory, whatever its permissions say.
 fn is_made_up(directory: &Path) -> bool {
     let made_up = [
         CGROUP_SUPER_MAGIC,
@@ -111,7 +112,7 @@ fn is_made_up(directory: &Path) -> bool {
     statfs(directory).is_ok_and(|about| made_up.contains(&about.filesystem_type()))
 }
 
-/// Why `user`, or we, may not do what is `wanted` with what is at `path`.
+/// Returns why `user`, or we, may not access `path` in the way `wanted`.
 fn closed(
     path: &Path,
     data: &Metadata,
@@ -125,8 +126,8 @@ fn closed(
     }
 }
 
-/// Whether the permissions of a file let `user` do what is `wanted`. Of the user's groups the own
-/// one counts alone.
+/// Returns whether the permissions of a file let `user` access it in the way `wanted`. Of the
+/// user's groups only the primary one counts.
 fn may(user: &User, data: &Metadata, wanted: AccessFlags) -> bool {
     let shift = match () {
         () if data.uid() == user.uid.as_raw() => 6,
@@ -138,7 +139,7 @@ fn may(user: &User, data: &Metadata, wanted: AccessFlags) -> bool {
     user.uid.is_root() || granted & wanted == wanted
 }
 
-/// Why no Unix socket can be bound at `path`.
+/// Returns why no Unix socket can be bound at `path`.
 fn no_socket(path: &Path) -> Option<String> {
     match fs::symlink_metadata(path) {
         Ok(data) if !data.file_type().is_socket() => {
@@ -153,14 +154,15 @@ fn directory(path: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// What is allowed, and larger than this machine.
+/// Returns warnings about sizes that are allowed, but larger than this machine's.
 pub fn disproportions(config: &Config) -> Vec<String> {
     let mut all = beyond(config, sizing::machine_memory(), sizing::workers(None));
     all.extend(crowded(&wishes(config)));
     all
 }
 
-/// What is beyond a machine with so many bytes of memory, where that is known, and cores.
+/// Returns warnings about sizes beyond a machine with so many bytes of memory, where that is known,
+/// and cores.
 fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(there) = memory.filter(|there| config.memory > *there) {
@@ -176,7 +178,7 @@ fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
     all
 }
 
-/// What the caches on one file system want of it.
+/// The space that the caches on one file system need.
 #[derive(Debug, Default)]
 struct Wish {
     paths: Vec<String>,
@@ -184,7 +186,7 @@ struct Wish {
     free: u64,
 }
 
-/// What the cache files that are to be made or to grow want, by file system.
+/// Returns the space that cache files to be made or to grow need, by file system.
 fn wishes(config: &Config) -> Vec<Wish> {
     let mut all: BTreeMap<u64, Wish> = BTreeMap::new();
     for path in &config.cache {

@@ -1,7 +1,7 @@
 //! Signals: the first SIGTERM or SIGINT begins the orderly end, a second one ends at once, SIGHUP
 //! reloads, SIGUSR2 lets a new process take over.
 //!
-//! They are received by a thread of their own, so that they are heard whatever the workers do.
+//! They are received by a thread of their own, so that they are handled whatever the workers do.
 //! SIGPIPE needs no handler: the Rust runtime ignores it.
 
 use std::io;

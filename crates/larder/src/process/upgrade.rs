@@ -1,8 +1,8 @@
-//! SIGUSR2: the program's file is started anew, takes the listening sockets over and, when nobody
-//! here needs them any more, the caches.
+//! SIGUSR2: starts the program's file anew; the new process takes over the listening sockets and,
+//! when this process needs them no more, the caches.
 //!
-//! Nothing is given up before the new process has said that it is ready, and what it turns out not
-//! to be able to do later, before it serves, leaves this process serving again.
+//! Nothing is released before the new process has reported that it is ready. If it fails later,
+//! before it serves, this process serves again.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use proxy::observe::systemd;
 
 use crate::process::upgrade_protocol::{PassedSocket, Successor};
 
-/// What an upgrade needs. Made at the start: the program's file may be replaced at any time.
+/// The inputs of an upgrade. Made at the start: the program's file may be replaced at any time.
 pub struct Upgrader {
     program: io::Result<PathBuf>,
     arguments: Vec<OsString>,
@@ -68,8 +68,8 @@ impl Upgrader {
         Ok(successor)
     }
 
-    /// Lets go of the listening sockets, for this process stops: whoever comes now is to be
-    /// refused, not kept waiting. False, and nothing happens, when a new process has them, too.
+    /// Closes the listening sockets, because this process stops: new clients are to be refused, not
+    /// kept waiting. Does nothing and returns false when a new process has them, too.
     pub fn close(&self) -> bool {
         // Locked: one is being started.
         let unshared = self.successor.try_lock().is_ok_and(|successor| successor.is_none());
@@ -79,7 +79,7 @@ impl Upgrader {
         unshared
     }
 
-    /// Whether the drain that is over was for a new process.
+    /// Returns the new process, when the drain that has ended was for one.
     pub fn successor(&self) -> Option<Successor> {
         // Locked: it is being started while we were told to stop. It ends when we do.
         self.successor.try_lock().ok()?.take()

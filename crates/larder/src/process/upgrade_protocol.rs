@@ -1,7 +1,7 @@
-//! How one process hands its listening sockets and its caches over to the next: the conversation
-//! of an upgrade, as each side sees it.
+//! The protocol of an upgrade, by which one process hands its listening sockets and its caches over
+//! to the next, for both sides.
 //!
-//! The old process starts the new one with a Unix socket as its standard input. Over it go the
+//! The old process starts the new one with a Unix socket as its standard input. It carries the
 //! listening sockets, and then single letters:
 //!
 //! ```text
@@ -9,13 +9,13 @@
 //! new: R         configuration, certificates and sockets are good: ready to take over
 //!      F why     or they are not; the old process goes on as if nothing had happened
 //! old: S         it has stopped accepting: clients that come now wait in the kernel's queues
-//! old: X         nobody there needs the caches any more, they are closed and released
+//! old: X         nothing there needs the caches any more, they are closed and released
 //! new: V         clients are accepted; after this the old process may go
 //! ```
 //!
-//! `X` and `V` come in either order: when what runs takes long, the new process serves without the
-//! caches until they are released. The end of the conversation before `V` means to the old process
-//! that the new one failed, and to the new one that it is not wanted.
+//! `X` and `V` come in either order: when running requests take long, the new process serves
+//! without the caches until they are released. The end of the connection before `V` means to the
+//! old process that the new one failed, and to the new one that it is not needed.
 
 use std::env;
 use std::ffi::OsString;
@@ -67,7 +67,8 @@ pub struct PassedSocket {
 pub struct Inherited(Vec<PassedSocket>);
 
 impl Inherited {
-    /// The sockets that a service manager listens on for us (`LISTEN_FDS`), by their addresses.
+    /// Returns the listening sockets that a service manager passed (`LISTEN_FDS`), by their
+    /// addresses.
     pub fn of_service_manager() -> Inherited {
         let mut given = ListenFd::from_env();
         let mut all = Vec::new();
@@ -96,7 +97,7 @@ impl Inherited {
         Some(self.0.swap_remove(at).socket)
     }
 
-    /// The names of those that nobody took.
+    /// Returns the names of the sockets that have not been taken.
     pub fn left(&self) -> Vec<&str> {
         self.0.iter().map(|passed| passed.name.as_str()).collect()
     }
@@ -163,7 +164,7 @@ impl Successor {
         }
     }
 
-    /// Its process number.
+    /// Returns its process number.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -212,7 +213,7 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// The process that started this one to take over, if one did, and its sockets.
+    /// Returns the process that started this one to take over, if one did, and its sockets.
     pub fn find() -> Result<Option<(Predecessor, Inherited)>, String> {
         if env::var_os(VARIABLE).is_none() {
             return Ok(None);
@@ -248,7 +249,7 @@ impl Predecessor {
         }
     }
 
-    /// A second handle, for another thread.
+    /// Returns a second handle, for another thread.
     pub fn try_clone(&self) -> io::Result<Predecessor> {
         Ok(Predecessor { link: self.link.try_clone()? })
     }

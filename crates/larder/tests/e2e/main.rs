@@ -19,6 +19,7 @@ mod cache_file;
 mod fronts;
 mod large;
 mod layouts;
+mod metrics_page;
 mod names;
 mod neighbours;
 mod outcomes;

@@ -240,13 +240,15 @@ async fn dispatch(
             cache_request::answer(visit, &store, &key, account, body).await
         }
         (Route::Cache(_), None) => {
-            pass_through::pass(visit, account, body, past(Bypass::Offline)).await
+            Box::pin(pass_through::pass(visit, account, body, past(Bypass::Offline))).await
         }
-        (Route::Pass(why), _) => pass_through::pass(visit, account, body, past(why)).await,
+        (Route::Pass(why), _) => {
+            Box::pin(pass_through::pass(visit, account, body, past(why))).await
+        }
         (Route::Write(why), store) => {
             let services = visit.services;
             if store.is_none() && !services.awaits_store() && !services.needs.is_released() {
-                return pass_through::pass(visit, account, body, past(why)).await;
+                return Box::pin(pass_through::pass(visit, account, body, past(why))).await;
             }
             Box::pin(write_through(visit, account, body, past(why))).await
         }

@@ -31,7 +31,7 @@ use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
-use crate::response::{error_response, from_cache, pass_through};
+use crate::response::{builder, error_response, pass_through};
 use crate::upstream::connection::origin_body::OriginBody;
 
 /// Rounds after which a request is sent on by itself.
@@ -213,7 +213,7 @@ impl CacheRequest<'_> {
                 .await;
         }
         let status = CacheStatus::new(outcome);
-        Step::Respond(from_cache::from_entry(self.visit, account, status, age, &answer, None))
+        Step::Respond(builder::from_entry(self.visit, account, status, age, &answer, None))
     }
 
     /// Serves what is there in parts, and fetches those that are missing.

@@ -5,6 +5,7 @@
 //! fresh when it was asked for, also when it became stale on its way: to ask again would bring
 //! nothing younger to whoever asks then (RFC 9111, 4). Who came later gets what is fresh now.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
-use crate::response::from_cache;
-use crate::response::from_cache::{BodyPart, ResponseParts};
+use crate::response::builder;
+use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::pass_through::relay;
 use crate::response::response_body::BodySource;
 use crate::response::transaction::Transaction;
@@ -119,7 +120,7 @@ impl Follower<'_> {
     pub async fn answer(&self, mut reader: Reader, account: Transaction) -> Step {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
-                relay(self.visit.client, interim.as_deref(), reader.head()).await
+                relay(self.visit.client, interim.as_deref(), pin!(reader.head())).await
             }
             Role::Follower => reader.head().await,
         };
@@ -242,7 +243,7 @@ impl Follower<'_> {
                 Served::Lacking(account) => past(account, Bypass::Range),
             };
         }
-        Step::Respond(from_cache::from_entry(visit, account, status, age, &outdated.answer, head))
+        Step::Respond(builder::from_entry(visit, account, status, age, &outdated.answer, head))
     }
 
     async fn streaming(
@@ -339,7 +340,7 @@ impl Follower<'_> {
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
-        Step::Respond(from_cache::build(&parts.method, account, outcome, response))
+        Step::Respond(builder::build(&parts.method, account, outcome, response))
     }
 
     /// Whether what is sent to this request is there already or soon: for another range the origin
@@ -386,7 +387,7 @@ impl Follower<'_> {
                 .answer_alone(account)
                 .await;
         }
-        let answer = from_cache::from_entry(self.visit, account, status, age, answer, None);
+        let answer = builder::from_entry(self.visit, account, status, age, answer, None);
         Served::Step(Step::Respond(answer))
     }
 }

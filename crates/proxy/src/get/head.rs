@@ -22,7 +22,7 @@ use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
-use crate::response::{failure, from_cache, pass_through};
+use crate::response::{builder, failure, pass_through};
 
 /// What the origin told with the answer to a HEAD.
 struct HeadResponse<'a> {
@@ -76,7 +76,7 @@ impl CacheRequest<'_> {
             let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
             told.fwd_status = status;
             let StaleHit { answer, age, .. } = &outdated;
-            Step::Respond(from_cache::from_entry(visit, account, told, *age, answer, None))
+            Step::Respond(builder::from_entry(visit, account, told, *age, answer, None))
         };
         match pass_through::ask(visit, &mut account, None).await {
             Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {

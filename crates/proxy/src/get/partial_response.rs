@@ -22,10 +22,10 @@ use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentOrigin, Unavailable};
 use crate::request::context::RequestContext;
-use crate::response::from_cache::{BodyPart, ResponseParts};
+use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
-use crate::response::{error_response, from_cache, pass_through};
+use crate::response::{builder, error_response, pass_through};
 use crate::upstream::connection::origin_body::OriginBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
@@ -224,7 +224,7 @@ impl PartialResponder<'_> {
             body: Box::new(body),
         };
         let method = &self.visit.parts.method;
-        Step::Respond(from_cache::build(method, account, status.outcome, response))
+        Step::Respond(builder::build(method, account, status.outcome, response))
     }
 }
 

@@ -71,8 +71,10 @@ impl UpstreamRequest {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
         let to = target.origin(&options.upstream);
-        let several = to.has_several();
-        let place = if several { target.place().0.to_ascii_lowercase() } else { String::new() };
+        let place = match to.has_several() {
+            true => target.place().0.to_ascii_lowercase(),
+            false => String::new(),
+        };
         let target = &as_told(&parts.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // However the client spells the name of the host, in its URL or in its `Host`, and whether

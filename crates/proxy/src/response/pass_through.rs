@@ -2,7 +2,7 @@
 //! streams back at the client's pace.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use http::header::HeaderValue;
@@ -57,9 +57,7 @@ pub(crate) async fn ask(
         errand
     };
     let asking = errand.run_once(visit.services, visit.options, body, again);
-    // The connection's own future has no room for it: most requests never come here.
-    let asking = Box::pin(asking);
-    relay(visit.client, interim.as_deref(), asking).await
+    relay(visit.client, interim.as_deref(), pin!(asking)).await
 }
 
 /// Hands an upstream's answer on.
@@ -125,9 +123,8 @@ fn switch(
 pub(crate) async fn relay<T>(
     client: &Client,
     interim: Option<&Informational>,
-    work: impl Future<Output = T>,
+    mut work: Pin<&mut impl Future<Output = T>>,
 ) -> T {
-    let mut work = pin!(work);
     let mut done = None;
     poll_fn(|cx| {
         if done.is_none()

@@ -1,5 +1,5 @@
-//! Counts what one request allocates in the proxy, on all of its threads, by the way it goes; prints
-//! the counts, and holds them to a bound, so that none grows unnoticed.
+//! Counts what one request allocates in the proxy, on all of its threads, by the way it goes. It
+//! prints the counts, and holds them to a bound, so that none grows unnoticed.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

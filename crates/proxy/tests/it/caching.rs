@@ -1,12 +1,14 @@
 //! What is stored, what is served from it, what is asked of the origin.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proxy::observe::event::Event;
 
 use crate::client::{Client, request};
 use crate::origin::{Origin, Then, ok};
-use crate::rig::Rig;
+use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
@@ -383,6 +385,33 @@ fn unsafe_methods_invalidate_before_they_are_answered() {
     assert_eq!(client.get(&origin.url("/a")).detail(), "MISS");
     assert_eq!(client.get(&origin.url("/other")).detail(), "MISS");
     assert_eq!(client.get(&origin.url("/third")).detail(), "HIT_RAM");
+}
+
+#[test]
+fn the_answer_to_a_post_is_not_stored_when_another_request_has_changed_the_object_meanwhile() {
+    for changed in [false, true] {
+        let deleted = Arc::new(AtomicBool::new(!changed));
+        let done = deleted.clone();
+        let origin = Origin::start(move |asked, stream| {
+            if asked.method == "POST" {
+                wait_until("the other request", || done.load(Ordering::SeqCst));
+            }
+            let fields = format!("{FRESH}Content-Location: /a\r\n");
+            let _ = stream.write_all(ok(&fields, "the new one").as_bytes());
+            Then::Stay
+        });
+        let rig = Rig::forward();
+        let (mut post, mut client) = (rig.client(), rig.client());
+        post.send(request("POST", &origin.url("/a"), "Content-Length: 0\r\n"));
+        if changed {
+            wait_until("the POST", || origin.count() == 1);
+            client.send(request("DELETE", &origin.url("/a"), "")).answer();
+            deleted.store(true, Ordering::SeqCst);
+        }
+        assert_eq!(post.answer().status, 200);
+        let expected = if changed { "MISS" } else { "HIT_RAM" };
+        assert_eq!(client.get(&origin.url("/a")).detail(), expected);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a 304 or the answer to a HEAD changes in a stored response (RFC 9111, 3.2, 4.3.4, 4.3.5).
+//! Updates of a stored response by a 304 or by the answer to a HEAD (RFC 9111, 3.2, 4.3.4, 4.3.5).
 //!
 //! The body stays as it is, and so does every field that says how those bytes are to be read.
 
@@ -28,8 +28,8 @@ const KEPT: [HeaderName; 4] = [
     HeaderName::from_static("content-digest"),
 ];
 
-/// Whether a 304 speaks of this stored response (RFC 9111, 4.3.4). When not, the stored response
-/// must not be used or refreshed: fetch it anew without conditions.
+/// Returns whether a 304 is about this stored response (RFC 9111, 4.3.4). If it is not, the stored
+/// response must be neither used nor refreshed: fetch it anew without conditions.
 ///
 /// A 304 without any validator is taken to mean the one response whose validators were sent.
 pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchange) -> bool {
@@ -53,8 +53,8 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchang
     }
 }
 
-/// The stored response as a 304 that [`confirms`] it leaves it: each field of the 304 replaces the
-/// stored one, but for those that belong to the body; age and lifetime start anew.
+/// Returns the stored response updated by a 304 that [`confirms`] it: each field of the 304
+/// replaces the stored one, except those that describe the body; age and lifetime start anew.
 ///
 /// Judge the result with [`crate::response::storability::judge`] before keeping it: the 304 may say
 /// `no-store`.
@@ -93,9 +93,9 @@ pub fn freshen(
     }
 }
 
-/// The fields of a 304 that are for whoever asked, and must not be in the stored response that
-/// [`freshen`] made of it: those that its `no-cache` or `private` names (RFC 9111, 5.2.2.4 and
-/// 5.2.2.7).
+/// Returns the fields of a 304 that are for the requesting client alone and must not stay in the
+/// stored response that [`freshen`] made of it: those that its `no-cache` or `private` names (RFC
+/// 9111, 5.2.2.4 and 5.2.2.7).
 pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settings) -> HeaderMap {
     let directives = ResponseDirectives::parse(fresh.headers(), settings);
     let mut fields = HeaderMap::new();
@@ -107,8 +107,9 @@ pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settin
     fields
 }
 
-/// A strong tag vouches for every byte. A stored response that carried none, or a weak one, cannot
-/// acquire it from a comparison that was itself weak.
+/// Returns whether the tag of `update` may replace the stored one. A strong tag vouches for every
+/// byte. A stored response that had none, or a weak one, cannot acquire it from a comparison that
+/// was itself weak.
 fn may_replace_etag(stored: &StoredHead, update: &HeaderMap) -> bool {
     let new = update.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
     let packed: &Packed = stored.packed();
@@ -122,7 +123,7 @@ fn may_replace_etag(stored: &StoredHead, update: &HeaderMap) -> bool {
     }
 }
 
-/// What the answer to a HEAD means for the stored GET of the same URL and variant.
+/// The effect of the answer to a HEAD on the stored GET of the same URL and variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HeadEffect {
     /// It is the same: store this head in place of the old one.

@@ -1,9 +1,9 @@
-//! Partial content: what a 206 brings, what it may be combined with, and what to ask for next
-//! (RFC 9110, 15.3.7.3; RFC 9111, 3.3 and 3.4).
+//! Partial content: the part that a 206 brings, what it may be combined with, and which part to ask
+//! for next (RFC 9110, 15.3.7.3; RFC 9111, 3.3 and 3.4).
 //!
-//! The rule behind all of it: bytes of two answers may stand side by side only when both carry the
-//! same strong validator. Without one, what a single answer brought is still good for requests that
-//! lie within it.
+//! The rule behind all of it: bytes of two answers may be combined only when both have the same
+//! strong validator. Without one, the bytes of a single answer still serve requests that lie within
+//! them.
 
 use http::StatusCode;
 use http::header::{
@@ -18,12 +18,12 @@ use crate::stored::packed::Flag;
 use crate::stored::stored_head::StoredHead;
 use crate::time::Exchange;
 
-/// One part of a whole of known length.
+/// One received part of a whole of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Which bytes.
+    /// Positions of the bytes received.
     pub range: ByteRange,
-    /// Of how many.
+    /// Length of the whole in bytes.
     pub length: u64,
 }
 
@@ -40,8 +40,8 @@ pub enum NotAPart {
     WrongLength,
 }
 
-/// What a 206 with these headers brings. `body` is the length of its body in bytes, when the
-/// framing says so.
+/// Reads which part a 206 with these headers brings. `body` is the length of its body in bytes,
+/// when the framing says so.
 pub fn read(headers: &HeaderMap, body: Option<u64>) -> Result<Received, NotAPart> {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let multipart = b"multipart/byteranges";
@@ -82,7 +82,7 @@ fn content_range(value: &HeaderValue) -> Option<(ByteRange, Option<u64>)> {
     sensible.then_some((ByteRange { start, end }, length))
 }
 
-/// The headers of a 206 as a 200 with everything would have had them.
+/// Returns the headers that a 200 with the whole would have had in place of this 206.
 pub fn whole_headers(headers: &HeaderMap, length: u64) -> HeaderMap {
     let mut whole = headers.clone();
     whole.remove(CONTENT_RANGE);
@@ -90,13 +90,13 @@ pub fn whole_headers(headers: &HeaderMap, length: u64) -> HeaderMap {
     whole
 }
 
-/// Whether parts of this response may be combined with others: it has a strong validator.
+/// Returns whether parts of this response may be combined with others: it has a strong validator.
 pub fn combines(head: &StoredHead) -> bool {
     let facts = head.packed();
     facts.is(Flag::StrongEtag) || (facts.is(Flag::StrongLastModified) && !facts.is(Flag::WeakEtag))
 }
 
-/// Whether a response that broke off is worth keeping: what is missing can be asked for.
+/// Returns whether a response that broke off is worth keeping: the missing part can be asked for.
 pub fn resumes(head: &StoredHead) -> bool {
     let accepts = head.headers().get(ACCEPT_RANGES);
     let refuses =
@@ -104,8 +104,8 @@ pub fn resumes(head: &StoredHead) -> bool {
     head.status() == StatusCode::OK && combines(head) && !refuses
 }
 
-/// Whether `new`, the head of a part as a whole would have it, is of exactly the representation
-/// that `stored` is: then their bytes may stand side by side.
+/// Returns whether `new`, the head of a part turned into that of the whole, is of exactly the
+/// representation that `stored` is: then their bytes may be combined.
 pub fn is_same(stored: &StoredHead, new: &StoredHead) -> bool {
     let (ours, theirs) = (stored.selected(), new.selected());
     let length = |head: &StoredHead| head.headers().get(CONTENT_LENGTH).cloned();
@@ -124,7 +124,7 @@ pub fn is_same(stored: &StoredHead, new: &StoredHead) -> bool {
     alike && validated
 }
 
-/// What the answer to a request for a gap of a stored response means.
+/// The meaning of the answer to a request for a gap of a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The part, up to this position.
@@ -181,7 +181,8 @@ pub fn ask(request: &mut HeaderMap, stored: &StoredHead, range: ByteRange) {
     }
 }
 
-/// Whether a request's `Range` asks for one part in bytes: what its answer brings can be kept.
+/// Returns whether a request's `Range` asks for one part in bytes: the part in its answer can be
+/// stored.
 pub fn asks_for_one(request: &HeaderMap) -> bool {
     let mut lines = request.get_all(RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
@@ -196,7 +197,7 @@ pub fn asks_for_one(request: &HeaderMap) -> bool {
         && !(first.is_empty() && last.is_empty())
 }
 
-/// What to fetch so that the byte at `wanted.start` is there, within one window.
+/// Returns the bytes to fetch so that the one at `wanted.start` is there, within one window.
 ///
 /// `stored` is the part that the window has, which must not contain that byte. What is fetched
 /// always touches it, so that both together are one part again; with `aligned` it reaches to the

@@ -1,5 +1,5 @@
-//! Which part of a representation answers a request: its conditions first, then its ranges (RFC
-//! 9110, 13.2.2). Asked once for each answer, whatever its body comes from.
+//! The part of a representation that answers a request: its conditions are evaluated first, then
+//! its ranges (RFC 9110, 13.2.2). Asked once for each answer, wherever its body comes from.
 
 use http::Method;
 use http::header::HeaderMap;
@@ -9,7 +9,7 @@ use crate::fields::validators::{self, Selected, Verdict};
 use crate::request::facts::RequestFacts;
 use crate::time::Time;
 
-/// What is sent of a representation.
+/// The part of a representation that is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Portion {
     /// 304: the client has it.

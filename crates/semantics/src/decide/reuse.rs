@@ -1,4 +1,4 @@
-//! What may be done with a stored response for a request (RFC 9111, 4; RFC 5861).
+//! Reuse of a stored response for a request (RFC 9111, 4; RFC 5861).
 //!
 //! The caller has found the stored response under the request's key and variant. [`decide`] then
 //! weighs what the origin said when it was stored against what the client asks now. Serving stale
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{Millis, Seconds, Time};
 
-/// What to do with a stored response.
+/// The decision about a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
     /// Serve it with this `Age`.
@@ -25,7 +25,7 @@ pub enum Reuse {
     Stale {
         /// The `Age` to send.
         age: Seconds,
-        /// Who permits it.
+        /// The source of the permission.
         permit: StalePermit,
     },
     /// Ask the origin first: with a condition when `conditional`, else for a new one.
@@ -36,7 +36,7 @@ pub enum Reuse {
         cause: Cause,
         /// It has a validator to ask with.
         conditional: bool,
-        /// What may still be done with it when the origin fails.
+        /// The uses that remain if the origin fails.
         fallback: Fallback,
     },
     /// The client wants a stored answer or none, and this one will not do: answer 504
@@ -47,7 +47,7 @@ pub enum Reuse {
     },
     /// It must not be used for this request in any way: fetch as if nothing were stored.
     Unusable,
-    /// It is staler than the operator keeps answers: as if nothing were stored, for anybody.
+    /// It is staler than the operator keeps answers: treated as if nothing were stored.
     Outlived,
 }
 
@@ -66,7 +66,7 @@ pub enum Cause {
     RequestMinFresh,
 }
 
-/// Who permits a stale answer.
+/// The source of the permission to serve a stale answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StalePermit {
     /// The client's `max-stale`.
@@ -75,7 +75,7 @@ pub enum StalePermit {
     WhileRevalidate,
 }
 
-/// What may be done with a stale response when the origin fails.
+/// The permitted uses of a stale response when the origin fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fallback {
     /// It may be served instead of an answer for which [`is_error`] holds.
@@ -85,16 +85,17 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Whether the stored response may be served instead of an answer with `status`. A validation
-    /// that ends with the word of a gateway, or of a server that is down, counts as one that got no
-    /// answer (RFC 9111, 4.3.3); a 500 is the application's own and needs `stale-if-error`.
+    /// Returns whether the stored response may be served instead of an answer with `status`. A
+    /// validation that ends with a status of a gateway (502, 504) or of a server that is down (503)
+    /// counts as one that got no answer (RFC 9111, 4.3.3); a 500 is the application's own and needs
+    /// `stale-if-error`.
     pub fn covers(self, status: StatusCode) -> bool {
         (self.on_error && is_error(status))
             || (self.on_unreachable && matches!(status.as_u16(), 502..=504))
     }
 }
 
-/// The statuses that `stale-if-error` covers (RFC 5861, 4).
+/// Returns whether `stale-if-error` covers a status (RFC 5861, 4).
 pub fn is_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
@@ -120,17 +121,17 @@ pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Set
     Reuse::Validate { age, cause, conditional, fallback: case.fallback(cause) }
 }
 
-/// Whether what is fresh expires so soon that it may be validated ahead of that, for those who ask
-/// next not to wait: within the last part of its lifetime that the settings name.
+/// Returns whether a fresh response expires so soon that it may be validated ahead of that, so that
+/// later requests need not wait: within the last part of its lifetime that the settings name.
 pub fn is_nearly_stale(stored: &Packed, age: Seconds, settings: &Settings) -> bool {
     let lifetime = u64::from(stored.lifetime().get());
     let left = lifetime.saturating_sub(u64::from(age.get()));
     left * 100 < lifetime * u64::from(settings.refresh_ahead_percent)
 }
 
-/// Whether what is stored is worth a validation that nobody waits for: it is stale, there is
-/// something to ask about, and if it is still good it answers without a question for a while. It
-/// may be `outdated` since some time before its lifetime is over.
+/// Returns whether a stored response is worth a validation in the background: it is stale, it has a
+/// validator, and once confirmed it would be fresh for a while. It may be `outdated` since some
+/// time before its lifetime is over.
 pub fn is_worth_validating(
     stored: &Packed,
     outdated: Option<Time>,
@@ -148,16 +149,17 @@ pub fn is_worth_validating(
         && settings.keep.is_none_or(|keep| age.minus(lifetime) <= keep)
 }
 
-/// Whether who waited for a response may have it without asking the origin (collapsed requests),
-/// their own directives apart; `when_asked` is [`age::when_asked`](crate::age::when_asked). What
-/// became stale on its way here only is as good for all who wait as for whoever asked for it.
+/// Returns whether requests that waited for a response (collapsed requests) may have it without
+/// asking the origin, their own directives apart; `when_asked` is
+/// [`age::when_asked`](crate::age::when_asked). A response that became stale only on its way here
+/// is as good for all waiting requests as for the one that fetched it.
 pub fn is_for_waiters(stored: &Packed, when_asked: Millis) -> bool {
     !stored.is(Flag::NoCache) && stored.lifetime().millis() > when_asked
 }
 
-/// Whether a request that came before the response, and waited for it, may have it. The response is
-/// one that [`is_for_waiters`], and is the one that the request selects. What the client says of
-/// age and freshness goes for the time when it asked: its own fetch would have taken as long.
+/// Returns whether a request that came before the response, and waited for it, may have it. The
+/// response is one that [`is_for_waiters`] and that the request selects. The client's directives
+/// about age and freshness apply to the time when it asked: its own fetch would have taken as long.
 pub fn may_follow(
     stored: &Packed,
     request: &RequestFacts,
@@ -171,7 +173,7 @@ pub fn may_follow(
         && !case.is_too_short_for_client()
 }
 
-/// Whether a stored response may be used for a request at all.
+/// Returns whether a stored response may be used for a request at all.
 fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bool {
     request.class == MethodClass::Cacheable
         && (!request.authorized || settings.reuse_for_authorized || stored.is(Flag::Shareable))
@@ -185,7 +187,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Why it cannot be served as it is; `None` when it can.
+    /// Returns why the response cannot be served as it is; `None` when it can.
     fn cause(&self) -> Option<Cause> {
         if self.stored.is(Flag::NoCache) {
             Some(Cause::NoCache)
@@ -202,8 +204,9 @@ impl Case<'_> {
         }
     }
 
-    /// `max-age=0` is a reload. Ages are rounded down, so whatever is stored is older than that;
-    /// only what is `immutable` needs no asking while it is fresh (RFC 8246, 2).
+    /// Returns whether the client asks for a younger response. `max-age=0` is a reload. Ages are
+    /// rounded down, so every stored response is older than that; only one that is `immutable`
+    /// needs no validation while it is fresh (RFC 8246, 2).
     fn is_too_old_for_client(&self) -> bool {
         match self.request.directives.max_age.or_zero_when_invalid() {
             None => false,
@@ -222,19 +225,21 @@ impl Case<'_> {
         }
     }
 
-    /// How long past its lifetime.
+    /// Returns how long the response has been past its lifetime.
     fn staleness(&self) -> Seconds {
         self.age.minus(self.stored.lifetime())
     }
 
-    /// An explicit directive forbids stale use, also when the origin is down (RFC 9111, 4.2.4).
+    /// Returns whether an explicit directive forbids stale use, also when the origin is down (RFC
+    /// 9111, 4.2.4).
     fn forbids_stale(&self) -> bool {
         [Flag::NoCache, Flag::MustRevalidate, Flag::ProxyRevalidate, Flag::SMaxAge]
             .into_iter()
             .any(|flag| self.stored.is(flag))
     }
 
-    /// As [`Case::forbids_stale`], for the windows that the origin itself granted (RFC 5861).
+    /// Returns the same as [`Case::forbids_stale`], for the windows that the origin itself granted
+    /// (RFC 5861).
     fn forbids_stale_extensions(&self) -> bool {
         let by_s_maxage = self.stored.is(Flag::SMaxAge) && !self.settings.stale_despite_s_maxage;
         by_s_maxage
@@ -262,7 +267,8 @@ impl Case<'_> {
         (by_origin && !self.forbids_stale_extensions()).then_some(StalePermit::WhileRevalidate)
     }
 
-    /// A client that asked for `no-cache` gets the origin's answer or the error.
+    /// Returns the uses that remain if the origin fails. A client that asked for `no-cache` gets
+    /// the origin's answer or the error.
     fn fallback(&self, cause: Cause) -> Fallback {
         if matches!(cause, Cause::NoCache | Cause::RequestNoCache) {
             return Fallback::default();
@@ -299,8 +305,8 @@ mod tests {
         decide(&stored, &facts, later(seconds), settings)
     }
 
-    /// The decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired` followed
-    /// by `+error` and `+unreachable` for the fallbacks that are allowed.
+    /// Returns the decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired`
+    /// followed by `+error` and `+unreachable` for the fallbacks that are allowed.
     fn words(response: &str, request: &str, seconds: u64) -> String {
         match at(response, request, seconds, &Settings::default()) {
             Reuse::Fresh { age } => {
@@ -427,7 +433,7 @@ mod tests {
             ("max-age=60", "only-if-cached", 60, "504 Expired"),
             ("max-age=60", "only-if-cached, max-stale", 60, "stale MaxStale"),
             ("max-age=60", "only-if-cached, no-cache", 0, "504 RequestNoCache"),
-            // What forbids stale use, whoever asks for it and whatever happens to the origin.
+            // Directives that forbid stale use, for all clients and even if the origin is down.
             ("max-age=60, must-revalidate", "max-stale", 60, "validate Expired"),
             ("max-age=60, proxy-revalidate", "max-stale", 60, "validate Expired"),
             ("s-maxage=60", "max-stale", 60, "validate Expired"),

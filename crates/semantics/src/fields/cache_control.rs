@@ -1,10 +1,10 @@
-//! `Cache-Control` of requests and responses (RFC 9111, 5.2), read the careful way.
+//! `Cache-Control` of requests and responses (RFC 9111, 5.2), read restrictively.
 //!
 //! Unknown directives and malformed members are skipped; a malformed *value* of a known directive
 //! counts as the most restrictive one, since a sender that wrote `max-age=abc` did mean to limit
 //! something. Names are case-insensitive; a value may be quoted or not (5.2); of several values of
-//! one directive the first is taken (4.2.1); of contradicting directives all are kept, and whoever
-//! asks looks at the restrictive ones first. Values above 2^31 become 2^31 (1.2.2).
+//! one directive the first is taken (4.2.1); of contradicting directives all are kept, and the
+//! caller looks at the restrictive ones first. Values above 2^31 become 2^31 (1.2.2).
 
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, HeaderMap, PRAGMA};
@@ -37,7 +37,7 @@ impl Delta {
         Delta::Value(Seconds::new(value))
     }
 
-    /// The seconds; an unusable number counts as zero.
+    /// Returns the seconds; an unusable number counts as zero.
     pub fn or_zero_when_invalid(self) -> Option<Seconds> {
         match self {
             Delta::Absent => None,
@@ -81,7 +81,8 @@ impl Scope {
         http::header::VARY,
     ];
 
-    /// The fields that `list` names; everything when it names none, or one that is no field name.
+    /// Returns the fields that `list` names; all fields when it names none, or one that is no field
+    /// name.
     fn from_list(list: &[u8]) -> Scope {
         let mut fields = Vec::new();
         for member in list::split(list) {
@@ -101,7 +102,7 @@ impl Scope {
         }
     }
 
-    /// The named fields; none when the directive is absent or for the whole response.
+    /// Returns the named fields; none when the directive is absent or for the whole response.
     pub fn fields(&self) -> &[HeaderName] {
         match self {
             Scope::Fields(fields) => fields,
@@ -110,7 +111,7 @@ impl Scope {
     }
 }
 
-/// How stale a client would take it.
+/// The staleness that a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaxStale {
     /// Not at all.
@@ -144,7 +145,7 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// The directives in a request's headers.
+    /// Returns the directives in a request's headers.
     pub fn parse(headers: &HeaderMap) -> RequestDirectives {
         let mut directives = RequestDirectives::default();
         if !headers.contains_key(CACHE_CONTROL) {
@@ -211,7 +212,7 @@ pub struct ResponseDirectives {
 }
 
 impl ResponseDirectives {
-    /// The directives that count for this cache: those of the first targeted field in
+    /// Returns the directives that count for this cache: those of the first targeted field in
     /// `settings.targets` that is there, is not empty and can be parsed (RFC 9213, 2.2), else those
     /// of `Cache-Control`.
     pub fn parse(headers: &HeaderMap, settings: &Settings) -> ResponseDirectives {
@@ -237,7 +238,7 @@ impl ResponseDirectives {
         directives
     }
 
-    /// The directives of a targeted field: a dictionary structured field (RFC 9213, 2.1).
+    /// Returns the directives of a targeted field: a dictionary structured field (RFC 9213, 2.1).
     fn targeted(headers: &HeaderMap, target: &HeaderName) -> Option<ResponseDirectives> {
         let lines: Vec<&[u8]> =
             headers.get_all(target).iter().map(|line| line.as_bytes()).collect();
@@ -309,7 +310,8 @@ impl Name {
     /// The longest name that means anything to us is `stale-while-revalidate`.
     const MAX_LEN: usize = 24;
 
-    /// A longer name becomes the empty one, which is as unknown.
+    /// Returns the name in lower case; one that is too long becomes empty, which is just as
+    /// unknown.
     fn new(name: &[u8]) -> Name {
         let mut bytes = [0; Name::MAX_LEN];
         let length = if name.len() > Name::MAX_LEN { 0 } else { name.len() };

@@ -1,6 +1,6 @@
-//! `Cache-Status` (RFC 9211): what this cache did, for whoever reads the answer.
+//! `Cache-Status` (RFC 9211): what this cache did with a request, for readers of the answer.
 //!
-//! Our entry goes behind what caches nearer to the origin wrote, as a line of its own.
+//! Our entry stands behind those of caches nearer to the origin, as a line of its own.
 
 use std::fmt;
 
@@ -23,18 +23,18 @@ pub enum Forward {
     UriMiss,
     /// Something is stored, but no variant for this request.
     VaryMiss,
-    /// Nothing usable is stored, and it is not known which of the two it was.
+    /// Nothing usable is stored, for one of the two reasons above.
     Miss,
     /// The request asked for it (`no-cache`, `max-age`).
     Request,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
     /// A part is stored, but not what was asked for.
     Partial,
 }
 
 impl Forward {
-    /// The token of RFC 9211.
+    /// Returns the token of RFC 9211.
     pub const fn token(self) -> &'static str {
         match self {
             Forward::Bypass => "bypass",
@@ -56,7 +56,7 @@ pub struct CacheStatus<'a> {
     pub hit: bool,
     /// Why the origin was asked.
     pub forward: Option<Forward>,
-    /// What the origin answered, when that differs from what the client gets.
+    /// The origin's status, when that differs from the client's.
     pub forward_status: Option<StatusCode>,
     /// Freshness left in seconds; negative when stale.
     pub ttl: Option<i64>,
@@ -71,7 +71,7 @@ pub struct CacheStatus<'a> {
 }
 
 impl CacheStatus<'_> {
-    /// The entry as text, under the name `cache`.
+    /// Returns the entry as text, under the name `cache`.
     pub fn to_text(&self, cache: &str) -> String {
         self.named(cache).to_string()
     }

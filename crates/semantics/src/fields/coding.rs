@@ -4,8 +4,9 @@ use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::fields::list;
 
-/// Whether a client takes a body with these codings: each is named in its `Accept-Encoding`, or `*`
-/// is. A client that says nothing takes any coding by the letter; it is not sent one on a guess.
+/// Returns whether a client accepts a body with these codings: each is named in its
+/// `Accept-Encoding`, or `*` is. A client that sends no such field accepts any coding by the letter
+/// of the RFC; it is not sent one on a guess.
 pub fn is_taken(request: &HeaderMap, codings: Option<&HeaderValue>) -> bool {
     let Some(codings) = codings else { return true };
     list::split(codings.as_bytes())

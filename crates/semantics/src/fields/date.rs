@@ -30,7 +30,7 @@ pub fn parse(text: &[u8], now: Time) -> Option<Time> {
     imf_fixdate(text).or_else(|| rfc850(text, now)).or_else(|| asctime(text))
 }
 
-/// The date in the first line of field `name`; `None` when absent or malformed.
+/// Returns the date in the first line of field `name`; `None` when absent or malformed.
 pub fn of_field(headers: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
     parse(headers.get(name)?.as_bytes(), now)
 }
@@ -40,7 +40,7 @@ pub fn format(time: Time) -> String {
     ImfFixdate(time).to_string()
 }
 
-/// [`format()`] as a header value.
+/// Formats a date as [`format()`] does, as a header value.
 pub fn to_value(time: Time) -> HeaderValue {
     value::of(ImfFixdate(time)).unwrap_or(HeaderValue::from_static(""))
 }
@@ -73,7 +73,7 @@ pub fn ensure(headers: &mut HeaderMap, received: Time) {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`; returns `None` for anything else.
 fn imf_fixdate(text: &str) -> Option<Time> {
     let (weekday, rest) = text.split_once(", ")?;
     one_of(&WEEKDAYS, weekday)?;
@@ -86,7 +86,7 @@ fn imf_fixdate(text: &str) -> Option<Time> {
     at(year, month, day, second)
 }
 
-/// `Sunday, 06-Nov-94 08:49:37 GMT`
+/// Parses `Sunday, 06-Nov-94 08:49:37 GMT`; returns `None` for anything else.
 fn rfc850(text: &str, now: Time) -> Option<Time> {
     let (weekday, rest) = text.split_once(", ")?;
     one_of(&LONG_WEEKDAYS, weekday)?;
@@ -105,7 +105,7 @@ fn rfc850(text: &str, now: Time) -> Option<Time> {
     at(year, month, day, second)
 }
 
-/// `Sun Nov  6 08:49:37 1994`
+/// Parses `Sun Nov  6 08:49:37 1994`; returns `None` for anything else.
 fn asctime(text: &str) -> Option<Time> {
     let (weekday, rest) = text.split_once(' ')?;
     one_of(&WEEKDAYS, weekday)?;
@@ -133,7 +133,8 @@ fn digits(text: &str, count: usize) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Seconds since midnight. A leap second (`:60`) is allowed and counts as the next minute.
+/// Parses a time of day into seconds since midnight. A leap second (`:60`) is allowed and counts as
+/// the next minute.
 fn time_of_day(text: &str) -> Option<u64> {
     let mut parts = text.split(':');
     let hour = digits(parts.next()?, 2)?;
@@ -151,8 +152,8 @@ fn at(year: u64, month: u64, day: u64, second: u64) -> Option<Time> {
     Some(Time::from_unix(days * DAY + second))
 }
 
-/// Days since 1970-01-01 of a date in the Gregorian calendar, by counting years from 1 March, so
-/// that the leap day is the last of its year.
+/// Returns the days from 1970-01-01 to a date in the Gregorian calendar. It counts years from
+/// 1 March, so that the leap day is the last of its year.
 fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     let march_year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (march_year / 400, march_year % 400);
@@ -161,7 +162,8 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     (era * 146_097 + day_of_era).saturating_sub(719_468)
 }
 
-/// The inverse: (year, month, day).
+/// Returns the civil date of a day, (year, month, day): the inverse of
+/// [`days_from_civil`].
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,10 +1,9 @@
-//! What kind of device a client says it is: four words in place of thousands of `User-Agent`s.
+//! The kind of device that a client names: four words in place of thousands of `User-Agent`s.
 //!
 //! A site that answers phones with other pages than desktops would, with `Vary: User-Agent`, be
 //! stored once for every browser there is. The words that tell the kinds apart are the ones that
 //! browsers' makers recommend (`Mobi` anywhere means a phone), and `Sec-CH-UA-Mobile` decides where
-//! it is sent. It is a guess, as everybody's is; an origin that needs to know better must not be
-//! put behind it.
+//! it is sent. It is a guess; an origin that needs to know better must not be put behind it.
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
@@ -27,7 +26,7 @@ const TABLETS: [&str; 4] = ["ipad", "tablet", "kindle", "silk/"];
 const PHONES: [&str; 5] = ["mobi", "iphone", "ipod", "opera mini", "windows phone"];
 
 impl DeviceClass {
-    /// The kind that a request's fields suggest.
+    /// Returns the kind that a request's fields suggest.
     pub fn of(headers: &HeaderMap) -> DeviceClass {
         let agent = headers.get(USER_AGENT).map(|value| value.as_bytes().to_ascii_lowercase());
         let agent = String::from_utf8_lossy(agent.as_deref().unwrap_or_default()).into_owned();
@@ -43,7 +42,7 @@ impl DeviceClass {
         }
     }
 
-    /// Its word.
+    /// Returns the word for it.
     pub const fn name(self) -> &'static str {
         match self {
             DeviceClass::Bot => "bot",

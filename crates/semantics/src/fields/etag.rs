@@ -5,7 +5,7 @@
 pub struct EntityTag<'a> {
     /// Marked `W/`: good for "means the same", not for "is the same byte for byte".
     pub weak: bool,
-    /// What is between the quotes.
+    /// The text between the quotes.
     pub opaque: &'a [u8],
 }
 
@@ -31,12 +31,12 @@ impl<'a> EntityTag<'a> {
         opaque.iter().all(is_etagc).then_some((EntityTag { weak, opaque }, &rest[end + 1..]))
     }
 
-    /// Equal and both strong (RFC 9110, 8.8.3.2).
+    /// Returns whether both are equal and strong (RFC 9110, 8.8.3.2).
     pub fn strong_eq(&self, other: &EntityTag) -> bool {
         !self.weak && !other.weak && self.opaque == other.opaque
     }
 
-    /// Equal but for their strength.
+    /// Returns whether both are equal but for their strength.
     pub fn weak_eq(&self, other: &EntityTag) -> bool {
         self.opaque == other.opaque
     }
@@ -77,7 +77,7 @@ impl<'a> TagList<'a> {
         TagList::Tags(tags)
     }
 
-    /// Whether any member equals `tag` by strong comparison; `*` matches every tag.
+    /// Returns whether any member equals `tag` by strong comparison; `*` matches every tag.
     pub fn matches_strongly(&self, tag: &EntityTag) -> bool {
         match self {
             TagList::Any => true,
@@ -85,7 +85,7 @@ impl<'a> TagList<'a> {
         }
     }
 
-    /// Whether any member equals `tag` by weak comparison; `*` matches every tag.
+    /// Returns whether any member equals `tag` by weak comparison; `*` matches every tag.
     pub fn matches_weakly(&self, tag: &EntityTag) -> bool {
         match self {
             TagList::Any => true,

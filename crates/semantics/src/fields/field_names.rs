@@ -1,22 +1,23 @@
-//! Names of request fields that several fields share at the origin.
+//! Names of request fields that mean the same to a program at the origin.
 //!
 //! Programs behind CGI and its descendants (FastCGI, WSGI, PHP, Rack) see a field as a variable in
 //! whose name everything but letters and digits is an underscore: `X_Forwarded_Host` and
 //! `X-Forwarded-Host`, `Accept_Encoding` and `Accept-Encoding` are one (RFC 3875, 4.1.18). A cache
-//! that keys, removes or compares the one and passes the other on gives everybody an answer that
-//! was chosen by something nobody looked at. So names beyond letters, digits and hyphens go no
-//! further, unless the operator knows better. Those that pass for the length or the coding of a
-//! body never do: a server that believes `Content_Length` finds requests in bodies.
+//! that keys, removes or compares the one and passes the other on serves all clients an answer that
+//! was chosen by a field it never looked at. So fields whose names have anything but letters,
+//! digits and hyphens are removed, unless the operator decides otherwise. Names that a program may
+//! take for the length or the coding of a body are always removed: a server that believes
+//! `Content_Length` finds requests in bodies.
 
 use http::header::{HeaderMap, HeaderName};
 
-/// Which names of request fields are let through.
+/// The names of request fields that are let through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldNames {
-    /// Of letters, digits and hyphens.
+    /// Names of letters, digits and hyphens.
     #[default]
     Plain,
-    /// Of these and underscores.
+    /// Names of letters, digits, hyphens and underscores.
     Underscores,
     /// All that HTTP permits (RFC 9110, 5.1).
     Any,
@@ -41,7 +42,7 @@ impl FieldNames {
 /// The fields that say where a body ends (RFC 9112, 6).
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Whether a program behind CGI takes the field for one of these, and it is not.
+/// Returns whether a program behind CGI takes a field of another name for one that frames the body.
 fn passes_for_framing(name: &str) -> bool {
     let passes = |framing: &&str| name != *framing && as_variable(name).eq(framing.bytes());
     FRAMING.iter().any(passes)
@@ -57,8 +58,8 @@ pub(crate) fn remove_where(fields: &mut HeaderMap, is_bad: impl Fn(&str) -> bool
     }
 }
 
-/// The bytes of a field's name as a program behind CGI tells them apart, in lower case and with
-/// hyphens: the name of the field that it takes this one for.
+/// Returns the bytes of a field's name as a program behind CGI distinguishes them, in lower case
+/// and with hyphens: the name of the field that it takes this one for.
 pub(crate) fn as_variable(name: &str) -> impl Iterator<Item = u8> + '_ {
     let plain = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
     name.bytes().map(move |byte| plain(byte.to_ascii_lowercase()))

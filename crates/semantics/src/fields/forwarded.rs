@@ -1,10 +1,10 @@
-//! Who asked whom for what before a proxy: `Forwarded` (RFC 7239) and the older `X-Forwarded-For`,
-//! `-Proto` and `-Host`.
+//! The client, scheme and host of a request before it came to a proxy: `Forwarded` (RFC 7239) and
+//! the older `X-Forwarded-For`, `-Proto` and `-Host`.
 //!
-//! An origin behind a reverse proxy believes these fields, so what a client wrote there itself must
-//! not reach it: anybody could claim any address, and `X-Forwarded-Host` has poisoned many caches.
-//! Only what a trusted proxy in front of us wrote is kept, and ours is added behind it. A forward
-//! proxy speaks for its clients and by default says nothing of them.
+//! An origin behind a reverse proxy believes these fields, so those of an untrusted client must not
+//! reach it: a client could claim any address, and `X-Forwarded-Host` has poisoned many caches.
+//! Only the fields of a trusted proxy in front of us are kept, and ours is added behind them. A
+//! forward proxy by default reveals nothing about its clients.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -128,9 +128,9 @@ const CLAIMS: [&str; 101] = [
     "xxx-real-ip",
 ];
 
-/// What the names of further claims begin with: whole families of them, of which nobody knows all
-/// members. `X-Accel-` and `X-Sendfile` are what an application says to the server in front of it:
-/// some repeat there what a request says.
+/// Prefixes of the names of further claims: whole families, whose members cannot all be listed.
+/// `X-Accel-` and `X-Sendfile` are fields by which an application instructs the server in front of
+/// it: some applications repeat there what a request said.
 const FAMILIES: [&str; 13] = [
     "cloudfront-",
     "x-accel-",
@@ -147,7 +147,7 @@ const FAMILIES: [&str; 13] = [
     "x-sendfile",
 ];
 
-/// What makes an application take a request for one of another method.
+/// Fields that make an application take a request for one of another method.
 const METHODS: [&str; 7] = [
     "real-method",
     "request-method",
@@ -190,7 +190,7 @@ impl FromStr for Field {
     }
 }
 
-/// What this hop knows of the request.
+/// This hop's knowledge of the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Hop<'a> {
     /// The peer.
@@ -201,8 +201,8 @@ pub struct Hop<'a> {
     pub proto: &'static str,
 }
 
-/// Whether an answer depends on what these fields say of the client itself: it is for that client
-/// alone, and no other request can show that it would get the same.
+/// Returns whether an answer depends on what these fields say about the client itself: such an
+/// answer is for that client alone, and no other request can show that it would get the same.
 pub fn tells_clients_apart(fields: &[Field], vary: &Vary) -> bool {
     fields.iter().any(|field| match field {
         Field::For => vary.names().contains(&X_FORWARDED_FOR),
@@ -225,7 +225,7 @@ pub fn remove_other_methods(request: &mut HeaderMap) {
     field_names::remove_where(request, |name| is_one_of(&METHODS, name));
 }
 
-/// Whether a program may take the field for one of these names, which are sorted.
+/// Returns whether a program may take the field for one of these names, which are sorted.
 fn is_one_of(names: &[&str], name: &str) -> bool {
     names.binary_search_by(|known| known.bytes().cmp(as_variable(name))).is_ok()
 }
@@ -248,9 +248,9 @@ pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
     }
 }
 
-/// The scheme that the client used at the first proxy, as a request claims it: the `proto` of the
-/// first element of `Forwarded`, else the first `X-Forwarded-Proto`. To be asked only of a request
-/// that a trusted proxy sent.
+/// Returns the scheme that the client used at the first proxy, as a request claims it: the `proto`
+/// of the first element of `Forwarded`, else the first `X-Forwarded-Proto`. Only for requests that
+/// a trusted proxy sent.
 pub fn claimed_proto(request: &HeaderMap) -> Option<&str> {
     let first = |name| request.get(name)?.to_str().ok()?.split(',').next();
     let proto = first(FORWARDED).and_then(|element: &str| {
@@ -262,7 +262,8 @@ pub fn claimed_proto(request: &HeaderMap) -> Option<&str> {
     proto.map(|(_, value)| value).or_else(|| first(X_FORWARDED_PROTO).map(str::trim))
 }
 
-/// A forwarded-element (RFC 7239, 4). An IPv6 address and a host with a port need quotes (6).
+/// Returns a forwarded-element (RFC 7239, 4). An IPv6 address and a host with a port need quotes
+/// (6).
 fn element(hop: &Hop<'_>) -> String {
     let mut text = match hop.client.to_canonical() {
         IpAddr::V4(address) => format!("for={address}"),

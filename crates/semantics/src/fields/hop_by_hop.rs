@@ -1,7 +1,8 @@
-//! Fields that are for one connection only (RFC 9110, 7.6.1) and never stored or passed on.
+//! Fields that are for one connection only (RFC 9110, 7.6.1) and are never stored or passed on.
 //!
-//! `Connection` may name further ones. Some names it is not obeyed for: taking away `Host`,
-//! `Cache-Control` or `Content-Length` at a client's word would let it change what others get.
+//! `Connection` may name further ones. For some names it is not obeyed: removing `Host`,
+//! `Cache-Control` or `Content-Length` at a client's request would let it change the answers of
+//! others.
 
 use http::header::{
     self, CONNECTION, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
@@ -60,16 +61,16 @@ const NEVER: [HeaderName; 28] = [
     header::VIA,
 ];
 
-/// Whether a field is for one connection only whatever `Connection` says.
+/// Returns whether a field is for one connection only whatever `Connection` says.
 pub fn is_for_one_hop(name: &HeaderName) -> bool {
     ALWAYS.contains(name)
 }
 
-/// Removes what is for one hop only from a request or response, in place.
+/// Removes the fields that are for one hop only from a request or response, in place.
 ///
-/// A front that authenticates clients itself looks at `Proxy-Authorization` before this; one that
+/// A listener that authenticates clients itself reads `Proxy-Authorization` before this; one that
 /// tunnels an `Upgrade`, likewise. The framing fields (`Transfer-Encoding`, `Trailer`) are set anew
-/// by whoever writes the message.
+/// by the writer of the message.
 pub fn strip(headers: &mut HeaderMap) {
     for name in named_by_connection(headers) {
         headers.remove(name);
@@ -91,7 +92,7 @@ pub fn strip_named(headers: &mut HeaderMap) {
     }
 }
 
-/// The fields that `Connection` makes hop-by-hop, protected ones left out.
+/// Returns the fields that `Connection` makes hop-by-hop, protected ones left out.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     list::members(headers, CONNECTION)
         .filter_map(|member| HeaderName::from_bytes(member).ok())
@@ -99,7 +100,8 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Whether the sender takes trailers (`TE: trailers`; RFC 9110, 10.1.4). Ask before [`strip`].
+/// Returns whether the sender accepts trailers (`TE: trailers`; RFC 9110, 10.1.4). Call it before
+/// [`strip`].
 pub fn accepts_trailers(headers: &HeaderMap) -> bool {
     list::members(headers, TE).any(|member| member.eq_ignore_ascii_case(b"trailers"))
 }

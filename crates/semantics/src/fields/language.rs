@@ -1,8 +1,8 @@
 //! The language of a site that suits a client best (RFC 9110, 12.5.4; RFC 4647, 3.4).
 //!
 //! Clients send lists such as `de-CH, de;q=0.9, en;q=0.8`, in thousands of spellings. Where an
-//! operator says which languages his site has, the list becomes one of them, and what varies by
-//! language is stored once for each.
+//! operator names the languages of a site, the list becomes one of them, and a response that varies
+//! by language is stored once for each.
 
 use std::cmp::Reverse;
 
@@ -11,8 +11,8 @@ use http::header::ACCEPT_LANGUAGE;
 
 use crate::fields::list;
 
-/// The one of `offered` that the client likes best; the first where it likes none or does not say.
-/// `None` when nothing is offered.
+/// Returns the one of `offered` that the client prefers; the first where it accepts none or states
+/// no preference. `None` when nothing is offered.
 pub fn best<'a>(headers: &HeaderMap, offered: &'a [String]) -> Option<&'a str> {
     let mut ranges: Vec<(u16, String)> = list::members(headers, ACCEPT_LANGUAGE)
         .filter_map(|member| range(&String::from_utf8_lossy(member)))
@@ -24,8 +24,8 @@ pub fn best<'a>(headers: &HeaderMap, offered: &'a [String]) -> Option<&'a str> {
     liked.or(offered.first().map(String::as_str))
 }
 
-/// A member of the list: its weight in thousandths, and the range in lower case. One whose weight
-/// cannot be read is left out.
+/// Returns a member of the list: its weight in thousandths, and the range in lower case. One whose
+/// weight cannot be read is left out.
 fn range(member: &str) -> Option<(u16, String)> {
     let mut parts = member.split(';').map(str::trim);
     let range = parts.next()?.to_ascii_lowercase();
@@ -42,7 +42,8 @@ fn range(member: &str) -> Option<(u16, String)> {
     Some((weight, range))
 }
 
-/// What is offered for a range: the same, else a wider one (RFC 4647, 3.4), else a narrower one.
+/// Returns the offered language for a range: the same, else a wider one (RFC 4647, 3.4), else a
+/// narrower one.
 fn lookup<'a>(range: &str, offered: &'a [String]) -> Option<&'a str> {
     if range == "*" {
         return offered.first().map(String::as_str);

@@ -1,15 +1,16 @@
-//! Comma-separated field values (RFC 9110, 5.6.1), split the forgiving way.
+//! Comma-separated field values (RFC 9110, 5.6.1), split leniently.
 
 use http::header::{AsHeaderName, HeaderMap};
 
-/// The members of every line of field `name`, in order, without surrounding white space; empty
-/// members are skipped (RFC 9110, 5.6.1.2).
+/// Returns the members of every line of field `name`, in order, without surrounding white space;
+/// empty members are skipped (RFC 9110, 5.6.1.2).
 pub(crate) fn members(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
     headers.get_all(name).into_iter().flat_map(|line| split(line.as_bytes()))
 }
 
-/// The members of one line. Commas inside a quoted string do not separate. A quote that is never
-/// closed is an ordinary character: otherwise one stray quote could hide a `no-store` behind it.
+/// Returns the members of one line. Commas inside a quoted string do not separate. A quote that is
+/// never closed is an ordinary character: otherwise one stray quote could hide a `no-store` behind
+/// it.
 pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     let mut quotes_close = true;
@@ -25,8 +26,9 @@ pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// `quotes_close` turns false at the first quote that is never closed. All quotes behind it are
-/// escaped ones and would not close either: not searching again keeps the time linear.
+/// Cuts the first member off a line; returns it and the rest. `quotes_close` turns false at the
+/// first quote that is never closed. All quotes behind it are escaped ones and would not close
+/// either: not searching again keeps the time linear.
 fn cut<'a>(line: &'a [u8], quotes_close: &mut bool) -> (&'a [u8], Option<&'a [u8]>) {
     let mut at = 0;
     while at < line.len() {
@@ -42,7 +44,7 @@ fn cut<'a>(line: &'a [u8], quotes_close: &mut bool) -> (&'a [u8], Option<&'a [u8
     (line, None)
 }
 
-/// The position of the quote that closes the one at `open`.
+/// Returns the position of the quote that closes the one at `open`.
 fn end_of_quoted(line: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     while at < line.len() {
@@ -55,7 +57,7 @@ fn end_of_quoted(line: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// `value` without spaces and tabs around it.
+/// Returns `value` without spaces and tabs around it.
 pub(crate) fn trim(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = value.iter().position(|b| !blank(b)).unwrap_or(value.len());
@@ -63,7 +65,7 @@ pub(crate) fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// The inside of a quoted string with its escapes undone; `None` when `value` is not one.
+/// Returns the inside of a quoted string with its escapes undone; `None` when `value` is not one.
 pub(crate) fn unquote(value: &[u8]) -> Option<Vec<u8>> {
     if value.first() != Some(&b'"') || end_of_quoted(value, 0)? + 1 != value.len() {
         return None;

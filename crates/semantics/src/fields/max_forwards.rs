@@ -1,11 +1,12 @@
-//! `Max-Forwards` (RFC 9110, 7.6.2): how far a TRACE or OPTIONS request may still go.
+//! `Max-Forwards` (RFC 9110, 7.6.2): the number of hops that a TRACE or OPTIONS request may still
+//! take.
 
 use http::Method;
 use http::header::{HeaderMap, HeaderValue, MAX_FORWARDS};
 
 use crate::fields::cache_control::Delta;
 
-/// What a proxy does with a request.
+/// The handling of a request by a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Pass it on.

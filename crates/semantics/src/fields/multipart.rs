@@ -1,4 +1,4 @@
-//! The frame of a `multipart/byteranges` body (RFC 9110, 14.6): what stands between the parts.
+//! The frame of a `multipart/byteranges` body (RFC 9110, 14.6): the bytes between the parts.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
@@ -42,23 +42,24 @@ impl Multipart {
         Multipart { boundary, parts }
     }
 
-    /// The parts in order: the bytes to send before each, and which bytes of the body follow.
+    /// Returns the parts in order: the bytes to send before each, and which bytes of the body
+    /// follow.
     pub fn parts(&self) -> &[(Bytes, ByteRange)] {
         &self.parts
     }
 
-    /// The bytes behind the last part.
+    /// Returns the bytes behind the last part.
     pub fn closing(&self) -> Bytes {
         Bytes::from(format!("\r\n--{}--\r\n", self.boundary))
     }
 
-    /// The `Content-Type` of the answer.
+    /// Returns the `Content-Type` of the answer.
     pub fn content_type(&self) -> HeaderValue {
         HeaderValue::try_from(format!("multipart/byteranges; boundary={}", self.boundary))
             .unwrap_or(HeaderValue::from_static("multipart/byteranges"))
     }
 
-    /// The `Content-Length` of the answer in bytes.
+    /// Returns the `Content-Length` of the answer in bytes.
     pub fn total_length(&self) -> u64 {
         let parts = self.parts.iter().map(|(head, part)| head.len() as u64 + part.count());
         parts.sum::<u64>() + self.closing().len() as u64

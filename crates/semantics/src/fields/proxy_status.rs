@@ -1,7 +1,6 @@
-//! `Proxy-Status` (RFC 9209): what went wrong, for whoever reads an answer that a proxy made
-//! itself.
+//! `Proxy-Status` (RFC 9209): the reason for an answer that a proxy made itself.
 //!
-//! As `Cache-Status`, our entry goes behind those of proxies nearer to the origin.
+//! As with `Cache-Status`, our entry stands behind those of proxies nearer to the origin.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -43,7 +42,7 @@ pub enum ErrorType {
     HttpRequestDenied,
     /// The answer of the next hop is not HTTP.
     HttpProtocolError,
-    /// The proxy answered by itself and asked nobody.
+    /// The proxy answered by itself, without asking another server.
     ProxyInternalResponse,
     /// A fault of the proxy.
     ProxyInternalError,
@@ -52,7 +51,7 @@ pub enum ErrorType {
 }
 
 impl ErrorType {
-    /// The token of RFC 9209.
+    /// Returns the token of RFC 9209.
     pub const fn token(self) -> &'static str {
         match self {
             ErrorType::DnsError => "dns_error",

@@ -1,8 +1,8 @@
 //! `Range` requests against a body of known length (RFC 9110, 14).
 //!
 //! A `Range` that cannot be read, is in another unit, or asks for more than [`Limits`] allow is
-//! ignored: the client then gets the whole, which is always right (14.2). Ranges that overlap or
-//! nearly touch are joined, so an answer is never larger than the body plus the part heads of
+//! ignored: the client then gets the whole, which is always permitted (14.2). Ranges that overlap
+//! or nearly touch are joined, so an answer is never larger than the body plus the part heads of
 //! `max_parts` parts.
 
 use http::Method;
@@ -17,35 +17,35 @@ use crate::fields::validators::Selected;
 pub struct ByteRange {
     /// Position of the first byte.
     pub start: u64,
-    /// One past the position of the last byte.
+    /// Position behind that of the last byte.
     pub end: u64,
 }
 
 impl ByteRange {
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn count(&self) -> u64 {
         self.end - self.start
     }
 
-    /// The same as a range of the standard library.
+    /// Returns the same as a range of the standard library.
     pub fn as_range(&self) -> std::ops::Range<u64> {
         self.start..self.end
     }
 
-    /// The `Content-Range` of this part of a body of `length` bytes.
+    /// Returns the `Content-Range` of this part of a body of `length` bytes.
     pub fn content_range(&self, length: u64) -> HeaderValue {
         let text = format!("bytes {}-{}/{length}", self.start, self.end - 1);
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("bytes */*"))
     }
 }
 
-/// The `Content-Range` of a 416 for a body of `length` bytes.
+/// Returns the `Content-Range` of a 416 for a body of `length` bytes.
 pub fn unsatisfied_content_range(length: u64) -> HeaderValue {
     HeaderValue::try_from(format!("bytes */{length}"))
         .unwrap_or(HeaderValue::from_static("bytes */*"))
 }
 
-/// What a request's `Range` comes to.
+/// The outcome of a request's `Range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// No usable `Range`: 200 with everything.
@@ -75,8 +75,8 @@ impl Default for Limits {
     }
 }
 
-/// What to send of a 200 response with a body of `length` bytes. Conditions come before this
-/// ([`crate::fields::validators`]); `If-Range` is evaluated here.
+/// Returns the part to send of a 200 response with a body of `length` bytes. Conditions are
+/// evaluated before this ([`crate::fields::validators`]), `If-Range` here.
 pub fn select(
     method: &Method,
     request: &HeaderMap,
@@ -95,8 +95,8 @@ pub fn select(
     parse(range.as_bytes(), length, limits)
 }
 
-/// Whether `If-Range` is absent or names exactly the selected response (RFC 9110, 13.1.5): by a
-/// strong tag, or by a `Last-Modified` that is a strong validator.
+/// Returns whether `If-Range` is absent or names exactly the selected response (RFC 9110, 13.1.5):
+/// by a strong tag, or by a `Last-Modified` that is a strong validator.
 pub fn if_range_holds(request: &HeaderMap, selected: &Selected) -> bool {
     let mut lines = request.get_all(IF_RANGE).iter();
     let Some(condition) = lines.next() else { return true };
@@ -139,7 +139,8 @@ enum Spec {
 }
 
 impl Spec {
-    /// The bytes it means in a body of `length` bytes; `None` when there are none.
+    /// Returns the bytes that the member means in a body of `length` bytes; `None` when there are
+    /// none.
     fn within(self, length: u64) -> Option<ByteRange> {
         let (start, end) = match self {
             Spec::From { first, last } => {
@@ -152,7 +153,8 @@ impl Spec {
     }
 }
 
-/// The members; `None` when the value is not a well-formed set of at most `max` byte ranges.
+/// Returns the members; `None` when the value is not a well-formed set of at most `max` byte
+/// ranges.
 fn read_specs(value: &[u8], max: usize) -> Option<Vec<Spec>> {
     let text = std::str::from_utf8(value).ok()?;
     let (unit, set) = text.split_once('=')?;
@@ -185,7 +187,8 @@ fn read_spec(member: &str) -> Option<Spec> {
     }
 }
 
-/// A number of bytes; one too large for 64 bits is beyond any body, so the largest does.
+/// Parses a number of bytes; one too large for 64 bits is beyond any body, so it becomes the
+/// largest.
 fn position(digits: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -222,8 +225,8 @@ mod tests {
     use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers};
     use http::StatusCode;
 
-    /// The selection in words: `whole`, `416`, or the parts as `first-last` of a body of 1000
-    /// bytes.
+    /// Returns the selection in words: `whole`, `416`, or the parts as `first-last` of a body of
+    /// 1000 bytes.
     fn words(value: &str) -> String {
         let limits = Limits { max_ranges: 8, max_parts: 3, join_gap: 10 };
         match parse(value.as_bytes(), 1000, limits) {

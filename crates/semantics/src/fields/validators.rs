@@ -1,4 +1,4 @@
-//! Conditions: what a client asks (RFC 9110, 13), and what this cache asks the origin.
+//! Conditions: those of a client (RFC 9110, 13), and those that this cache sends to the origin.
 //!
 //! Two parties evaluate conditions. A cache looks only at `If-None-Match` and `If-Modified-Since`
 //! (RFC 9111, 4.3.2); `If-Match` and `If-Unmodified-Since` are meant for the origin, so a request
@@ -23,7 +23,7 @@ pub struct Selected<'a> {
     pub status: StatusCode,
     /// Its headers.
     pub headers: &'a HeaderMap,
-    /// When it was received: stands in for a missing `Date`.
+    /// The time of its receipt, used in place of a missing `Date`.
     pub received: Time,
     /// Its `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). Of a stored response that is
     /// known from when it arrived: the `Date` beside it may by now be that of a 304.
@@ -31,7 +31,7 @@ pub struct Selected<'a> {
 }
 
 impl<'a> Selected<'a> {
-    /// A response as it came from its origin.
+    /// Returns a response as it came from its origin.
     pub fn of(status: StatusCode, headers: &'a HeaderMap, received: Time) -> Selected<'a> {
         let modified = date::of_field(headers, &LAST_MODIFIED, received);
         let date = date::of_field(headers, &DATE, received);
@@ -40,29 +40,29 @@ impl<'a> Selected<'a> {
         Selected { status, headers, received, strong_last_modified }
     }
 
-    /// Its entity tag, when it has a well-formed one.
+    /// Returns its entity tag if it has a well-formed one.
     pub fn etag(&self) -> Option<EntityTag<'a>> {
         EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
     }
 
-    /// Its entity tag as it stands there. Not a few servers forget the quotes and still know their
-    /// tag when they see it again: it proves nothing to us, but they can be asked with it.
+    /// Returns the value of its `ETag` as received. Some servers forget the quotes and still
+    /// recognise their tag: it proves nothing to us, but it can be sent in a condition.
     fn text_of_etag(&self) -> Option<&'a HeaderValue> {
         self.headers.get(ETAG).filter(|value| !value.is_empty())
     }
 
-    /// Its `Last-Modified`, when readable.
+    /// Returns its `Last-Modified`, when readable.
     pub fn last_modified(&self) -> Option<Time> {
         date::of_field(self.headers, &LAST_MODIFIED, self.received)
     }
 
-    /// Its `Last-Modified` when that is a strong validator.
+    /// Returns its `Last-Modified` when that is a strong validator.
     pub fn strong_last_modified(&self) -> Option<Time> {
         self.last_modified().filter(|_| self.strong_last_modified)
     }
 }
 
-/// What a request's conditions come to.
+/// The outcome of a request's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Answer as if there were no conditions (`Range` is looked at next).
@@ -75,13 +75,13 @@ pub enum Verdict {
     ForOrigin,
 }
 
-/// Whether the headers hold anything to validate with.
+/// Returns whether the headers hold anything to validate with.
 pub fn has_any(headers: &HeaderMap, received: Time) -> bool {
     let selected = Selected::of(StatusCode::OK, headers, received);
     selected.text_of_etag().is_some() || selected.last_modified().is_some()
 }
 
-/// Whether a request carries a condition that only the origin may judge.
+/// Returns whether a request carries a condition that only the origin may judge.
 pub fn is_for_origin(request: &HeaderMap) -> bool {
     request.contains_key(IF_MATCH) || request.contains_key(IF_UNMODIFIED_SINCE)
 }
@@ -140,7 +140,7 @@ pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now:
     Verdict::Proceed
 }
 
-/// `If-None-Match` names the selected response: the condition is false.
+/// Returns whether `If-None-Match` names the selected response: the condition is false.
 fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
     match (tags(request, IF_NONE_MATCH), selected.etag()) {
         (TagList::Any, _) => true,
@@ -153,8 +153,8 @@ fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
     }
 }
 
-/// `If-Modified-Since` is not before the last change. A response without `Last-Modified` changed
-/// when it was made, or received, at the latest (RFC 9111, 4.3.2).
+/// Returns whether `If-Modified-Since` is not before the last change. A response without
+/// `Last-Modified` changed when it was made, or received, at the latest (RFC 9111, 4.3.2).
 fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> bool {
     let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now) else { return false };
     let changed = selected
@@ -164,8 +164,8 @@ fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> b
     changed <= since
 }
 
-/// The date of a condition; `None` when it is none, or there are several: then it does not count
-/// (RFC 9110, 13.1.3 and 13.1.4).
+/// Returns the date of a condition; `None` when it is not a date, or there are several lines: then
+/// it does not count (RFC 9110, 13.1.3 and 13.1.4).
 fn only_date(request: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
     let mut lines = request.get_all(name).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
@@ -236,12 +236,12 @@ pub fn ask_about(request: &mut HeaderMap, others: &[HeaderValue]) -> bool {
     true
 }
 
-/// Whether `tag` is the one, or among those, that a request's `If-None-Match` names.
+/// Returns whether a request's `If-None-Match` names `tag`.
 pub fn is_named(request: &HeaderMap, tag: &EntityTag<'_>) -> bool {
     request.contains_key(IF_NONE_MATCH) && tags(request, IF_NONE_MATCH).matches_weakly(tag)
 }
 
-/// The headers of a 304 made from a stored response's: without those that describe a body
+/// Returns the headers of a 304 made from a stored response's: without those that describe a body
 /// (RFC 9110, 15.4.5). `Last-Modified` stays only where there is no `ETag`.
 pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
     let mut headers = stored.clone();

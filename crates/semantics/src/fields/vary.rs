@@ -1,11 +1,11 @@
-//! `Vary` (RFC 9110, 12.5.5; RFC 9111, 4.1): which request fields choose among variants.
+//! `Vary` (RFC 9110, 12.5.5; RFC 9111, 4.1): the request fields that select among variants.
 //!
-//! Two requests select the same variant when the named fields are equal after [`normalised`],
-//! which does what RFC 9111 (4.1) permits: lines are joined; white space around the commas of a
-//! list goes; in the fields of content negotiation (RFC 9110, 12.5), where weights rank the members
-//! and case and order mean nothing, members are lower case and sorted. Fields whose commas do not
-//! make a list are compared byte by byte. Too little normalisation costs a second copy, too much
-//! would serve the wrong one.
+//! Two requests select the same variant when the named fields are equal after [`normalised`], which
+//! does what RFC 9111 (4.1) permits: lines are joined; white space around the commas of a list is
+//! removed; in the fields of content negotiation (RFC 9110, 12.5), where weights rank the members
+//! and case and order mean nothing, members are put in lower case and sorted. Fields whose commas
+//! do not make a list are compared byte by byte. Too little normalisation costs a second copy, too
+//! much would serve the wrong one.
 
 use http::header::{
     self, ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY,
@@ -13,7 +13,7 @@ use http::header::{
 
 use crate::fields::list;
 
-/// What a response says about the request fields it depends on.
+/// The request fields that a response depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// On none.
@@ -38,7 +38,7 @@ impl Vary {
         if names.is_empty() { Vary::None } else { Vary::Names(names) }
     }
 
-    /// The names; none for [`Vary::None`] and [`Vary::Star`].
+    /// Returns the names; none for [`Vary::None`] and [`Vary::Star`].
     pub fn names(&self) -> &[HeaderName] {
         match self {
             Vary::Names(names) => names,
@@ -69,8 +69,8 @@ const SINGLETONS: [HeaderName; 12] = [
     header::USER_AGENT,
 ];
 
-/// The normalised value of one field of a request; `None` when the request does not carry it, which
-/// is not the same as an empty value.
+/// Returns the normalised value of one field of a request; `None` when the request does not carry
+/// it, which is not the same as an empty value.
 pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let mut lines = request.get_all(name).iter().peekable();
     lines.peek()?;
@@ -89,8 +89,9 @@ pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     Some(members.join(&b","[..]))
 }
 
-/// A member of a negotiation field: `GZip ; q=1` as `gzip`. A media type has no case either, its
-/// parameters may. A quoted parameter value may hold a semicolon: such a member is left as it is.
+/// Returns a member of a negotiation field in normal form: `GZip ; q=1` as `gzip`. A media type has
+/// no case either, its parameters may. A quoted parameter value may hold a semicolon: such a member
+/// is left as it is.
 fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
     if member.contains(&b'"') {
         return member.to_vec();
@@ -111,7 +112,7 @@ fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
     member
 }
 
-/// Whether two requests select the same variant among responses that vary on `names`.
+/// Returns whether two requests select the same variant among responses that vary on `names`.
 pub fn same_variant(names: &[HeaderName], one: &HeaderMap, other: &HeaderMap) -> bool {
     names.iter().all(|name| normalised(one, name) == normalised(other, name))
 }

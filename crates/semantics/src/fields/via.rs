@@ -1,4 +1,4 @@
-//! `Via` (RFC 9110, 7.6.3): the proxies a message came through, and whether we are among them.
+//! `Via` (RFC 9110, 7.6.3): the proxies that a message passed, and whether we are among them.
 
 use http::Version;
 use http::header::{HeaderMap, HeaderValue, VIA};
@@ -22,26 +22,26 @@ pub fn append(headers: &mut HeaderMap, received: Version, pseudonym: &str) {
     }
 }
 
-/// Whether `name` may stand in `Via` as a received-by: what the configuration is checked with.
+/// Returns whether `name` may stand in `Via` as a received-by; the configuration is checked by it.
 pub fn is_pseudonym(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);
     !name.is_empty() && name.bytes().all(allowed)
 }
 
-/// Whether a request has been through us before: one of its entries bears our pseudonym.
+/// Returns whether a request has passed us before: one of its entries has our pseudonym.
 pub fn is_loop(headers: &HeaderMap, pseudonym: &str) -> bool {
     entries(headers).any(|entry| {
         received_by(entry).is_some_and(|name| name.eq_ignore_ascii_case(pseudonym.as_bytes()))
     })
 }
 
-/// How many proxies have been passed.
+/// Returns the number of proxies that a message has passed.
 pub fn hops(headers: &HeaderMap) -> usize {
     entries(headers).count()
 }
 
-/// The entries, split at every comma. A comment may hold commas and its tail then looks like an
-/// entry or two more; in return no quote or parenthesis can hide a real entry.
+/// Returns the entries, split at every comma. A comment may hold commas, and its tail then looks
+/// like an entry or two more; in return no quote or parenthesis can hide a real entry.
 fn entries(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let lines = headers.get_all(VIA).into_iter();
     lines
@@ -49,7 +49,7 @@ fn entries(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
         .filter(|entry| !list::trim(entry).is_empty())
 }
 
-/// The second word of an entry.
+/// Returns the second word of an entry.
 fn received_by(entry: &[u8]) -> Option<&[u8]> {
     entry.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty()).nth(1)
 }

@@ -1,10 +1,10 @@
-//! What a request asks of a cache, parsed once.
+//! The facts of a request that a cache decides by, parsed once.
 
 use http::{HeaderMap, Method, header};
 
 use crate::fields::cache_control::RequestDirectives;
 
-/// What a method means to a cache.
+/// The meaning of a method to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodClass {
     /// GET and HEAD: may be answered from the cache.
@@ -20,7 +20,7 @@ pub enum MethodClass {
 const REGISTERED_AS_SAFE: [&str; 3] = ["PROPFIND", "REPORT", "SEARCH"];
 
 impl MethodClass {
-    /// The class of `method`.
+    /// Returns the class of `method`.
     pub fn of(method: &Method) -> MethodClass {
         match *method {
             Method::GET | Method::HEAD => MethodClass::Cacheable,
@@ -34,7 +34,7 @@ impl MethodClass {
 /// The parts of a request that decide whether and how the cache takes part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFacts {
-    /// What the method means to a cache.
+    /// The meaning of the method to a cache.
     pub class: MethodClass,
     /// HEAD: an answer has no body, and cannot answer a GET.
     pub is_head: bool,
@@ -49,7 +49,7 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// The facts of a request.
+    /// Returns the facts of a request.
     pub fn of(method: &Method, headers: &HeaderMap) -> RequestFacts {
         RequestFacts {
             class: MethodClass::of(method),
@@ -62,7 +62,7 @@ impl RequestFacts {
         }
     }
 
-    /// The same request as if it were the plain GET whose answer is stored.
+    /// Returns the same request as if it were the plain GET whose answer is stored.
     pub fn of_get(&self) -> RequestFacts {
         RequestFacts {
             class: MethodClass::Cacheable,

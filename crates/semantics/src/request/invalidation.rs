@@ -1,4 +1,4 @@
-//! What an unsafe request makes invalid (RFC 9111, 4.4).
+//! Stored responses that an unsafe request makes invalid (RFC 9111, 4.4).
 
 use http::header::{CONTENT_LOCATION, HeaderMap, LOCATION};
 use http::{Method, StatusCode};
@@ -6,9 +6,9 @@ use http::{Method, StatusCode};
 use crate::request::facts::MethodClass;
 use crate::request::url::Url;
 
-/// The URLs whose stored responses must go after `method` on `url` was answered so: the target
-/// itself, and what `Location` and `Content-Location` name at the same origin. Empty for a safe
-/// method and for an error, which changed nothing.
+/// Returns the URLs whose stored responses become invalid after `method` on `url` was answered with
+/// this status and headers: the target itself, and those that `Location` and `Content-Location`
+/// name at the same origin. Empty for a safe method and for an error, which changed nothing.
 pub fn targets(method: &Method, url: &Url, status: StatusCode, response: &HeaderMap) -> Vec<Url> {
     let succeeded = status.is_success() || status.is_redirection();
     if MethodClass::of(method) != MethodClass::Unsafe || !succeeded {

@@ -1,8 +1,7 @@
-//! A text with stars in it: the patterns of an operator's rules.
+//! Patterns of an operator's rules: a text with stars in it.
 //!
 //! `*` stands for any number of characters, none included; every other character stands for itself.
-//! There is nothing else to learn, and matching never takes longer than the product of both
-//! lengths.
+//! Matching never takes longer than the product of both lengths.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,22 +15,22 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern whose letters stand for themselves.
+    /// Returns a pattern whose letters stand for themselves.
     pub fn new(text: &str) -> Pattern {
         Pattern { text: text.to_owned(), ignores_case: false }
     }
 
-    /// A pattern for values in which case means nothing.
+    /// Returns a pattern that ignores case.
     pub fn ignoring_case(text: &str) -> Pattern {
         Pattern { text: text.to_owned(), ignores_case: true }
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the whole of `text` fits.
+    /// Returns whether the pattern matches the whole of `text`.
     pub fn matches(&self, text: &[u8]) -> bool {
         let pattern = self.text.as_bytes();
         let fits = |a: u8, b: u8| a == b || (self.ignores_case && a.eq_ignore_ascii_case(&b));

@@ -1,13 +1,13 @@
-//! Which parameters of a query name an object: an operator's choice.
+//! The parameters of a query that belong to the key of an object: an operator's choice.
 //!
-//! By default the whole query does, byte by byte. An operator who knows his site may say that some
-//! parameters do not matter (those that campaigns add to links), or that their order does not. The
-//! origin is asked with the query as it came; only the name under which its answer is kept changes.
+//! By default the whole query belongs to it, byte by byte. An operator may say that some parameters
+//! do not matter (those that campaigns add to links), or that their order does not. The origin is
+//! asked with the query as it came; only the key under which its answer is stored changes.
 
 use crate::request::pattern::Pattern;
 use crate::request::url::Url;
 
-/// What becomes of a query in the name of an object.
+/// The treatment of a query in the key of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryRule {
     /// Parameters count when their name fits one of these …
@@ -19,15 +19,15 @@ pub struct QueryRule {
 }
 
 impl Default for QueryRule {
-    /// Every query stays as it is.
+    /// Returns the rule that leaves every query as it is.
     fn default() -> QueryRule {
         QueryRule { keep: vec![Pattern::new("*")], drop: Vec::new(), sorted: false }
     }
 }
 
 impl QueryRule {
-    /// The URL under which the object of `url` is kept. A query of which nothing is left goes with
-    /// its `?`.
+    /// Returns the URL under which the object of `url` is stored. A query of which nothing is left
+    /// loses its `?`.
     pub fn apply(&self, url: &Url) -> Url {
         if *self == QueryRule::default() {
             return url.clone();
@@ -47,7 +47,7 @@ impl QueryRule {
     }
 }
 
-/// The name of a parameter.
+/// Returns the name of a parameter.
 fn name(part: &str) -> &str {
     part.split('=').next().unwrap_or(part)
 }

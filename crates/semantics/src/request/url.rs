@@ -1,16 +1,16 @@
-//! The URL of a request in the one form that names its object.
+//! URLs of requests, in the normal form that is the key of their object.
 //!
 //! Only what RFC 9110 (4.2.3) and RFC 3986 (6.2) call equivalent beyond doubt is made equal: scheme
 //! and host in lower case, the scheme's default port left out, an empty path is `/`, no fragment,
 //! percent-encoded unreserved characters decoded (but not the dot, which could form a `..` that
 //! servers treat differently) and the hex digits of the others in upper case. Two spellings that
-//! stay different cost a second copy; two resources under one name would be a lie.
+//! stay different cost a second copy; two resources under one key would be an error.
 //!
-//! Equivalent is what the RFCs call so, not what every server takes for so: one may redirect an odd
-//! spelling of a path, or refuse it. A proxy must send path and query as they came (RFC 9110, 7.7),
-//! so an answer is only what that spelling got. Therefore a URL keeps the spelling beside its
-//! normal form, and the key has both: the answer to `/%61` is none for `/a`. Names that operators
-//! use are the normal form alone.
+//! Servers may still distinguish equivalent spellings: one may redirect an odd spelling of a path,
+//! or refuse it. A proxy must send path and query as they came (RFC 9110, 7.7), so an answer is
+//! valid for that spelling alone. Therefore a URL keeps the spelling beside its normal form, and
+//! the key has both: the answer to `/%61` is none for `/a`. URLs that operators give are in the
+//! normal form alone.
 
 use std::fmt::Write as _;
 use std::{fmt, iter};
@@ -25,9 +25,9 @@ pub struct Url {
     text: String,
     /// Length of the normal form.
     end: usize,
-    /// Where the path begins: the length of scheme and authority.
+    /// Start of the path: the length of scheme and authority.
     path: usize,
-    /// One past the last `/` of the path.
+    /// Position behind the last `/` of the path.
     directory: usize,
 }
 
@@ -61,15 +61,15 @@ impl fmt::Display for BadUrl {
 impl std::error::Error for BadUrl {}
 
 impl Url {
-    /// From an absolute URI (a forward proxy's request target).
+    /// Returns the URL of an absolute URI (a forward proxy's request target).
     pub fn from_uri(uri: &Uri) -> Result<Url, BadUrl> {
         let scheme = uri.scheme_str().ok_or(BadUrl::Scheme)?;
         let authority = uri.authority().ok_or(BadUrl::Host)?.as_str();
         Self::new(scheme, authority, uri.path_and_query().map_or("", |path| path.as_str()))
     }
 
-    /// From its parts (a reverse proxy's site and request target). `authority` is `host` or
-    /// `host:port`; `path` is the path with the query, if any.
+    /// Returns the URL made of its parts (a reverse proxy's site and request target). `authority`
+    /// is `host` or `host:port`; `path` is the path with the query, if any.
     pub fn new(scheme: &str, authority: &str, path: &str) -> Result<Url, BadUrl> {
         let (scheme, default_port) = if scheme.eq_ignore_ascii_case("http") {
             ("http", 80)
@@ -99,45 +99,45 @@ impl Url {
         Ok(Url { text, end, path: path_at, directory })
     }
 
-    /// From one string, such as an operator's `purge http://host/path`.
+    /// Parses a URL from one string, such as an operator's `purge http://host/path`.
     pub fn parse(text: &str) -> Result<Url, BadUrl> {
         let (scheme, rest) = text.split_once("://").ok_or(BadUrl::Scheme)?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         Self::new(scheme, &rest[..end], &rest[end..])
     }
 
-    /// The whole URL.
+    /// Returns the whole URL.
     pub fn as_str(&self) -> &str {
         &self.text[..self.end]
     }
 
-    /// `http` or `https`.
+    /// Returns `http` or `https`.
     pub fn scheme(&self) -> &str {
         if self.text.starts_with("https:") { "https" } else { "http" }
     }
 
-    /// Host and port, without the scheme's default port: what the `Host` field holds.
+    /// Returns host and port, without the scheme's default port: the value of the `Host` field.
     pub fn authority(&self) -> &str {
         &self.text[self.scheme().len() + 3..self.path]
     }
 
-    /// The path with the query, if any.
+    /// Returns the path with the query, if any.
     pub fn path_and_query(&self) -> &str {
         &self.text[self.path..self.end]
     }
 
-    /// Path and query as an origin is asked for them.
+    /// Returns path and query as an origin is asked for them.
     pub fn sent(&self) -> &str {
         self.spelled().unwrap_or(self.path_and_query())
     }
 
-    /// The same, where it is not the normal form.
+    /// Returns path and query as they are sent, if that is not the normal form.
     pub fn spelled(&self) -> Option<&str> {
         (self.end < self.text.len()).then(|| &self.text[self.end..])
     }
 
-    /// This URL and the other spellings of it that are usual: its normal form, and the one with the
-    /// hex digits of percent-encodings in lower case. Whoever means the object means all of them.
+    /// Returns this URL and its usual other spellings: its normal form, and the one with the hex
+    /// digits of percent-encodings in lower case. A purge of the object concerns all of them.
     pub fn spellings(&self) -> Vec<Url> {
         let normal = self.with_spelling(None);
         let lower = lower_escapes(self.path_and_query());
@@ -151,7 +151,8 @@ impl Url {
         all
     }
 
-    /// The same URL with another query, made by `change` of this one; without one if it is empty.
+    /// Returns the same URL with the query that `change` makes of this one; without a query if that
+    /// is empty.
     pub(crate) fn map_query(&self, change: impl Fn(&str) -> String) -> Url {
         let changed = |text: &str| {
             let (path, query) = split_query(text);
@@ -172,9 +173,9 @@ impl Url {
         Url { text, ..*self }
     }
 
-    /// Path without query as a server that tidies up paths reads it: percent-encodings decoded, dot
-    /// segments resolved (RFC 3986, 5.2.4), slashes in a row taken for one. Rules are held against
-    /// it, so that no spelling of a path gets round them.
+    /// Returns the path without query as a server that normalises paths reads it: percent-encodings
+    /// decoded, dot segments resolved (RFC 3986, 5.2.4), repeated slashes taken for one. Rules are
+    /// matched against it, so that no spelling of a path evades them.
     pub fn tidy_path(&self) -> String {
         let (path, _) = split_query(self.path_and_query());
         let mut bytes = Vec::with_capacity(path.len());
@@ -190,23 +191,24 @@ impl Url {
         without_dots(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Scheme and authority: what names the site, for locality and for comparing origins.
+    /// Returns scheme and authority: the site, for locality and for comparing origins.
     pub fn site(&self) -> &str {
         &self.text[..self.path]
     }
 
-    /// Site and directory: what a page shares with its parts, for locality.
+    /// Returns site and directory: the part that a page shares with its embedded objects, for
+    /// locality.
     pub fn group(&self) -> &str {
         &self.text[..self.directory]
     }
 
-    /// Whether scheme, host and port are equal (RFC 9110, 4.3.1).
+    /// Returns whether scheme, host and port are equal (RFC 9110, 4.3.1).
     pub fn same_origin(&self, other: &Url) -> bool {
         self.site() == other.site()
     }
 
-    /// What `reference` (the value of a `Location`) means relative to this URL (RFC 3986, 5.2);
-    /// `None` when that is no `http` or `https` URL.
+    /// Resolves `reference` (the value of a `Location`) relative to this URL (RFC 3986, 5.2);
+    /// returns `None` when the result is no `http` or `https` URL.
     pub fn resolve(&self, reference: &str) -> Option<Url> {
         let reference = reference.trim_matches([' ', '\t']);
         let reference = reference.split('#').next().unwrap_or("");
@@ -304,7 +306,8 @@ fn push_spelling(text: &mut String, normal: usize, path: &str) {
     }
 }
 
-/// A text in normal form with its percent-encodings in lower case; `None` when that is the same.
+/// Returns a text in normal form with its percent-encodings in lower case; `None` when that is the
+/// same.
 fn lower_escapes(normal: &str) -> Option<String> {
     let mut lower = normal.to_owned();
     for (at, _) in normal.match_indices('%') {
@@ -332,7 +335,7 @@ fn push_normal_escapes(normal: &mut String, path: &str) -> Option<()> {
     Some(())
 }
 
-/// The byte that a `%xx` at the head of `text` stands for.
+/// Returns the byte that a `%xx` at the start of `text` encodes.
 fn decode_triplet(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     u8::try_from(digit(1)? * 16 + digit(2)?).ok()

@@ -1,4 +1,4 @@
-//! How old a response is (RFC 9111, 4.2.3).
+//! The age of a response (RFC 9111, 4.2.3).
 
 use http::header::{AGE, DATE, HeaderMap};
 
@@ -7,7 +7,7 @@ use crate::fields::date;
 use crate::fields::list;
 use crate::time::{Exchange, Millis, Seconds, Time};
 
-/// The value of `Age`: its first member (RFC 9111, 5.1); zero when absent or not a number.
+/// Returns the value of `Age`: its first member (RFC 9111, 5.1); zero when absent or not a number.
 pub fn of_header(headers: &HeaderMap) -> Seconds {
     let first = list::members(headers, AGE).next().map_or(Delta::Absent, Delta::parse);
     match first {
@@ -16,7 +16,7 @@ pub fn of_header(headers: &HeaderMap) -> Seconds {
     }
 }
 
-/// The age of a response when its head had been received: `corrected_initial_age`.
+/// Returns the age of a response when its head had been received: `corrected_initial_age`.
 ///
 /// What the caches on the way say (`Age`), plus the time that this exchange took. `Date` counts
 /// where it proves that this is not all: it names a second, and only when all of that second is
@@ -33,8 +33,8 @@ pub fn initial(headers: &HeaderMap, exchange: Exchange) -> Millis {
     }
 }
 
-/// How old a response was at least when it was asked for, by what `Age` and `Date` say: what it
-/// aged while we waited for it is not counted. Zero when it was made for this exchange.
+/// Returns the least age of a response at the time when it was asked for, by its `Age` and `Date`:
+/// the time that we waited for it is not counted. Zero when it was made for this exchange.
 pub fn when_asked(headers: &HeaderMap, exchange: Exchange) -> Millis {
     let received = exchange.received;
     let by_date = date::of_field(headers, &DATE, received)
@@ -43,7 +43,7 @@ pub fn when_asked(headers: &HeaderMap, exchange: Exchange) -> Millis {
     said.minus(received.millis_since(exchange.requested))
 }
 
-/// How long ago the second that `date` names was over.
+/// Returns the time since the end of the second that `date` names.
 fn proven(date: Time, received: Time) -> Millis {
     received.millis_since(date.after(Seconds::new(1)))
 }

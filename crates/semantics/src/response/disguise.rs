@@ -1,10 +1,10 @@
-//! Pages behind the name of a file: `/account/x.css`, which many applications answer with the page
+//! Pages under the name of a file: `/account/x.css`, which many applications answer with the page
 //! `/account`.
 //!
-//! Whoever gets a user to open such a link makes that page look like a style sheet, and where an
-//! operator gives all style sheets a lifetime, the page is stored for everybody (web-cache
-//! deception). The answer tells: it is a page. So a path that ends like a file and an answer that
-//! is a document do not fit together, and no rule about lifetimes is for it.
+//! A user who follows such a link of an attacker makes that page look like a style sheet, and where
+//! an operator gives all style sheets a lifetime, the page is stored for all clients (web-cache
+//! deception). The content type of the answer shows it. So no rule about lifetimes applies when the
+//! path ends like a file and the answer is a document.
 
 /// Ends of paths that name a file which is no document.
 const FILES: [&str; 44] = [
@@ -17,8 +17,8 @@ const FILES: [&str; 44] = [
 /// Types of documents.
 const DOCUMENTS: [&str; 4] = ["text/html", "application/xhtml+xml", "application/json", "text/xml"];
 
-/// Whether an answer of this `Content-Type` is a document although the path ends like another kind
-/// of file. Without a type it may be anything, and is not accused.
+/// Returns whether an answer of this `Content-Type` is a document although the path ends like
+/// another kind of file. Without a type it may be anything, and the answer is no.
 pub fn is_disguised(path: &str, content_type: Option<&[u8]>) -> bool {
     let Some(content_type) = content_type else { return false };
     let path = path.split('?').next().unwrap_or(path);

@@ -1,4 +1,4 @@
-//! How long a response stays fresh (RFC 9111, 4.2.1 and 4.2.2).
+//! Freshness lifetime of a response (RFC 9111, 4.2.1 and 4.2.2).
 
 use http::StatusCode;
 use http::header::{DATE, EXPIRES, HeaderMap, LAST_MODIFIED};
@@ -8,7 +8,7 @@ use crate::fields::date;
 use crate::settings::{Lifetimes, Settings};
 use crate::time::{Seconds, Time};
 
-/// What a lifetime was taken from.
+/// The source of a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// `s-maxage`.
@@ -21,39 +21,39 @@ pub enum Basis {
     Heuristic,
     /// The operator, where the origin states nothing.
     Operator,
-    /// Nothing: the lifetime is zero.
+    /// No source: the lifetime is zero.
     Nothing,
 }
 
 /// A lifetime and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// How old the response may get: `freshness_lifetime`.
+    /// The age up to which the response is fresh: `freshness_lifetime`.
     pub lifetime: Seconds,
-    /// What it was taken from. Where the origin stated one it stays its own, also when the operator
-    /// has moved it.
+    /// The source of the lifetime. One that the origin stated stays the origin's, also when the
+    /// operator has changed it.
     pub basis: Basis,
 }
 
 impl Freshness {
-    /// True when somebody stated the lifetime, be it zero.
+    /// Returns whether the origin or the operator stated the lifetime, be it zero.
     pub fn is_explicit(&self) -> bool {
         !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
     }
 
-    /// True when the origin stated a lifetime.
+    /// Returns whether the origin stated a lifetime.
     pub fn is_stated_by_origin(&self) -> bool {
         matches!(self.basis, Basis::SMaxAge | Basis::MaxAge | Basis::Expires)
     }
 
-    /// The lifetime that an operator's settings make of it.
+    /// Returns the lifetime after the operator's settings have been applied.
     fn under(self, lifetimes: &Lifetimes, status: StatusCode) -> Freshness {
         let Some((_, lifetime)) = self.decided_by(lifetimes, status) else { return self };
         let basis = if self.is_stated_by_origin() { self.basis } else { Basis::Operator };
         Freshness { lifetime, basis }
     }
 
-    /// The setting that decides over this lifetime, by its name in a rule, and what it makes of it;
+    /// Returns the setting that decides this lifetime, by its name in a rule, and its result;
     /// `None` where none does.
     fn decided_by(
         &self,
@@ -79,13 +79,14 @@ impl Freshness {
     }
 }
 
-/// The statuses that may be given a heuristic lifetime (RFC 9110, 15.1).
+/// Returns whether a status may be given a heuristic lifetime (RFC 9110, 15.1).
 pub fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// The lifetime of a response in a shared cache, in the order of RFC 9111 (4.2.1): `s-maxage`,
-/// `max-age`, `Expires`, heuristic. A value that is there but unusable makes the response stale.
+/// Returns the lifetime of a response in a shared cache, in the order of RFC 9111 (4.2.1):
+/// `s-maxage`, `max-age`, `Expires`, heuristic. A value that is there but unusable makes the
+/// response stale.
 ///
 /// `received` stands in for a missing `Date`. What the operator says of lifetimes comes last.
 pub fn lifetime(
@@ -98,8 +99,8 @@ pub fn lifetime(
     by_origin(status, headers, directives, received, settings).under(&settings.lifetimes, status)
 }
 
-/// The operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it follows
-/// the origin.
+/// Returns the operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it
+/// follows the origin.
 pub fn setting(
     status: StatusCode,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! Whether a response may be stored by a shared cache (RFC 9111, 3 and 3.5).
+//! Storability of a response in a shared cache (RFC 9111, 3 and 3.5).
 
 use http::StatusCode;
 use http::header::{CONTENT_LOCATION, ETAG, HeaderMap, SET_COOKIE};
@@ -45,7 +45,7 @@ pub enum NotStorable {
 }
 
 impl NotStorable {
-    /// A short name for logs and metrics: lower case, words joined by `-`.
+    /// Returns a short name for logs and metrics: lower case, words joined by `-`.
     pub const fn name(self) -> &'static str {
         match self {
             NotStorable::Method => "method",
@@ -63,7 +63,8 @@ impl NotStorable {
     }
 }
 
-/// May the final response to `request` be stored? `Err` names the first reason against it.
+/// Decides whether the final response to `request` may be stored; `Err` names the first reason
+/// against it.
 ///
 /// That its body arrived whole is for the caller to see to (RFC 9111, 3.3).
 pub fn judge(
@@ -102,8 +103,8 @@ pub fn judge(
     }
 }
 
-/// Whether the answer to a POST may be stored for later GETs of its URL: it must say itself that it
-/// is what a GET would get, and for how long (RFC 9110, 9.3.3).
+/// Returns whether the answer to a POST may be stored for later GETs of its URL: it must itself
+/// state that it is what a GET would get, and for how long (RFC 9110, 9.3.3).
 pub fn is_post_for_get(
     request: &RequestFacts,
     url: &Url,
@@ -137,7 +138,8 @@ fn judge_status(status: StatusCode) -> Result<(), NotStorable> {
     }
 }
 
-/// The statuses whose caching requirements this cache knows and obeys (`must-understand`).
+/// Returns whether this cache knows and obeys the caching requirements of a status
+/// (`must-understand`).
 fn is_understood(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
@@ -168,16 +170,16 @@ fn judge_directives(
     Ok(())
 }
 
-/// The directives that let a shared cache store a response to a request with `Authorization`
-/// (RFC 9111, 3.5).
+/// Returns whether the directives let a shared cache store a response to a request with
+/// `Authorization` (RFC 9111, 3.5).
 pub(crate) fn permits_sharing(directives: &ResponseDirectives) -> bool {
     directives.public
         || directives.must_revalidate
         || matches!(directives.s_maxage, Delta::Value(_))
 }
 
-/// Storing helps only what some later request can use: for a while as it is, stale when permitted,
-/// or after a validation.
+/// Returns whether some later request can use the response: for a while as it is, stale when
+/// permitted, or after a validation.
 fn is_useful(
     status: StatusCode,
     headers: &HeaderMap,
@@ -203,8 +205,8 @@ fn is_useful(
     freshness.lifetime.plus(stale_use).millis() > age::initial(headers, exchange)
 }
 
-/// What was fresh once may still serve a client that takes it stale, or when the origin is gone
-/// (RFC 9111, 4.2.4). A lifetime of zero was never meant to be reused.
+/// Returns whether the response may later be served stale, to a client that accepts that or when
+/// the origin is down (RFC 9111, 4.2.4). A lifetime of zero was never meant to be reused.
 fn may_serve_stale(directives: &ResponseDirectives, freshness: Freshness) -> bool {
     freshness.lifetime > Seconds::ZERO
         && !directives.must_revalidate
@@ -379,6 +381,6 @@ mod tests {
         assert_eq!(judge(&operator), Ok(()));
         let unsaid = headers(&["Set-Cookie: a=b"]);
         let judged = super::judge(&facts, StatusCode::OK, &unsaid, AT_NOW, &operator);
-        assert_eq!(judged, Err(SetCookie), "nobody said that this cookie is for all");
+        assert_eq!(judged, Err(SetCookie), "nothing says that this cookie is for all");
     }
 }

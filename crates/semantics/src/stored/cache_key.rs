@@ -1,4 +1,4 @@
-//! The bytes under which the store keeps a response, its variants and their marker.
+//! Keys of the store: of a response, its variants, their marker, and parts.
 //!
 //! ```text
 //! primary:  'P', class 'G', length of front (u16), front, URL;
@@ -9,9 +9,9 @@
 //!           epoch (16 bytes), number of the window (u64)
 //! ```
 //!
-//! Every part has its length before it, so different inputs never make the same bytes. What came
-//! through one front is never found through another. GET and HEAD share one class: a stored GET
-//! answers both.
+//! Every component is preceded by its length, so different inputs never make the same bytes. A
+//! response that came through one front is never found through another. GET and HEAD share one
+//! class: a stored GET answers both.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
@@ -27,8 +27,8 @@ const CLASS_GET: u8 = b'G';
 /// No URL holds one.
 const SPELLED: u8 = 0;
 
-/// The key of the object that `url` names behind `front` (the forward proxy, or a site's name).
-/// Longer fronts than 65,535 bytes are cut, which no configuration allows.
+/// Returns the key of the object that `url` names behind `front` (the forward proxy, or a site's
+/// name). Fronts longer than 65,535 bytes are cut; no configuration allows them.
 pub fn primary(front: &str, url: &Url) -> Bytes {
     let length = u16::try_from(front.len()).unwrap_or(u16::MAX);
     let front = &front.as_bytes()[..usize::from(length)];
@@ -46,8 +46,8 @@ pub fn primary(front: &str, url: &Url) -> Bytes {
     key.freeze()
 }
 
-/// The key of the variant that a request with these headers selects. A marker with a new epoch
-/// makes all variants under the old one unreachable.
+/// Returns the key of the variant that a request with these headers selects. A marker with a new
+/// epoch makes all variants under the old one unreachable.
 pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Bytes {
     let mut key = BytesMut::with_capacity(primary.len() + 64);
     key.put_u8(VARIANT);
@@ -67,13 +67,13 @@ pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Byte
     key.freeze()
 }
 
-/// The primary key in the key of a variant; `None` when it is none.
+/// Returns the primary key in the key of a variant; `None` when `variant` is none.
 pub fn primary_of(variant: &[u8]) -> Option<&[u8]> {
     split_variant(variant).map(|(primary, _)| primary)
 }
 
-/// The fields that select the variant under `key`, as the key has them: a request with these, and
-/// no others of the marker's, selects it. `None` when it is no variant under `marker`.
+/// Returns the fields that select the variant under `key`, as the key has them: a request with
+/// these, and no others of the marker's, selects it. `None` when it is no variant under `marker`.
 pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
     let (_, rest) = split_variant(key)?;
     let mut rest = rest.strip_prefix(&marker.epoch().to_le_bytes()[..])?;
@@ -96,14 +96,14 @@ pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
     rest.is_empty().then_some(fields)
 }
 
-/// The primary key in the key of a variant, and what follows on it.
+/// Returns the primary key in the key of a variant, and the bytes behind it.
 fn split_variant(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = key.strip_prefix(&[VARIANT])?.split_first_chunk::<4>()?;
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
-/// The key of the part in window `number` of the object under `object`. An object with a new epoch
-/// makes all parts under the old one unreachable.
+/// Returns the key of the part in window `number` of the object under `object`. An object with a
+/// new epoch makes all parts under the old one unreachable.
 pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
     let mut key = BytesMut::with_capacity(object.len() + 29);
     key.put_u8(PART);
@@ -114,12 +114,13 @@ pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
     key.freeze()
 }
 
-/// Keys are far below 4 GiB: heads are limited before they get here.
+/// Returns the length as a key has it. Keys are far below 4 GiB: heads are limited before they get
+/// here.
 fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// What a key says, for people who look into a cache.
+/// The content of a key, for tools that look into a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Described<'a> {
     /// The front it came through.

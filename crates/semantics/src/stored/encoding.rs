@@ -1,8 +1,8 @@
-//! What the store keeps beside a body: the head of the response, a marker that leads to variants,
-//! or what is known of a response that is there in parts only ([`crate::stored::sparse`]).
+//! Encoding of the metadata beside a body: the head of a response, a marker that leads to variants,
+//! or the head of a response that is stored in parts ([`crate::stored::sparse`]).
 //!
-//! Each is one byte string, the store's metadata. Reading is strict: damaged bytes are refused as
-//! a whole, never partly believed, and never make the reader panic. All numbers are little-endian.
+//! Each is one byte string, the store's metadata. Reading is strict: damaged bytes are refused as a
+//! whole and never make the reader panic. All numbers are little-endian.
 //!
 //! ```text
 //! head:    'H', version 1, facts (40 bytes, see `packed`), number of fields (u16),
@@ -42,7 +42,7 @@ pub(crate) fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
     if count > rest.len() { Err(Damaged) } else { Ok(rest.split_to(count)) }
 }
 
-/// A name exactly as [`crate::StoredHead::encode`] writes it: lower case.
+/// Reads a name exactly as [`crate::StoredHead::encode`] writes it: lower case.
 pub(crate) fn read_name(bytes: &[u8]) -> Result<HeaderName, Damaged> {
     HeaderName::from_lowercase(bytes).map_err(|_| Damaged)
 }

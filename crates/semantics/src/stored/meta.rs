@@ -1,4 +1,4 @@
-//! The store's metadata, whichever of its forms it has (`encoding` has the bytes).
+//! The store's metadata, in any of its forms (`encoding` has the bytes).
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::stored::sparse::{PartHead, SparseHead};
 use crate::stored::stored_head::StoredHead;
 use crate::stored::vary_marker::VaryMarker;
 
-/// What the store's metadata holds.
+/// The content of the store's metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meta {
     /// A response.
@@ -35,15 +35,15 @@ impl Meta {
     }
 }
 
-/// The facts in the encoded form of a whole response, its fields left alone; `None` for anything
-/// else.
+/// Reads the facts in the encoded form of a whole response without its fields; returns `None` for
+/// any other form.
 pub fn facts(meta: &[u8]) -> Option<Packed> {
     let facts = meta.strip_prefix(&[HEAD, VERSION])?.first_chunk()?;
     Packed::decode(facts)
 }
 
-/// The fields in the encoded form of a response, whole or in parts, without making a map of them:
-/// name and value. Anything else has none.
+/// Returns the fields, name and value, in the encoded form of a response, whole or in parts,
+/// without building a map. None for any other form.
 pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let facts_at = match meta.first_chunk::<2>() {
         Some([HEAD, VERSION]) => 2,

@@ -1,6 +1,6 @@
 //! The facts of a stored response that decide its reuse, in 40 bytes.
 //!
-//! Worked out once, when the response is stored or refreshed, so that a hit parses no header. The
+//! Computed once, when the response is stored or refreshed, so that a hit parses no header. The
 //! layout, little-endian:
 //!
 //! ```text
@@ -17,7 +17,8 @@
 //! 38  u16  age when received, the milliseconds beside its seconds
 //! ```
 //!
-//! In version 1, which is read, the time received is in seconds, and Last-Modified has 64 bits.
+//! Version 1, which can still be read, has the time received in seconds, and 64 bits for
+//! Last-Modified.
 
 use http::StatusCode;
 use http::header::{DATE, ETAG, HeaderMap, LAST_MODIFIED};
@@ -33,7 +34,7 @@ use crate::response::storability;
 use crate::settings::Settings;
 use crate::time::{Exchange, Millis, Seconds, Time};
 
-/// One yes-or-no fact. The numbers are part of the stored format.
+/// A yes-or-no fact. The numbers are part of the stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Flag {
@@ -93,8 +94,8 @@ pub struct Packed {
     age_at_least: Seconds,
 }
 
-/// What was received so much later than now was received before the clock was set back. Less is
-/// rounding, and clocks that are read one after another.
+/// Largest difference by which a receipt may lie after now without the clock having been set back:
+/// it covers rounding, and clocks that are read one after another.
 const CLOCK_SLACK: Seconds = Seconds::new(2);
 
 impl Packed {
@@ -102,7 +103,7 @@ impl Packed {
     pub const LEN: usize = 40;
     const VERSION: u8 = 2;
 
-    /// Works the facts out of a response as it was received (before `Age` is taken away).
+    /// Computes the facts of a response as it was received (before `Age` is removed).
     pub fn of(
         status: StatusCode,
         headers: &HeaderMap,
@@ -134,26 +135,26 @@ impl Packed {
         }
     }
 
-    /// The status of the stored response.
+    /// Returns the status of the stored response.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Whether `flag` holds.
+    /// Returns whether `flag` holds.
     pub fn is(&self, flag: Flag) -> bool {
         self.flags & flag as u32 != 0
     }
 
-    /// When the response (or the 304 that last confirmed it) was received.
+    /// Returns when the response (or the 304 that last confirmed it) was received.
     pub fn received(&self) -> Time {
         self.received
     }
 
-    /// The age at `now`: `current_age` of RFC 9111 (4.2.3), of which the whole seconds. It is
-    /// counted in milliseconds: as lifetimes are whole seconds, what is fresh is so until its
-    /// lifetime is over, not until the clock shows another second. When the clock was set back
-    /// behind the time at which it was received, nobody knows how long it has been here: it is as
-    /// old as can be, stale and past every window for stale answers.
+    /// Returns the age at `now`: `current_age` of RFC 9111 (4.2.3) in whole seconds. It is counted
+    /// in milliseconds: as lifetimes are whole seconds, a response stays fresh until its lifetime
+    /// is over, not until the clock shows another second. When the clock was set back behind the
+    /// time of receipt, the age cannot be known: it is the largest, so that the response is stale
+    /// and past every window for stale answers.
     pub fn age(&self, now: Time) -> Seconds {
         if self.received.since(now) > CLOCK_SLACK {
             return Seconds::MAX;
@@ -165,7 +166,8 @@ impl Packed {
         self.initial_age().plus(now.millis_since(self.received)).seconds()
     }
 
-    /// The age at a time before it was received: zero when it had not been made by then.
+    /// Returns the age at a time before the receipt: zero when the response had not been made by
+    /// then.
     pub(crate) fn age_as_of(&self, then: Time) -> Seconds {
         self.initial_age().minus(self.received.millis_since(then)).seconds()
     }
@@ -174,76 +176,77 @@ impl Packed {
         self.initial_age.millis().plus(Millis::new(u64::from(self.initial_millis)))
     }
 
-    /// How old it may get and still be fresh.
+    /// Returns the age up to which it is fresh.
     pub fn lifetime(&self) -> Seconds {
         self.lifetime
     }
 
-    /// Whether it is fresh at `now`, request directives and `no-cache` apart.
+    /// Returns whether it is fresh at `now`, request directives and `no-cache` apart.
     pub fn is_fresh(&self, now: Time) -> bool {
         self.lifetime > self.age(now)
     }
 
-    /// Seconds of freshness left at `now`, negative when stale: the `ttl` of RFC 9211.
+    /// Returns the seconds of freshness left at `now`, negative when stale: the `ttl` of RFC 9211.
     pub fn ttl(&self, now: Time) -> i64 {
         i64::from(self.lifetime.get()) - i64::from(self.age(now).get())
     }
 
-    /// The origin's `stale-while-revalidate`; `None` when it did not say.
+    /// Returns the origin's `stale-while-revalidate`; `None` when it did not say.
     pub fn stale_while_revalidate(&self) -> Option<Seconds> {
         self.is(Flag::StaleWhileRevalidate).then_some(self.stale_while_revalidate)
     }
 
-    /// The origin's `stale-if-error`; `None` when it did not say.
+    /// Returns the origin's `stale-if-error`; `None` when it did not say.
     pub fn stale_if_error(&self) -> Option<Seconds> {
         self.is(Flag::StaleIfError).then_some(self.stale_if_error)
     }
 
-    /// The time in `Last-Modified`.
+    /// Returns the time in `Last-Modified`.
     pub fn last_modified(&self) -> Option<Time> {
         self.is(Flag::LastModified).then_some(self.last_modified)
     }
 
-    /// Whether the origin can be asked if it is still good.
+    /// Returns whether it has a validator to ask the origin with.
     pub fn has_validator(&self) -> bool {
         self.is(Flag::StrongEtag) || self.is(Flag::WeakEtag) || self.is(Flag::LastModified)
     }
 
-    /// The same facts, but stale from the start: for what an update showed to be outdated.
+    /// Returns the same facts, but stale from the start: for a response that an update showed to be
+    /// outdated.
     pub fn expired(mut self) -> Packed {
         self.lifetime = Seconds::ZERO;
         self.flags |= Flag::MustRevalidate as u32;
         self
     }
 
-    /// The same facts, with a lifetime that ends at `at`, if it does not end before. It was not in
-    /// the origin's mind: what the origin allows with stale answers goes for this one. That time
-    /// has come, also when the clock was set back behind it.
+    /// Returns the same facts, with a lifetime that ends at `at`, if it does not end before. The
+    /// windows that the origin grants for stale answers start there. `at` counts as past even if
+    /// the clock was set back behind it.
     pub fn outdated(mut self, at: Time) -> Packed {
         self.age_at_least = self.age_by_clock(at);
         self.lifetime = self.lifetime.min(self.age_at_least);
         self
     }
 
-    /// The same facts, of a response with trailers.
+    /// Returns the same facts, of a response with trailers.
     pub(crate) fn with_trailers(mut self) -> Packed {
         self.flags |= Flag::Trailers as u32;
         self
     }
 
-    /// The same facts, as those of the answer to a HEAD.
+    /// Returns the same facts, as those of the answer to a HEAD.
     pub(crate) fn of_head(mut self) -> Packed {
         self.flags |= Flag::HeadOnly as u32;
         self
     }
 
-    /// The same facts, with a `Last-Modified` that is a weak validator.
+    /// Returns the same facts, of a response whose `Last-Modified` is a weak validator.
     pub(crate) fn with_weak_last_modified(mut self) -> Packed {
         self.flags &= !(Flag::StrongLastModified as u32);
         self
     }
 
-    /// The encoded form.
+    /// Encodes the facts.
     pub fn encode(&self) -> [u8; Packed::LEN] {
         let mut bytes = [0; Packed::LEN];
         bytes[0] = Self::VERSION;

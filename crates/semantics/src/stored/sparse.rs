@@ -1,12 +1,12 @@
-//! What is stored of a response that is there in parts only.
+//! Metadata of a response that is stored in parts.
 //!
-//! Under the key of the whole lies a *sparse* object: the head as the whole has it, how long the
-//! whole is, and an epoch. Its own body, if it has one, is the *trunk*: the first bytes of the
-//! whole, as an interrupted fetch left them. Everything else lies in *parts*, objects of their own
-//! under [`crate::cache_key::part`], whose keys contain the epoch: removing or replacing the
-//! sparse object makes all of them unreachable, as a marker does for variants.
+//! Under the key of the whole lies a *sparse* object: the head of the whole, its length, and an
+//! epoch. Its own body, if it has one, is the *trunk*: the first bytes of the whole, as an
+//! interrupted fetch left them. All other bytes lie in *parts*, objects of their own under
+//! [`crate::cache_key::part`], whose keys contain the epoch: removing or replacing the sparse
+//! object makes all of them unreachable, as a marker does for variants.
 //!
-//! A part holds a contiguous part of its *window*, one of the equal stretches that the whole is
+//! A part holds a contiguous part of its *window*, one of the equal sections that the whole is
 //! divided into. There is at most one part in a window.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -16,16 +16,16 @@ use crate::stored::encoding::{Damaged, PART, SPARSE, VERSION, take};
 use crate::stored::packed::Packed;
 use crate::stored::stored_head::StoredHead;
 
-/// Everything that is known of such a response.
+/// The head of such a response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseHead {
-    /// What the keys of its parts contain.
+    /// The division into parts, which their keys contain.
     pub layout: Layout,
     /// The head as a 200 with everything would have it.
     pub head: StoredHead,
 }
 
-/// How a response is divided.
+/// The division of a response into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// New and unguessable for every sparse object made.
@@ -37,19 +37,19 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The number of the window that has the byte at `position`.
+    /// Returns the number of the window that has the byte at `position`.
     pub fn number(&self, position: u64) -> u64 {
         position / u64::from(self.window)
     }
 
-    /// Window `number`; `None` when it lies behind the end.
+    /// Returns window `number`; `None` when it lies behind the end.
     pub fn window(&self, number: u64) -> Option<ByteRange> {
         let start = number.checked_mul(u64::from(self.window))?;
         let end = start.saturating_add(u64::from(self.window)).min(self.length);
         (start < end).then_some(ByteRange { start, end })
     }
 
-    /// The window that has the byte at `position`, which must be less than the length.
+    /// Returns the window that has the byte at `position`, which must be less than the length.
     pub fn around(&self, position: u64) -> ByteRange {
         let start = position - position % u64::from(self.window);
         let end = start.saturating_add(u64::from(self.window)).min(self.length);
@@ -61,7 +61,7 @@ impl SparseHead {
     /// Bytes of the layout in the encoded form.
     pub(crate) const LAYOUT_LEN: usize = 28;
 
-    /// The encoded form.
+    /// Encodes the head.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(32 + Packed::LEN + self.head.fields_size());
         out.put_slice(&[SPARSE, VERSION]);
@@ -82,7 +82,7 @@ impl SparseHead {
     }
 }
 
-/// What lies beside the body of a part.
+/// The head of a part, stored beside its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartHead {
     /// Position of its first byte in the whole.
@@ -90,7 +90,7 @@ pub struct PartHead {
 }
 
 impl PartHead {
-    /// The encoded form.
+    /// Encodes the head.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(10);
         out.put_slice(&[PART, VERSION]);

@@ -44,9 +44,9 @@ impl StoredHead {
         StoredHead { packed, headers, trailers: None }
     }
 
-    /// The same response with the trailers that came behind its body, kept apart from its fields
-    /// (RFC 9111, 3.1): without what frames a message or is for one hop, and without what `private`
-    /// or `no-cache` name.
+    /// Returns the same response with the trailers behind its body, kept apart from its fields (RFC
+    /// 9111, 3.1): without those that frame a message or are for one hop, and without those that
+    /// `private` or `no-cache` name.
     pub fn with_trailers(mut self, trailers: &HeaderMap, settings: &Settings) -> StoredHead {
         let directives = ResponseDirectives::parse(&self.headers, settings);
         let mut trailers = trailers.clone();
@@ -62,12 +62,12 @@ impl StoredHead {
         self
     }
 
-    /// The trailers that came behind the body, if there were any.
+    /// Returns the trailers behind the body, if there were any.
     pub fn trailers(&self) -> Option<&HeaderMap> {
         self.trailers.as_deref()
     }
 
-    /// The same response with the trailers of `other`, whose body it has.
+    /// Returns the same response with the trailers of `other`, whose body it has.
     pub(crate) fn with_trailers_of(mut self, other: &StoredHead) -> StoredHead {
         if other.trailers.is_some() {
             self.packed = self.packed.with_trailers();
@@ -76,22 +76,22 @@ impl StoredHead {
         self
     }
 
-    /// The facts.
+    /// Returns the facts.
     pub fn packed(&self) -> &Packed {
         &self.packed
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.packed.status()
     }
 
-    /// The headers as stored: without `Age`.
+    /// Returns the headers as stored: without `Age`.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The headers to send, with `Age` (RFC 9111, 5.1).
+    /// Returns the headers to send, `Age` included (RFC 9111, 5.1).
     pub fn reply_headers(&self, age: Seconds) -> HeaderMap {
         let mut headers = self.headers.clone();
         // For `Age` and what the caller adds, so that it grows once.
@@ -100,7 +100,7 @@ impl StoredHead {
         headers
     }
 
-    /// What conditions and `If-Range` are held against.
+    /// Returns the validators that conditions and `If-Range` are compared with.
     pub fn selected(&self) -> Selected<'_> {
         Selected {
             status: self.status(),
@@ -110,24 +110,24 @@ impl StoredHead {
         }
     }
 
-    /// What the response varies on.
+    /// Returns the request fields that the response varies on.
     pub fn vary(&self) -> Vary {
         Vary::of(&self.headers)
     }
 
-    /// The same response, to be validated before any further use.
+    /// Returns the same response, which must be validated before any further use.
     pub fn expired(mut self) -> StoredHead {
         self.packed = self.packed.expired();
         self
     }
 
-    /// The same response, stale from `at` on if it is not before.
+    /// Returns the same response, stale from `at` on unless it is stale before.
     pub fn outdated(mut self, at: Time) -> StoredHead {
         self.packed = self.packed.outdated(at);
         self
     }
 
-    /// The same response with these fields in place of those of the same names.
+    /// Returns the same response with these fields in place of those of the same names.
     pub fn with_fields(mut self, fields: &HeaderMap) -> StoredHead {
         for name in fields.keys() {
             self.headers.remove(name);
@@ -137,20 +137,20 @@ impl StoredHead {
         self
     }
 
-    /// The same response, as the answer to a HEAD: good for other HEADs alone. Its length is the
-    /// one that it states.
+    /// Returns the same response as the answer to a HEAD: usable for other HEADs alone. Its length
+    /// is the one that it states.
     pub fn of_head(mut self) -> StoredHead {
         self.packed = self.packed.of_head();
         self
     }
 
-    /// The same response, with a `Last-Modified` that is a weak validator.
+    /// Returns the same response, with a `Last-Modified` that is a weak validator.
     pub(crate) fn with_weak_last_modified(mut self) -> StoredHead {
         self.packed = self.packed.with_weak_last_modified();
         self
     }
 
-    /// The encoded form.
+    /// Encodes the head.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(4 + Packed::LEN + self.fields_size());
         out.put_slice(&[HEAD, VERSION]);
@@ -158,14 +158,14 @@ impl StoredHead {
         out.freeze()
     }
 
-    /// Bytes that the fields take in the encoded form.
+    /// Returns the size of the fields in the encoded form, in bytes.
     pub(crate) fn fields_size(&self) -> usize {
         let trailers = self.trailers.iter().flat_map(|trailers| trailers.iter());
         let fields = self.headers.iter().chain(trailers);
         fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum()
     }
 
-    /// The encoded form from the facts on.
+    /// Appends the encoded form from the facts on to `out`.
     pub(crate) fn encode_body(&self, out: &mut BytesMut) {
         out.put_slice(&self.packed.encode());
         put_fields(out, &self.headers);

@@ -1,7 +1,7 @@
-//! Tags: names that an origin gives its responses, so that all that bear one can be purged
-//! together. No RFC speaks of them; caches read them from fields of their own: `Surrogate-Key` and
-//! `xkey`, whose tags white space separates, and `Cache-Tag`, where commas do. A tag is bytes:
-//! case counts.
+//! Tags: names that an origin gives its responses, so that all responses with one can be purged
+//! together. No RFC defines them; caches read them from fields of their own: `Surrogate-Key` and
+//! `xkey`, whose tags are separated by white space, and `Cache-Tag`, where commas separate them. A
+//! tag is bytes: case counts.
 
 use http::header::{HeaderMap, HeaderName};
 
@@ -27,12 +27,12 @@ impl Default for TagFields {
 }
 
 impl TagFields {
-    /// All of them.
+    /// Returns the names of all fields that carry tags.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
         self.spaced.iter().chain(&self.listed)
     }
 
-    /// The tags in `headers`, in order.
+    /// Returns the tags in `headers`, in order.
     pub fn of_headers<'a>(&self, headers: &'a HeaderMap) -> Vec<&'a [u8]> {
         let mut tags = Vec::new();
         for name in self.names() {

@@ -1,12 +1,12 @@
-//! What stands under a primary key whose responses vary: by which request fields they are chosen
-//! (RFC 9111, 4.1).
+//! The marker under a primary key whose responses vary: the request fields that select them (RFC
+//! 9111, 4.1).
 //!
-//! Responses of one resource need not agree on that: one names `Accept-Encoding`, a later one
-//! `Cookie` as well, an error none at all. So a marker lists *sets* of fields, the latest first,
-//! and a response lies under the key of just the set that it names: it is found by every request
-//! that it may answer, and what other responses vary by narrows nothing. Each set has an epoch of
-//! its own, which is part of its variants' keys, so that no value of one set is ever taken for one
-//! of another, and removing the marker makes all variants unreachable at once.
+//! Responses of one resource need not agree on these fields: one names `Accept-Encoding`, a later
+//! one `Cookie` as well, an error none at all. So a marker lists *sets* of fields, the latest
+//! first, and a response lies under the key of just the set that it names: every request that it
+//! may answer finds it, and the fields that other responses vary by do not narrow that. Each set
+//! has an epoch of its own, which is part of its variants' keys, so that no value of one set is
+//! ever taken for one of another, and removing the marker makes all variants unreachable at once.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::HeaderName;
@@ -35,14 +35,15 @@ impl VaryMarker {
     /// Sets at most: a request is looked up under each.
     pub const SETS_MAX: usize = 4;
 
-    /// A marker for one set of names. `epoch` must be new and unguessable for every set made.
+    /// Returns a marker for one set of names. `epoch` must be new and unguessable for every set
+    /// made.
     pub fn new(epoch: u128, names: &[HeaderName]) -> VaryMarker {
         let mut names = names.to_vec();
         vary::sort_names(&mut names);
         VaryMarker { sets: vec![Set { epoch, names }], chosen: 0 }
     }
 
-    /// How many sets there are.
+    /// Returns the number of sets.
     pub fn count(&self) -> usize {
         self.sets.len()
     }
@@ -53,23 +54,23 @@ impl VaryMarker {
         self.chosen = number.min(self.sets.len() - 1);
     }
 
-    /// The same marker with each of its sets chosen in turn.
+    /// Returns the same marker with each of its sets chosen in turn.
     pub fn choices(&self) -> impl Iterator<Item = VaryMarker> {
         (0..self.sets.len()).map(|chosen| VaryMarker { sets: self.sets.clone(), chosen })
     }
 
-    /// The epoch of the chosen set.
+    /// Returns the epoch of the chosen set.
     pub fn epoch(&self) -> u128 {
         self.sets[self.chosen].epoch
     }
 
-    /// The names in the chosen set, sorted.
+    /// Returns the names in the chosen set, sorted.
     pub fn names(&self) -> &[HeaderName] {
         &self.sets[self.chosen].names
     }
 
-    /// Whether variants of a response with this `Vary` can be told apart under the chosen set: it
-    /// names at least the same fields. More fields than needed only cost copies.
+    /// Returns whether variants of a response with this `Vary` can be distinguished under the
+    /// chosen set: it names at least the same fields. More fields than needed only cost copies.
     pub fn covers(&self, vary: &Vary) -> bool {
         match vary {
             Vary::None => true,
@@ -78,14 +79,15 @@ impl VaryMarker {
         }
     }
 
-    /// Whether a response with this `Vary` belongs under the chosen set, and that set is the
-    /// latest. What names everything is asked of the origin each time, wherever it lies.
+    /// Returns whether a response with this `Vary` belongs under the chosen set, and that set is
+    /// the latest. A response with `Vary: *` is validated at each request, wherever it lies.
     pub fn is_for(&self, vary: &Vary) -> bool {
         *vary == Vary::Star || (self.chosen == 0 && self.names() == vary.names())
     }
 
-    /// The marker with the set of just the fields of `vary` chosen and before the others; `epoch`
-    /// becomes its epoch if there was none. The oldest of too many is dropped.
+    /// Returns the marker with exactly the fields of `vary` as its chosen and first set; `epoch`
+    /// becomes its epoch if there was none. Beyond the largest number of sets the oldest is
+    /// dropped.
     pub fn with(&self, vary: &Vary, epoch: u128) -> VaryMarker {
         let mut sets = self.sets.clone();
         let old = sets.iter().position(|set| set.names == vary.names());
@@ -98,16 +100,16 @@ impl VaryMarker {
         VaryMarker { sets, chosen: 0 }
     }
 
-    /// Whether all that this marker would make reachable, but what is new under its chosen set, is
-    /// reachable under `stored`, the marker that is there now. A marker that was read before the
-    /// responses under it were removed must not bring them back.
+    /// Returns whether everything that this marker would make reachable, except what is new under
+    /// its chosen set, is reachable under `stored`, the current marker. A marker that was read
+    /// before the responses under it were removed must not make them reachable again.
     pub fn carries_on(&self, stored: Option<&VaryMarker>) -> bool {
         let is_there = |set: &Set| stored.is_some_and(|stored| stored.sets.contains(set));
         let mut others = self.sets.iter().enumerate().filter(|(number, _)| *number != self.chosen);
         others.all(|(_, set)| is_there(set))
     }
 
-    /// The encoded form. Which set is chosen is not part of it.
+    /// Encodes the marker, without the choice of a set.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64);
         out.put_slice(&[MARKER, VERSION]);
@@ -149,8 +151,8 @@ impl Set {
 }
 
 impl Vary {
-    /// Whether what lies under `marker`, or without one, is told apart by all that this names. What
-    /// names everything is asked of the origin each time, wherever it lies.
+    /// Returns whether the fields of this `Vary` are all distinguished under `marker`, or without
+    /// one. A response with `Vary: *` is validated at each request, wherever it lies.
     pub fn is_covered(&self, marker: Option<&VaryMarker>) -> bool {
         match self {
             Vary::None | Vary::Star => true,

@@ -1,8 +1,8 @@
-//! What a simulated device holds: sparse pages that copies share until one of them changes, so that
-//! a device of a terabyte costs what was written to it, and a crash is a copy. Of a page it keeps
-//! the lines that are not zero: with bodies that are elided, a header or two.
+//! Contents of a simulated device: sparse pages that copies share until one of them changes, so
+//! that a device of a terabyte costs what was written to it, and a crash is a copy. Of a page it
+//! keeps the lines that are not zero: with bodies that are elided, a header or two.
 //!
-//! It promises: what was never written, or written as zeros, is zero and takes no memory.
+//! It promises: bytes that were never written, or written as zeros, are zero and take no memory.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ const LINE: usize = PAGE / u64::BITS as usize;
 /// A page, sparse.
 #[derive(Clone)]
 struct Lines {
-    /// Which lines are not zero.
+    /// A bit for each line that is not zero.
     mask: u64,
     /// Those, in order.
     kept: Vec<[u8; LINE]>,
@@ -33,7 +33,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Nothing but zeros.
+    /// Returns contents of zeros.
     pub fn new() -> Contents {
         Contents::default()
     }
@@ -66,12 +66,12 @@ impl Contents {
         }
     }
 
-    /// Pages that take memory.
+    /// Returns the number of pages that take memory.
     pub fn pages(&self) -> usize {
         self.leaves.iter().flatten().map(|leaf| leaf.iter().flatten().count()).sum()
     }
 
-    /// Bytes of them that are kept.
+    /// Returns the number of bytes of them that are kept.
     pub fn bytes(&self) -> usize {
         let pages = self.leaves.iter().flatten().flat_map(|leaf| leaf.iter().flatten());
         pages.map(|page| page.kept.len() * LINE).sum()
@@ -91,7 +91,7 @@ impl Contents {
             return;
         }
         let slot = self.slot(number);
-        // Nobody shares it: written in place.
+        // The page is not shared: it is written in place.
         match slot.as_mut().and_then(Rc::get_mut) {
             Some(page) => page.set(mask, bytes),
             None => {
@@ -144,7 +144,7 @@ impl Lines {
     }
 }
 
-/// Which lines of a page are not zero.
+/// Returns the mask of a page: a bit for each line that is not zero.
 fn mask_of(page: &[u8; PAGE]) -> u64 {
     let (lines, _) = page.as_chunks::<LINE>();
     (0..).zip(lines).fold(0, |mask, (number, line)| {
@@ -154,7 +154,7 @@ fn mask_of(page: &[u8; PAGE]) -> u64 {
     })
 }
 
-/// The numbers of the bits that are set.
+/// Returns the numbers of the bits that are set.
 fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros() as usize;
@@ -166,9 +166,9 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 /// A part of a run that lies in one page.
 struct Part {
     page: usize,
-    /// Where in the page.
+    /// Offset in the page.
     within: usize,
-    /// Which bytes of the run.
+    /// The bytes of the run.
     range: std::ops::Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong with a simulated device, and what a store may be asked to keep all the same.
+//! Faults of a simulated device, and the promises that a store must keep under them.
 //!
 //! Faults are counted in operations, not in time, so that a test can let the first, the second, the
 //! third fail, until a run passes without meeting its fault. A plan is drawn from a seed or written
@@ -14,14 +14,14 @@ use fastrand::Rng;
 /// Something that goes wrong. Counts begin with 0 at the first operation under the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Of the operations of one kind `after` pass, then `times` fail (`u64::MAX`: all). What fails
-    /// changes nothing.
+    /// Of the operations of one kind `after` pass, then `times` fail (`u64::MAX`: all). A failed
+    /// operation changes nothing.
     Error {
-        /// Which operations are counted, and fail.
+        /// The operations that are counted, and fail.
         operation: Operation,
-        /// How many pass before.
+        /// The number that pass before.
         after: u64,
-        /// How many fail then.
+        /// The number that fail then.
         times: u64,
     },
     /// The write after `after` writes is acknowledged, and lands elsewhere.
@@ -35,16 +35,16 @@ pub enum Fault {
     Rot {
         /// Operations before it.
         after: u64,
-        /// Which bytes.
+        /// The damaged bytes.
         extent: Extent,
-        /// What they are combined with by exclusive or; not 0.
+        /// The value that they are combined with by exclusive or; not 0.
         mask: u8,
     },
     /// Operations take longer.
     Slow {
         /// Operations before the first slow one.
         after: u64,
-        /// How many are slow.
+        /// The number of slow operations.
         times: u64,
         /// Nanoseconds that each takes beside what the drive needs.
         by: u64,
@@ -63,11 +63,11 @@ pub enum Fault {
     },
 }
 
-/// What a store may be asked to keep under a plan. Beneath all of them: no byte that it hands out
-/// is wrong, nothing superseded, removed or purged comes back, and nothing panics.
+/// The promise that a store must keep under a plan. Under all of them: no byte that it returns is
+/// wrong, nothing superseded, removed or purged is found again, and nothing panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Promise {
-    /// What was acknowledged as durable is there after a crash.
+    /// Everything acknowledged as durable is found after a crash.
     Durable,
     /// The same, unless the store says that it gave the device up (a flush that fails, a journal
     /// that cannot be written): then the cache starts empty.
@@ -76,14 +76,14 @@ pub enum Promise {
     Truthful,
 }
 
-/// What goes wrong with one device during one life of it.
+/// The faults of one device between its opening and its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     /// All that goes wrong.
     pub faults: Vec<Fault>,
 }
 
-/// What a plan does to one operation.
+/// The effect of a plan on one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// It fails.
@@ -98,7 +98,7 @@ pub(crate) struct Verdict {
     pub rot: Option<(Extent, u8)>,
 }
 
-/// How many operations of each kind a plan has seen.
+/// The number of operations of each kind that a plan has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     all: u64,
@@ -127,17 +127,17 @@ impl Seen {
 }
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// Returns a plan without faults.
     pub fn none() -> FaultPlan {
         FaultPlan::default()
     }
 
-    /// One thing goes wrong.
+    /// Returns a plan with one fault.
     pub fn one(fault: Fault) -> FaultPlan {
         FaultPlan { faults: vec![fault] }
     }
 
-    /// A plan by chance for a device of `len` bytes in blocks of `block` bytes, on which some
+    /// Draws a plan for a device of `len` bytes in blocks of `block` bytes, on which some
     /// `operations` are expected. Half of the plans are empty.
     pub fn draw(random: &mut Rng, len: u64, block: u32, operations: u64) -> FaultPlan {
         let mut plan = FaultPlan::default();
@@ -174,7 +174,7 @@ impl FaultPlan {
         plan
     }
 
-    /// What a store may be asked to keep.
+    /// Returns the promise that a store must keep.
     pub fn promise(&self) -> Promise {
         let of = |fault: &Fault| match fault {
             Fault::Slow { .. } | Fault::Halt { .. } => Promise::Durable,

@@ -1,7 +1,7 @@
-//! The queue of the host before a drive: which waiting request the drive gets next.
+//! The queue of the host before a drive: it chooses the waiting request that the drive gets next.
 //!
-//! It promises: every request comes out once; a flush is never passed by a request that came after
-//! it.
+//! It promises: every request leaves the queue once; a flush is never passed by a request that came
+//! after it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -22,7 +22,7 @@ pub(crate) enum HostQueue {
     Fifo(VecDeque<u32>),
     ByPosition {
         nearest: bool,
-        /// Where the last request ended, in sectors.
+        /// End of the last request, in sectors.
         head: u64,
         /// Position, arrival, slot.
         waiting: BTreeSet<(u64, u64, u32)>,
@@ -63,7 +63,7 @@ impl HostQueue {
         }
     }
 
-    /// Requests that wait.
+    /// Returns the number of waiting requests.
     pub(crate) fn len(&self) -> usize {
         match self {
             HostQueue::Fifo(queue) => queue.len(),
@@ -71,7 +71,7 @@ impl HostQueue {
         }
     }
 
-    /// The request to be served next. `sectors_of` says how long it is.
+    /// Removes and returns the request to be served next. `sectors_of` returns a request's length.
     pub(crate) fn pop(&mut self, sectors_of: impl Fn(u32) -> u64) -> Option<u32> {
         let (nearest, head, waiting, behind) = match self {
             HostQueue::Fifo(queue) => return queue.pop_front(),

@@ -1,12 +1,12 @@
-//! A disk in virtual time: a [`Device`] whose operations take what a [`Drive`] says they take.
+//! A disk in virtual time: a [`Device`] whose operations take the time that a [`Drive`] computes.
 //!
 //! It keeps the host's queue, the contents, and of the contents two images: what a reader sees
-//! (*live*) and what outlives a power loss (*durable*, which a flush brings up to date). It fails,
-//! goes astray, rots, slows down and disappears as its [`FaultPlan`] says.
+//! (*live*) and what survives a power loss (*durable*, which a flush brings up to date). It fails,
+//! misplaces writes, damages bytes at rest, slows down and disappears as its [`FaultPlan`] says.
 //!
 //! It promises: a write changes the contents at the moment of its acknowledgement, a read sees them
-//! as they are at its own; what was begun runs to its end even when its future is dropped; and all
-//! of it follows from the calls and the seeds.
+//! as they are at its own; an operation that was begun runs to its end even when its future is
+//! dropped; and all of it follows from the calls and the seeds.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ use crate::time::executor::{Handle, Happening};
 /// whose write cache is full.
 const WRITE_CACHE: u64 = 64 << 20;
 
-/// How a disk is used.
+/// Options of a disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Bytes of the block that the host must keep to: 512 or 4096.
@@ -38,7 +38,7 @@ pub struct Options {
     pub start: u64,
     /// Bytes of the device; `None`: all that the drive has from `start` on.
     pub len: Option<u64>,
-    /// Which waiting request the drive gets next.
+    /// The order in which the drive gets waiting requests.
     pub order: Order,
     /// Keep track of what is durable, so that [`SimDisk::crash_power`] can be asked for.
     pub power_loss: bool,
@@ -64,10 +64,10 @@ struct Inner {
 struct State {
     drive: Box<dyn Drive>,
     geometry: Geometry,
-    /// Of the drive, in sectors.
+    /// First sector on the drive.
     start: u64,
     live: Contents,
-    /// `None`: nobody will ask.
+    /// `None`: the durable image is not needed.
     durable: Option<Contents>,
     /// Writes that `live` has and `durable` lacks, oldest first.
     unflushed: VecDeque<Write>,
@@ -83,7 +83,7 @@ struct State {
     seen: Seen,
     /// Writes that landed elsewhere.
     astray: u64,
-    /// Where bytes at rest were changed by a fault.
+    /// The bytes at rest that a fault changed.
     damage: Vec<Extent>,
     counts: Counts,
     /// Nanoseconds that requests spent in the drive, in all.
@@ -103,7 +103,7 @@ struct InFlight {
     verdict: Verdict,
     done: Option<io::Result<()>>,
     waker: Option<Waker>,
-    /// The future was dropped: nobody fetches the result.
+    /// The future was dropped: its result is not needed.
     abandoned: bool,
 }
 
@@ -115,12 +115,12 @@ enum Payload {
 }
 
 impl SimDisk {
-    /// A disk of zeros on `drive`, in the time of `handle`.
+    /// Returns a disk of zeros on `drive`, in the time of `handle`.
     pub fn new(handle: Handle, drive: Box<dyn Drive>, options: Options) -> SimDisk {
         SimDisk::with_contents(handle, drive, options, Contents::new())
     }
 
-    /// A disk that holds `contents`, all of it durable.
+    /// Returns a disk that holds `contents`, all of it durable.
     ///
     /// # Panics
     /// When the options do not fit the drive.
@@ -159,15 +159,16 @@ impl SimDisk {
         SimDisk { inner: Rc::new(Inner { handle, state: RefCell::new(state) }) }
     }
 
-    /// From now on things go wrong as `plan` says, which counts from here.
+    /// Puts `plan` in force; its counts begin now.
     pub fn set_plan(&self, plan: FaultPlan) {
         let mut state = self.inner.state.borrow_mut();
         state.plan = plan;
         state.seen = Seen::default();
     }
 
-    /// What is found after the process was killed now: all completed writes; of those in flight an
-    /// arbitrary part by `seed`, each possibly torn between blocks. The disk stays as it is.
+    /// Returns the contents as found after a kill of the process at this moment: all completed
+    /// writes; of those in flight an arbitrary part by `seed`, each possibly torn between blocks.
+    /// The disk stays as it is.
     pub fn crash_process(&self, seed: u64) -> Contents {
         let state = self.inner.state.borrow();
         let mut contents = state.live.clone();
@@ -178,9 +179,9 @@ impl SimDisk {
         contents
     }
 
-    /// What is found after power was lost now: what was flushed; of the other writes, those in
-    /// flight included, an arbitrary part by `seed`, each possibly torn between blocks. The disk
-    /// stays as it is.
+    /// Returns the contents as found after a power loss at this moment: flushed writes; of the
+    /// others, those in flight included, an arbitrary part by `seed`, each possibly torn between
+    /// blocks. The disk stays as it is.
     ///
     /// # Panics
     /// When the disk was made without [`Options::power_loss`].
@@ -208,7 +209,7 @@ impl SimDisk {
         state.geometry.len = len;
     }
 
-    /// The live bytes of `extent`, past all faults; any alignment.
+    /// Returns the live bytes of `extent` without faults; any alignment.
     pub fn peek(&self, extent: Extent) -> Vec<u8> {
         let mut bytes = vec![0; extent.len as usize];
         self.inner.state.borrow().live.read(extent.offset, &mut bytes);
@@ -220,12 +221,12 @@ impl SimDisk {
         self.inner.state.borrow_mut().poke(offset, bytes);
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.inner.state.borrow().counts
     }
 
-    /// Nanoseconds that the drive was at work, in all; with depth more than 1, added up.
+    /// Returns the nanoseconds that the drive was busy, in all; with depth more than 1, added up.
     pub fn service_time(&self) -> u64 {
         self.inner.state.borrow().service
     }
@@ -235,17 +236,18 @@ impl SimDisk {
         self.inner.state.borrow().astray
     }
 
-    /// Where bytes at rest were changed so far: by rot, and by writes that landed there.
+    /// Returns the bytes at rest that faults changed so far: damage, and writes that landed in the
+    /// wrong place.
     pub fn damage(&self) -> Vec<Extent> {
         self.inner.state.borrow().damage.clone()
     }
 
-    /// Requests that wait for the drive.
+    /// Returns the number of requests that wait for the drive.
     pub fn queued(&self) -> usize {
         self.inner.state.borrow().queue.len()
     }
 
-    /// 4 KiB pages of contents that take memory.
+    /// Returns the number of 4 KiB pages of contents that take memory.
     pub fn pages(&self) -> usize {
         self.inner.state.borrow().live.pages()
     }
@@ -357,7 +359,7 @@ impl Inner {
 }
 
 impl Happening for Inner {
-    /// The operation in a slot is done.
+    /// Ends the operation in a slot.
     fn happen(self: Rc<Self>, argument: u64) {
         let mut state = self.state.borrow_mut();
         let slot = argument as u32;
@@ -546,8 +548,8 @@ impl State {
     }
 }
 
-/// The fate of a write that nothing made durable: lost, whole, its first or last blocks, or any of
-/// its blocks.
+/// Applies to `contents` as much of a write as survives when nothing made it durable: none, all,
+/// its first or last blocks, or any of its blocks.
 fn tear(random: &mut Rng, geometry: Geometry, offset: u64, data: &[u8], contents: &mut Contents) {
     let block = geometry.block as usize;
     let blocks = data.len() / block;

@@ -1,4 +1,4 @@
-//! A drive whose requests all cost the same: for tests of what stands above it, and as the bound
+//! A drive whose requests all take the same time: for tests of the layers above it, and as a bound
 //! that no real drive reaches.
 
 use device::Nanos;
@@ -21,8 +21,8 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// A drive of `len` bytes as fast as a good flash drive: 32 at a time, 60 µs and 0.1 µs a
-    /// sector each, a flush 200 µs.
+    /// Returns a drive of `len` bytes as fast as a good flash drive: 32 at a time, 60 µs and 0.1 µs
+    /// a sector each, a flush 200 µs.
     pub fn fast(len: u64) -> Uniform {
         let sectors = len / crate::drives::SECTOR;
         Uniform { sectors, depth: 32, request: 60_000, sector: 100, flush: 200_000 }

@@ -1,12 +1,12 @@
-//! What a data file says about a mechanical drive.
+//! Data files of mechanical drives.
 //!
 //! A file is a JSON object of drives by name, each with its geometry, its mechanics and the
 //! settings of its controller; `docs/research/models.md` goes through the fields. Fields that the
 //! model does not know are passed over; a field that the model needs and the file lacks is an
 //! error, or an assumption that is named in [`DriveFile::notes`].
 //!
-//! It promises: whatever the file contains, the answer is a drive that can be simulated or an error
-//! that names the drive, the field and what is expected there.
+//! It promises: whatever the file contains, the result is a drive that can be simulated or an error
+//! that names the drive, the field and the expected value.
 
 use std::fmt;
 
@@ -24,15 +24,15 @@ pub struct DriveFile {
     pub blocks: u64,
     /// Recording surfaces, so many heads.
     pub surfaces: u32,
-    /// What the arm and the spindle do.
+    /// Arm and spindle.
     pub mechanics: Mechanics,
-    /// How sectors are numbered.
+    /// The numbering of sectors.
     pub layout: Layout,
     /// From the outermost inwards.
     pub zones: Vec<Zone>,
-    /// What the electronics do.
+    /// The electronics.
     pub controller: Controller,
-    /// What the file did not say and was assumed, in words.
+    /// The assumptions made for fields that the file lacks, in words.
     pub notes: Vec<String>,
 }
 
@@ -50,12 +50,12 @@ pub struct Mechanics {
     pub seek: Vec<(u32, f64)>,
 }
 
-/// How sectors are numbered over tracks and where the spare ones lie.
+/// The numbering of sectors over tracks, and the places of the spare ones.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// In which order the surfaces of a cylinder follow each other.
     pub order: SurfaceOrder,
-    /// Where spare sectors lie.
+    /// The places of spare sectors.
     pub sparing: Sparing,
     /// Cylinders that share their spare sectors under [`Sparing::EndOfRange`].
     pub range: u32,
@@ -73,7 +73,7 @@ pub enum SurfaceOrder {
     Alternating,
 }
 
-/// Where spare sectors lie.
+/// The places of spare sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sparing {
     /// There are none.
@@ -142,12 +142,12 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The names of the drives in the data file `text`.
+/// Returns the names of the drives in the data file `text`.
 pub fn names(text: &str) -> Result<Vec<String>, Refused> {
     Ok(object(text)?.keys().cloned().collect())
 }
 
-/// The drive `name` of the data file `text`.
+/// Returns the drive `name` of the data file `text`.
 pub fn read(text: &str, name: &str) -> Result<DriveFile, Refused> {
     let drives = object(text)?;
     let Some(drive) = drives.get(name) else {
@@ -194,7 +194,7 @@ impl<'a> Fields<'a> {
         list.map(Vec::as_slice).ok_or_else(|| format!("{key:?} of {} is not a list", self.place))
     }
 
-    /// A number from `min` to `max`.
+    /// Returns a number from `min` to `max`.
     fn number(&self, key: &str, min: f64, max: f64) -> Result<f64, String> {
         let value = self.value(key)?;
         value.as_f64().filter(|number| (min..=max).contains(number)).ok_or_else(|| {
@@ -202,7 +202,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A whole number from `min` to `max`.
+    /// Returns a whole number from `min` to `max`.
     fn whole(&self, key: &str, min: u32, max: u32) -> Result<u32, String> {
         let number = self.number(key, f64::from(min), f64::from(max))?;
         match number.fract() == 0.0 {
@@ -211,12 +211,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Milliseconds.
+    /// Returns a time in milliseconds.
     fn time(&self, key: &str) -> Result<f64, String> {
         self.number(key, 0.0, 10_000.0)
     }
 
-    /// Zero is no, anything else is yes: some have levels where the model knows two.
+    /// Returns a flag. Zero is no, anything else is yes: some fields have levels where the model
+    /// distinguishes two.
     fn flag(&self, key: &str) -> Result<bool, String> {
         Ok(self.whole(key, 0, 9)? > 0)
     }
@@ -281,7 +282,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Whether a field says something.
+    /// Returns whether a field has a value.
     fn knows(&self, key: &str) -> bool {
         let says_nothing = |value: &Value| {
             value.is_null() || value.as_array().is_some_and(|values| values.is_empty())
@@ -289,9 +290,9 @@ impl<'a> Fields<'a> {
         self.map.get(key).is_some_and(|value| !says_nothing(value))
     }
 
-    /// A curve for a drive whose seek times were not measured: Lee's, `a √(d - 1) + b (d - 1) + c`,
-    /// through the shortest, the longest and the mean seek, which is that over a third of the
-    /// cylinders. What of these is not stated is assumed.
+    /// Returns a curve for a drive whose seek times were not measured: Lee's, `a √(d - 1) + b (d -
+    /// 1) + c`, through the shortest, the longest and the mean seek, which is that over a third of
+    /// the cylinders. Those of them that are not stated are assumed.
     fn seek_substitute(
         &self,
         cylinders: u32,
@@ -330,7 +331,7 @@ impl<'a> Fields<'a> {
         Ok(points.into_iter().map(|distance| (distance, time(distance))).collect())
     }
 
-    /// The measured seek times.
+    /// Returns the measured seek times.
     fn seek(&self) -> Result<Vec<(u32, f64)>, String> {
         let key = "seek_curve_cyl_ms";
         let mut points: Vec<(u32, f64)> = Vec::new();
@@ -507,8 +508,8 @@ const HOST_BUS: f64 = 0.1455;
 const SHORTEST_SEEK: f64 = 1.5;
 const LONGEST_SEEK: f64 = 15.0;
 
-/// How far the mean seek lies from the shortest towards the longest: 0.46 to 0.50 on the validated
-/// drives.
+/// Position of the mean seek between the shortest (0) and the longest (1): 0.46 to 0.50 on the
+/// validated drives.
 const MEAN_SEEK: f64 = 0.48;
 
 #[cfg(test)]
@@ -516,7 +517,7 @@ mod tests {
     use super::*;
     use crate::drives::shipped;
 
-    /// Why the barracuda's file with one field changed is refused.
+    /// Returns why the barracuda's file with one field changed is refused.
     fn refused(path: &[&str], value: Value) -> String {
         changed(path, value).unwrap_err().to_string()
     }

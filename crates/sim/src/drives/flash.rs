@@ -1,5 +1,5 @@
 //! Flash drives: dies behind channels, read in parallel; a write buffer that is programmed in the
-//! background; erasures, and how they hold reads up.
+//! background; erasures, and the delays that they cause for reads.
 //!
 //! A read occupies its die for the time of the memory, then the channel, then the bus. A write is
 //! acknowledged when it is in the buffer, which is emptied page by page over the dies in turn;
@@ -7,12 +7,11 @@
 //! that meets a program or an erasure suspends it, if the drive can, or waits for its end; it does
 //! not wait for what is queued behind.
 //!
-//! A part of the memory takes pages faster (one bit per cell). It is used up by writes, and won
-//! back while the dies have nothing to do.
+//! A part of the memory takes pages faster (one bit per cell). Writes use it up; it is regained
+//! while the dies are idle.
 //!
 //! Not modelled: the relocation of live pages before an erasure. It is next to nothing for a store
-//! that writes in long runs and goes round its space, and depends on the fill of the drive
-//! otherwise.
+//! that writes long runs through its space in turn, and depends on the fill of the drive otherwise.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -30,12 +29,12 @@ const SHIPPED: &[(&str, &str)] = &[
     ("sata_tlc", include_str!("flash/sata_tlc.json")),
 ];
 
-/// The names of the shipped flash drives.
+/// Returns the names of the shipped flash drives.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
 
-/// The shipped flash drive `name`.
+/// Returns the shipped flash drive `name`.
 pub fn named(name: &str) -> Option<Flash> {
     let (_, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
     Parameters::read(text).ok().map(Flash::new)
@@ -53,10 +52,10 @@ impl fmt::Display for BadFile {
 
 impl std::error::Error for BadFile {}
 
-/// What a flash drive is made of. Times in nanoseconds, rates in bytes per second.
+/// The parameters of a flash drive. Times in nanoseconds, rates in bytes per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// What it is.
+    /// Maker and model.
     pub label: String,
     /// Sectors that can be addressed.
     pub sectors: u64,
@@ -84,19 +83,19 @@ pub struct Parameters {
     pub erase: Nanos,
     /// Until a program or an erasure is suspended for a read; 0: it cannot be.
     pub suspend: Nanos,
-    /// Of a channel.
+    /// Rate of a channel.
     pub channel_rate: u64,
     /// Between drive and host.
     pub bus_rate: u64,
-    /// Of every read, on top.
+    /// Overhead of every read.
     pub read_overhead: Nanos,
-    /// Of every write, on top.
+    /// Overhead of every write.
     pub write_overhead: Nanos,
     /// For which a read occupies the controller.
     pub command_read: Nanos,
     /// For which a write occupies the controller.
     pub command_write: Nanos,
-    /// Of the write buffer.
+    /// Size of the write buffer in bytes.
     pub buffer: u64,
     /// The buffer outlives a power loss: a flush has nothing to wait for.
     pub protected: bool,
@@ -164,9 +163,9 @@ struct Job {
 
 #[derive(Default)]
 struct Die {
-    /// When what it does now ends.
+    /// End of its current operation.
     free_at: Nanos,
-    /// What it does now gives way to a read.
+    /// Whether its current operation gives way to a read.
     yields: bool,
     jobs: VecDeque<Job>,
     /// Pages programmed since the last erasure.
@@ -182,18 +181,18 @@ pub struct Flash {
     controller_free: Nanos,
     /// Bytes in the buffer.
     buffered: u64,
-    /// When parts of them are programmed, of the jobs that have begun.
+    /// Times at which parts of the buffer are programmed, of the jobs that have begun.
     freed: BinaryHeap<Reverse<(Nanos, u64)>>,
     /// Bytes in the buffer that are no whole page yet.
     open: u64,
     next_die: usize,
     fast_left: u64,
-    /// When the last write came.
+    /// Time of the last write.
     wrote_at: Nanos,
 }
 
 impl Flash {
-    /// A drive of these parameters, erased.
+    /// Returns a drive of these parameters, erased.
     pub fn new(parameters: Parameters) -> Flash {
         let dies = parameters.channels * parameters.dies_per_channel;
         Flash {
@@ -211,7 +210,7 @@ impl Flash {
         }
     }
 
-    /// What it is made of.
+    /// Returns its parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -244,7 +243,7 @@ impl Flash {
         done
     }
 
-    /// When the page is in the register of its die.
+    /// Returns the time at which the page is in the register of its die.
     fn read_page(&mut self, die: usize, now: Nanos) -> Nanos {
         self.advance(die, now);
         let Parameters { read, suspend, .. } = self.parameters;
@@ -354,7 +353,7 @@ impl Flash {
         Some(at)
     }
 
-    /// While nothing was written, the drive moved what was written fast to where it stays.
+    /// Regains fast pages: while nothing was written, the drive moved their contents to slow ones.
     fn win_back(&mut self, now: Nanos) {
         let idle = now.saturating_sub(self.wrote_at);
         self.wrote_at = now;
@@ -367,7 +366,7 @@ impl Flash {
         }
     }
 
-    /// When all that was acknowledged is in the memory.
+    /// Returns the time at which everything acknowledged is in the memory.
     fn flush(&mut self, now: Nanos) -> Nanos {
         let begin = self.command(now, self.parameters.command_write);
         if self.parameters.protected {
@@ -416,7 +415,7 @@ impl Drive for Flash {
     }
 }
 
-/// Nanoseconds of `bytes` at `rate` bytes per second.
+/// Returns the nanoseconds that `bytes` take at `rate` bytes per second.
 fn duration(bytes: u64, rate: u64) -> Nanos {
     (u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as Nanos
 }

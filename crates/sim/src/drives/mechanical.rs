@@ -1,10 +1,10 @@
-//! A disk with platters: the model of a mechanical drive.
+//! A model of a mechanical drive.
 //!
-//! It follows what a drive does: the controller's overhead, the seek along the measured curve, the
-//! wait for the sector, the transfer over tracks with their skews, and beside it the bus; reading
-//! ahead into the segments of the on-board cache for as long as nothing else is to do; writes that
-//! are acknowledged from the buffer and reach the medium afterwards. Nothing is drawn at random:
-//! the angle under the heads follows from the time.
+//! It follows the mechanism: the controller's overhead, the seek along the measured curve, the wait
+//! for the sector, the transfer over tracks with their skews, and beside it the bus; reading ahead
+//! into the segments of the on-board cache while the drive is idle; writes that are acknowledged
+//! from the buffer and reach the medium afterwards. Nothing is drawn at random: the angle under the
+//! heads follows from the time.
 //!
 //! It promises: the same requests at the same times are answered at the same times.
 
@@ -26,7 +26,7 @@ use crate::drives::{Drive, Operation, Request};
 use buffer::Buffer;
 use writes::Unwritten;
 
-/// Which parts of a drive take part.
+/// The parts of a drive that take part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Config {
     /// All, as the data file says.
@@ -43,7 +43,7 @@ impl Config {
     /// The names on the command line.
     pub const NAMES: [&'static str; 3] = ["shipped", "fastbus", "mech"];
 
-    /// The configuration with this name.
+    /// Returns the configuration with this name.
     pub fn named(name: &str) -> Option<Config> {
         match name {
             "shipped" => Some(Config::Shipped),
@@ -76,17 +76,18 @@ pub struct MechanicalDrive {
     media: Media,
     controller: Controller,
     arm: Arm,
-    /// What the request before was, and the sector behind it.
+    /// The request before: its kind, and the sector behind it.
     before: Operation,
     before_end: u64,
     buffer: Buffer,
-    /// When the medium will have taken all that was acknowledged.
+    /// Time at which the medium will have everything acknowledged.
     written: f64,
     unwritten: Unwritten,
 }
 
 impl MechanicalDrive {
-    /// The drive that `file` describes, at rest over its first cylinder with an empty buffer.
+    /// Returns the drive that `file` describes, at rest over its first cylinder with an empty
+    /// buffer.
     pub fn new(file: &DriveFile, config: Config) -> Result<MechanicalDrive, Refused> {
         let mut controller = file.controller.clone();
         config.apply(&mut controller);
@@ -103,13 +104,13 @@ impl MechanicalDrive {
         })
     }
 
-    /// Sectors that the medium carries: the nominal ones and a few more, which requests may address
-    /// as well.
+    /// Returns the number of sectors that the medium carries: the nominal ones and a few more,
+    /// which requests may address as well.
     pub fn capacity(&self) -> u64 {
         self.media.geometry.sectors()
     }
 
-    /// The overhead of a pair for what the request before was.
+    /// Returns the one of a pair of overheads that goes with the kind of the request before.
     fn overhead(&self, pair: [f64; 2]) -> f64 {
         self.controller.overheads.request + pair[usize::from(self.before == Operation::Write)]
     }

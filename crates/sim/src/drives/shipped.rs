@@ -15,17 +15,17 @@ const SHIPPED: &[(&str, &str)] = &[
     ("st39102lw", include_str!("shipped/st39102lw.json")),
 ];
 
-/// The names of the shipped drives.
+/// Returns the names of the shipped drives.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
 
-/// The data file of a shipped drive.
+/// Returns the data file of a shipped drive.
 pub fn text(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The shipped drive `name`.
+/// Returns the shipped drive `name`.
 pub fn named(name: &str) -> Option<Result<DriveFile, Refused>> {
     text(name).map(|text| drive_file::read(text, name))
 }

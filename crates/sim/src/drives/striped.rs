@@ -1,7 +1,8 @@
-//! Several drives as one: units of sectors go round over them, and all work at the same time.
+//! Several drives as one: units of sectors are laid over them in turn, and all work at the same
+//! time.
 //!
-//! It promises: a request is done when its last part is; a drive is never given more than its depth
-//! at a time, the rest waits in order of arrival.
+//! It promises: a request is done when its last part is; a drive never gets more requests than its
+//! depth at a time, the rest waits in order of arrival.
 
 use std::fmt;
 
@@ -21,9 +22,9 @@ pub struct Striped<D> {
 #[derive(Clone, Debug)]
 struct Member<D> {
     drive: D,
-    /// When each of the requests that it can take at a time is done.
+    /// End of each of the requests that it works on.
     busy: Vec<Nanos>,
-    /// When it was given the one before.
+    /// Time when it was given the last one.
     given: Nanos,
 }
 
@@ -61,7 +62,7 @@ impl<D: Drive> Striped<D> {
         Ok(Striped { members: drives.into_iter().map(member).collect(), unit, sectors })
     }
 
-    /// The first of the sectors on drive `index` that belong to a request from `sector` on.
+    /// Returns the first of the sectors on drive `index` that belong to a request from `sector` on.
     fn first_on(&self, index: u64, sector: u64) -> u64 {
         let row = self.unit * self.members.len() as u64;
         let begin = sector % row;

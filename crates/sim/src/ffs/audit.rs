@@ -1,12 +1,12 @@
-//! What `fsck` would say of the file system in memory.
+//! A check of the file system in memory, as `fsck` makes it.
 
 use std::collections::HashSet;
 
 use super::{Ffs, ROOT, State};
 
 impl Ffs {
-    /// Whether no fragment belongs to two files, whether exactly what belongs to one is in use, and
-    /// whether directories and inodes agree.
+    /// Checks that no fragment belongs to two files, that exactly the fragments of files are in
+    /// use, and that directories and inodes agree; the error says what does not hold.
     ///
     /// # Errors
     /// The first thing that is wrong.

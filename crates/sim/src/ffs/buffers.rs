@@ -1,9 +1,9 @@
-//! The buffer cache: which blocks are in memory, which of them wait to be written, and which one
-//! goes when room is needed. It holds no bytes; what a buffer is worth is its size.
+//! The buffer cache: the blocks in memory, those of them that wait to be written, and the one to be
+//! dropped when room is needed. It holds no bytes, only sizes.
 //!
 //! Pure bookkeeping. The buffer used longest ago goes first; one that is being read or written
-//! stays, one that waits to be written is cleaned first. Metadata have the memory in common with
-//! files and directories, or one of their own: then each goes for its own kind alone.
+//! stays, one that waits to be written is written first. Metadata share the memory with files and
+//! directories, or have a pool of their own: then each makes room for its own kind alone.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use hashlink::LinkedHashMap;
 
 use super::inode::Place;
 
-/// What a buffer holds.
+/// The content of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A block of a file or a directory.
     File {
-        /// Whose.
+        /// The file.
         inode: u32,
-        /// Which.
+        /// The number of the block.
         block: u64,
     },
     /// A block of metadata at this place.
@@ -27,7 +27,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Whether one request may carry both.
+    /// Returns whether one request may carry both.
     fn is_of_same_file(self, other: Key) -> bool {
         match (self, other) {
             (Key::File { inode, .. }, Key::File { inode: other, .. }) => inode == other,
@@ -43,7 +43,7 @@ struct Buffer {
     state: State,
     /// Changed since it was last sent to the disk.
     dirty: bool,
-    /// When it was first changed since then.
+    /// Time of its first change since then.
     since: Nanos,
     /// Requests that carry it to the disk.
     writing: u32,
@@ -58,7 +58,7 @@ enum State {
     Valid,
 }
 
-/// Whether something is in memory.
+/// The state of a block in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Valid,
@@ -74,7 +74,7 @@ pub(super) struct Moving {
     birth: u64,
 }
 
-/// What to do to make room.
+/// The next step to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     /// There is room.
@@ -96,7 +96,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// As [`Buffers::make_room`].
+    /// Makes room as [`Buffers::make_room`] does.
     fn make_room(&mut self, fragments: u64) -> Room {
         let mut seen = 0;
         while self.used + fragments > self.capacity {
@@ -127,18 +127,18 @@ impl Pool {
 /// All buffers.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// Of files and directories, and of metadata that have no pool of their own.
+    /// The pool of files and directories, and of metadata that have no pool of their own.
     common: Pool,
     metadata: Option<Pool>,
-    /// What waits to be written, by place.
+    /// Blocks that wait to be written, by place.
     dirty: BTreeMap<u64, Key>,
     dirty_fragments: u64,
     births: u64,
 }
 
 impl Buffers {
-    /// Room for `capacity` fragments, and for so many of metadata beside them; `None`: they are
-    /// among the others.
+    /// Returns a cache with room for `capacity` fragments, and for so many of metadata beside them;
+    /// `None`: they share the former.
     pub(super) fn new(capacity: u64, metadata: Option<u64>) -> Buffers {
         let pool = |capacity| Pool { capacity, ..Pool::default() };
         Buffers {
@@ -188,7 +188,7 @@ impl Buffers {
         }
     }
 
-    /// Whether a block is in memory or on its way there.
+    /// Returns whether a block is in memory or on its way there.
     pub(super) fn has(&self, key: Key) -> bool {
         self.pool(key).buffers.contains_key(&key)
     }
@@ -199,7 +199,7 @@ impl Buffers {
         self.pool_mut(key).make_room(fragments)
     }
 
-    /// A block is about to be read; it was missing.
+    /// Returns a block is about to be read; it was missing.
     pub(super) fn begin_load(&mut self, key: Key, place: Place) -> Moving {
         self.enter(key, place, State::Loading)
     }
@@ -269,28 +269,28 @@ impl Buffers {
         }
     }
 
-    /// Whether a block waits to be written, and where.
+    /// Returns whether a block waits to be written, and where.
     pub(super) fn dirty_at(&self, key: Key) -> Option<u64> {
         self.get(key).filter(|buffer| buffer.dirty).map(|buffer| buffer.place.at)
     }
 
-    /// Whether a block is on its way to the disk.
+    /// Returns whether a block is on its way to the disk.
     pub(super) fn is_writing(&self, key: Key) -> bool {
         self.get(key).is_some_and(|buffer| buffer.writing > 0)
     }
 
-    /// The place of the first block that waits, from `from` on.
+    /// Returns the place of the first block that waits, from `from` on.
     pub(super) fn next_dirty(&self, from: u64) -> Option<u64> {
         self.dirty.range(from..).next().map(|(at, _)| *at)
     }
 
-    /// The places of the blocks that wait since `until` or longer.
+    /// Returns the places of the blocks that wait since `until` or longer.
     pub(super) fn dirty_since(&self, until: Nanos) -> impl Iterator<Item = u64> {
         let old = move |key: &Key| self.get(*key).is_some_and(|it| it.since <= until);
         self.dirty.iter().filter(move |(_, key)| old(key)).map(|(at, _)| *at)
     }
 
-    /// The places of all blocks that wait, and what they are.
+    /// Returns the places of all blocks that wait, and what they are.
     pub(super) fn all_dirty(&self) -> impl Iterator<Item = (u64, Key)> {
         self.dirty.iter().map(|(at, key)| (*at, *key))
     }

@@ -1,4 +1,4 @@
-//! What a file system did on its disk, and what its caches answered.
+//! Counts of a file system: its requests to the disk, and the answers of its caches.
 
 /// Counted since the file system was made. A request that carries several blocks counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// All requests to the disk.
+    /// Returns the number of all requests to the disk.
     pub fn requests(&self) -> u64 {
         let reads = self.metadata_reads + self.data_reads;
         let metadata = self.metadata_writes + self.metadata_writes_behind;

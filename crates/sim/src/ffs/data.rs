@@ -26,7 +26,7 @@ impl Ffs {
         counts.reads_from_memory += u64::from(!missed);
     }
 
-    /// As [`Ffs::read_data`]; whether something was not in memory.
+    /// Reads as [`Ffs::read_data`] does; returns whether something was not in memory.
     async fn read_blocks(&self, inode: u32, offset: u64, len: u64) -> io::Result<bool> {
         let block = self.inner.units.block();
         let last = (offset + len - 1) / block;
@@ -161,7 +161,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// A part of a block is to be changed: the whole must be in memory.
+    /// Reads a block that is to be changed in part: the whole must be in memory.
     async fn read_for_write(&self, inode: u32, number: u64) -> io::Result<()> {
         let key = Key::File { inode, block: number };
         let place = {
@@ -276,8 +276,8 @@ impl Ffs {
 }
 
 impl State {
-    /// The places of the blocks from `number` on that are not in memory and lie one behind the
-    /// other: up to `last`, or with `ahead` up to the end of the file.
+    /// Returns the places of the blocks from `number` on that are not in memory and lie one behind
+    /// the other: up to `last`, or with `ahead` up to the end of the file.
     fn missing_row(
         &mut self,
         units: &Units,

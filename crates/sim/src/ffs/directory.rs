@@ -19,26 +19,27 @@ pub(super) struct Directory {
 /// An entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Where it leads.
+    /// The inode that it leads to.
     pub(super) inode: u32,
     /// The chunk that it lies in.
     pub(super) chunk: u32,
 }
 
-/// Bytes of an entry: inode and lengths, the name with an end mark, in whole words.
+/// Returns the length of an entry in bytes: inode and lengths, the name with an end mark, in whole
+/// words.
 fn length(name: &str) -> u16 {
     let name = (name.len() + 1).next_multiple_of(4);
     8 + u16::try_from(name.min(256)).unwrap_or(256)
 }
 
 impl Directory {
-    /// A new one, with the entries of itself and of the directory above it.
+    /// Returns a new directory, with the entries of itself and of the directory above it.
     pub(super) fn new() -> Directory {
         let free = CHUNK as u16 - 2 * length(".");
         Directory { entries: HashMap::new(), free: vec![free], roomy: BTreeSet::from([0]) }
     }
 
-    /// Bytes of the directory's file.
+    /// Returns the length of the directory's file in bytes.
     pub(super) fn size(&self) -> u64 {
         self.free.len() as u64 * CHUNK
     }
@@ -48,18 +49,18 @@ impl Directory {
         self.entries.len()
     }
 
-    /// The entry of a name.
+    /// Returns the entry of a name.
     pub(super) fn find(&self, name: &str) -> Option<Entry> {
         self.entries.get(name).copied()
     }
 
-    /// All entries, in any order.
+    /// Returns all entries, in any order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.entries.values().copied()
     }
 
-    /// About how many entries lie in the chunks up to `chunk`, which are passed over to find one
-    /// in it.
+    /// Returns about how many entries lie in the chunks up to `chunk`: those that a search for one
+    /// in it passes.
     pub(super) fn entries_up_to(&self, chunk: u32) -> f64 {
         let share = f64::from(chunk + 1) / self.free.len() as f64;
         2.0 + self.entries.len() as f64 * share

@@ -1,11 +1,11 @@
-//! One large file of the file system as a device, with its bytes: what a program sees that keeps
+//! One large file of the file system as a device, with its bytes: as a program sees it that keeps
 //! its own storage in a preallocated file through the page cache of its host.
 //!
 //! A write returns when it is in the page cache, where a page that is changed in part is read
 //! first; a read may come from there; a flush brings the file to the disk.
 //!
-//! It promises the right bytes while the process lives. They are kept beside the model, not on the
-//! simulated disk, which carries their accesses only: what a power failure leaves is not modelled.
+//! It promises the right bytes while the process runs. They are kept beside the model, not on the
+//! simulated disk, which carries their accesses only: a power failure is not modelled.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,8 +25,8 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// A device on a new file of `len` bytes, whole sectors of 512, which is there at once and all
-    /// zero.
+    /// Returns a device on a new file of `len` bytes, whole sectors of 512, which is there at once
+    /// and all zero.
     ///
     /// # Errors
     /// The file system has no room, or a file of that name.
@@ -34,7 +34,7 @@ impl FileDevice {
         FileDevice::on(ffs, ffs.preallocate(name, len)?, len)
     }
 
-    /// The same on a file that takes its place as it is written ([`Ffs::reserve`]).
+    /// Returns the same on a file that grows as it is written ([`Ffs::reserve`]).
     ///
     /// # Errors
     /// The file system has no room, or a file of that name.
@@ -49,12 +49,12 @@ impl FileDevice {
         Ok(FileDevice { ffs: ffs.clone(), file, geometry, contents, counts })
     }
 
-    /// The file system below.
+    /// Returns the file system below.
     pub fn file_system(&self) -> &Ffs {
         &self.ffs
     }
 
-    /// The calls so far.
+    /// Returns the counts of calls so far.
     pub fn counts(&self) -> Counts {
         self.counts.get()
     }

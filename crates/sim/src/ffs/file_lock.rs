@@ -1,6 +1,6 @@
-//! Whose turn it is to write to a file. A kernel holds the file's lock for all of a write, so that
-//! writes to one file are carried out one after another, in the order in which they were asked for:
-//! without it a short write would overtake a long one, and break the rows in which blocks leave.
+//! Turns of writes to one file. A kernel holds the file's lock for all of a write, so that writes
+//! to one file are carried out one after another, in the order of the calls: without it a short
+//! write would overtake a long one, and break the rows in which blocks leave.
 
 use super::Ffs;
 

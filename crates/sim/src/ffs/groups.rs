@@ -1,4 +1,4 @@
-//! Cylinder groups: which fragments and inodes are free, and the rules by which they are taken.
+//! Cylinder groups: the free fragments and inodes, and the rules by which they are taken.
 //!
 //! A block that a file continues with is the next one if that is free, else the nearest behind it
 //! in its group, else one of another group: those at distance 1, 2, 4 …, then one after another.
@@ -9,7 +9,7 @@
 
 use super::parameters::{INODE, Parameters};
 
-/// Where things lie. Places are counted in fragments from the beginning of the disk.
+/// Places of everything. They are counted in fragments from the beginning of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Fragments of a block.
@@ -27,7 +27,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of a disk of `bytes`; the parameters were checked.
+    /// Returns the layout of a disk of `bytes`; the parameters were checked.
     pub(super) fn new(parameters: &Parameters, bytes: u64) -> Layout {
         let Parameters { block, fragment, group, bytes_per_inode, .. } = *parameters;
         let per_block = u64::from(block / fragment);
@@ -44,38 +44,38 @@ impl Layout {
         }
     }
 
-    /// The block with the bitmaps of a group.
+    /// Returns the block with the bitmaps of a group.
     pub(super) fn bitmaps(&self, group: u32) -> u64 {
         u64::from(group) * self.group + self.per_block
     }
 
-    /// The block in which an inode lies.
+    /// Returns the block in which an inode lies.
     pub(super) fn inode_block(&self, inode: u32) -> u64 {
         let block = u64::from(inode % self.inodes / self.inodes_per_block);
         u64::from(inode / self.inodes) * self.group + (2 + block) * self.per_block
     }
 
-    /// The group of an inode.
+    /// Returns the group of an inode.
     pub(super) fn group_of_inode(&self, inode: u32) -> u32 {
         inode / self.inodes
     }
 
-    /// The group of a place.
+    /// Returns the group of a place.
     pub(super) fn group_of(&self, at: u64) -> u32 {
         (at / self.group) as u32
     }
 
-    /// Data blocks of a group.
+    /// Returns the number of data blocks of a group.
     fn blocks(&self) -> usize {
         ((self.group - self.header) / self.per_block) as usize
     }
 
-    /// The first fragment of a data block.
+    /// Returns the first fragment of a data block.
     fn place(&self, group: u32, block: usize) -> u64 {
         u64::from(group) * self.group + self.header + block as u64 * self.per_block
     }
 
-    /// The data block of a place, and the fragment within it.
+    /// Returns the data block of a place, and the fragment within it.
     fn block_of(&self, at: u64) -> (u32, usize, u64) {
         let within = at % self.group - self.header;
         (self.group_of(at), (within / self.per_block) as usize, within % self.per_block)
@@ -110,7 +110,7 @@ struct Group {
 }
 
 impl Groups {
-    /// Everything is free.
+    /// Returns groups in which everything is free.
     pub(super) fn new(parameters: &Parameters, bytes: u64) -> Groups {
         let layout = Layout::new(parameters, bytes);
         let blocks = layout.blocks();
@@ -145,7 +145,7 @@ impl Groups {
         all * u64::from(self.layout.groups) - self.free
     }
 
-    /// Whether `blocks` blocks, and a broken one beside them, can be taken.
+    /// Returns whether `blocks` blocks, and a broken one beside them, can be taken.
     pub(super) fn has_room(&self, blocks: u64) -> bool {
         let wanted = blocks + 2;
         self.free() >= wanted * self.layout.per_block && self.free_blocks >= wanted
@@ -247,8 +247,8 @@ impl Groups {
         group.directories -= u32::from(directory);
     }
 
-    /// The group for a new directory: of those that have at least the mean of free inodes, the one
-    /// with the fewest directories.
+    /// Returns the group for a new directory: of those that have at least the mean of free inodes,
+    /// the one with the fewest directories.
     pub(super) fn group_for_directory(&self) -> u32 {
         let all: u64 = self.groups.iter().map(|group| u64::from(group.free_inodes)).sum();
         let mean = (all / self.groups.len() as u64) as u32;
@@ -256,8 +256,8 @@ impl Groups {
         able.min_by_key(|(_, group)| group.directories).map_or(0, |(number, _)| number as u32)
     }
 
-    /// Where a file that leaves `group` goes on: the first group behind it that has at least the
-    /// mean of free blocks.
+    /// Returns the place at which a file that leaves `group` goes on: the first group behind it
+    /// that has at least the mean of free blocks.
     pub(super) fn next_group(&self, group: u32) -> u64 {
         let mean = (self.free_blocks / self.groups.len() as u64) as u32;
         let count = self.layout.groups;
@@ -267,18 +267,18 @@ impl Groups {
         self.layout.place(group, 0)
     }
 
-    /// Where the data of a group begins.
+    /// Returns the place of a group's first data.
     pub(super) fn data_of(&self, group: u32) -> u64 {
         self.layout.place(group, 0)
     }
 
-    /// Whether a fragment of the data is in use.
+    /// Returns whether a fragment of the data is in use.
     pub(super) fn is_used(&self, at: u64) -> bool {
         let (group, block, within) = self.layout.block_of(at);
         self.groups[group as usize].used[block] & bits(within, 1) != 0
     }
 
-    /// Whether an inode is in use.
+    /// Returns whether an inode is in use.
     pub(super) fn is_inode_used(&self, inode: u32) -> bool {
         let group = &self.groups[(inode / self.layout.inodes) as usize];
         let index = inode % self.layout.inodes;
@@ -311,12 +311,12 @@ impl Groups {
         }
     }
 
-    /// The mask of a block whose fragments are all in use.
+    /// Returns the mask of a block whose fragments are all in use.
     fn whole(&self) -> u8 {
         bits(0, self.layout.per_block)
     }
 
-    /// The data block to begin a search in `group` with.
+    /// Returns the data block to begin a search in `group` with.
     fn start(&self, group: u32, near: u64) -> usize {
         let inside = near % self.layout.group >= self.layout.header;
         if self.layout.group_of(near) != group || !inside {
@@ -327,7 +327,7 @@ impl Groups {
         (block + usize::from(within > 0)).min(self.layout.blocks() - 1)
     }
 
-    /// The group of `near`, or the first by the rules that will do.
+    /// Returns the group of `near`, or the first by the rules that will do.
     fn find_group(&self, near: u64, will_do: impl Fn(&Group) -> bool) -> Option<u32> {
         let count = self.layout.groups;
         let first = self.layout.group_of(near).min(count - 1);
@@ -365,12 +365,12 @@ impl Groups {
     }
 }
 
-/// `count` bits from bit `first` on.
+/// Returns `count` bits from bit `first` on.
 fn bits(first: u64, count: u64) -> u8 {
     (((1_u16 << count) - 1) << first) as u8
 }
 
-/// The lengths of the runs of zeros in a mask of `per_block` bits, one bit each.
+/// Returns the lengths of the runs of zeros in a mask of `per_block` bits, as one bit each.
 fn run_lengths(mask: u8, per_block: u64) -> u16 {
     let mut lengths = 0;
     let mut length = 0;
@@ -385,7 +385,7 @@ fn run_lengths(mask: u8, per_block: u64) -> u16 {
     lengths
 }
 
-/// The beginning of the first run of exactly `length` zeros.
+/// Returns the beginning of the first run of exactly `length` zeros.
 fn first_run(mask: u8, per_block: u64, length: u64) -> Option<u64> {
     let free = |bit: u64| bit < per_block && mask & 1 << bit == 0;
     (0..per_block).find(|first| {

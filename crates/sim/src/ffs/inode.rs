@@ -1,7 +1,7 @@
-//! A file: its length and where its blocks are.
+//! A file: its length and the places of its blocks.
 //!
 //! All blocks but the last are whole; the last of a file without indirect blocks is as many
-//! fragments as its bytes need. There are no holes: what lies between the old end of a file and a
+//! fragments as its bytes need. There are no holes: the space between the old end of a file and a
 //! write behind it is allocated too.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ pub(super) struct Inode {
     pub(super) indirect: Vec<u64>,
     /// Whether a name leads to it.
     pub(super) named: bool,
-    /// How often it is open.
+    /// Number of handles on it.
     pub(super) opens: u32,
     /// Behind the last byte read: a read that begins there is sequential.
     pub(super) next_read: u64,
@@ -43,9 +43,9 @@ pub(super) struct Inode {
 pub(super) struct Piece {
     /// The first of them, counted from the beginning of the file.
     pub(super) first: u64,
-    /// Where it lies.
+    /// Place of its first fragment.
     pub(super) at: u64,
-    /// How many.
+    /// Number of fragments.
     pub(super) count: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Place {
     pub(super) count: u64,
 }
 
-/// What the growth of a file touched.
+/// The blocks that the growth of a file changed.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     /// Groups whose bitmaps changed, each once.
@@ -95,7 +95,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Bytes of a block.
+    /// Returns the bytes in a block.
     pub(super) fn block(&self) -> u64 {
         self.fragment * self.per_block
     }
@@ -110,8 +110,8 @@ impl Units {
         }
     }
 
-    /// Indirect blocks of a file with so many blocks: one for each `per_indirect` behind the direct
-    /// ones, and one more that leads to all but the first.
+    /// Returns the number of indirect blocks of a file with so many blocks: one for each
+    /// `per_indirect` behind the direct ones, and one more that leads to all but the first.
     fn indirect(&self, blocks: u64) -> u64 {
         match blocks.saturating_sub(DIRECT_BLOCKS).div_ceil(self.per_indirect) {
             0 => 0,
@@ -122,7 +122,7 @@ impl Units {
 }
 
 impl Inode {
-    /// An empty file or directory.
+    /// Returns an empty file or directory.
     pub(super) fn new(directory: Option<Directory>) -> Inode {
         Inode {
             directory,
@@ -139,12 +139,13 @@ impl Inode {
         }
     }
 
-    /// Block `number` is about to be written; whether nothing was ever written to it.
+    /// Notes that block `number` is about to be written; returns whether it was never written
+    /// before.
     pub(super) fn begin_block(&mut self, number: u64) -> bool {
         self.unwritten.get_mut(number as usize).is_some_and(std::mem::take)
     }
 
-    /// Its runs on the disk.
+    /// Returns its runs on the disk.
     pub(super) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
@@ -154,12 +155,12 @@ impl Inode {
         self.pieces.last().map_or(0, |piece| piece.first + piece.count)
     }
 
-    /// Blocks of the file, the last one counted even if it is a few fragments.
+    /// Returns the number of blocks of the file; the last one counts even if it is a few fragments.
     pub(super) fn blocks(&self, units: &Units) -> u64 {
         self.fragments().div_ceil(units.per_block)
     }
 
-    /// Where block `number` lies.
+    /// Returns the place of block `number`.
     pub(super) fn place(&self, units: &Units, number: u64) -> Option<Place> {
         let first = number * units.per_block;
         let index = self.pieces.partition_point(|piece| piece.first + piece.count <= first);
@@ -169,7 +170,7 @@ impl Inode {
         Some(Place { at: piece.at + within, count })
     }
 
-    /// The indirect blocks through which block `number` is found, the first to read first.
+    /// Returns the indirect blocks through which block `number` is found, the first to read first.
     pub(super) fn way_to(&self, units: &Units, number: u64) -> Vec<u64> {
         let Some(behind) = number.checked_sub(DIRECT_BLOCKS) else { return Vec::new() };
         // In the order of becoming necessary: the first, the one that leads to the others, those.
@@ -269,8 +270,9 @@ impl Inode {
         self.push(Piece { first: number * units.per_block, at: new, count });
     }
 
-    /// Where block `number` had best lie: behind the block before it; at the beginning of its
-    /// inode's group if it is the first; in another group when the file has had its share of one.
+    /// Returns the best place for block `number`: behind the block before it; at the beginning of
+    /// its inode's group if it is the first; in another group when the file has had its share of
+    /// one.
     fn near(&self, groups: &Groups, units: &Units, number: u64, home: u64) -> u64 {
         let Some(before) = number.checked_sub(1).and_then(|before| self.place(units, before))
         else {

@@ -1,5 +1,6 @@
-//! The cache of directory lookups: which names need no search. What a name leads to is asked of the
-//! directory itself; here is only whether the file system knew it by heart.
+//! The cache of directory lookups: the names that need no search. The inode that a name leads to is
+//! asked of the directory itself; the cache only says whether the file system had the name in
+//! memory.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -40,7 +41,8 @@ impl NameCache {
         }
     }
 
-    /// Whether a lookup is answered; a name that is known becomes the one used last.
+    /// Returns whether a lookup is answered from the cache; a name that is in it becomes the one
+    /// used last.
     pub(super) fn knows(&mut self, name: Name) -> bool {
         match self {
             NameCache::Recent { known, .. } => known.to_back(&name).is_some(),
@@ -48,7 +50,7 @@ impl NameCache {
         }
     }
 
-    /// A lookup was made without it, or a name was given.
+    /// Adds a name that was looked up without the cache, or was made.
     pub(super) fn learn(&mut self, name: Name) {
         let NameCache::Recent { known, entries } = self else { return };
         known.insert(name, ());
@@ -58,7 +60,7 @@ impl NameCache {
         }
     }
 
-    /// A name was taken away.
+    /// Removes a name that was removed from its directory.
     pub(super) fn forget(&mut self, name: Name) {
         if let NameCache::Recent { known, .. } = self {
             known.remove(&name);

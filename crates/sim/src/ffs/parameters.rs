@@ -1,8 +1,9 @@
-//! What a file system is like: its sizes, its promises, its memory, and what its processor costs.
+//! Parameters of a file system: its sizes, its promises, its memory, and its costs of the
+//! processor.
 //!
 //! Nothing here is fitted to the result of an experiment. Sizes and rules are those of the systems
-//! themselves, as their manuals and makers state them; what a paper states of its own simulator is
-//! named as such. docs/research/models.md says where each value comes from.
+//! themselves, as their manuals and makers state them; those that a paper states of its own
+//! simulator are named as such. docs/research/models.md says where each value comes from.
 
 use std::fmt;
 
@@ -39,28 +40,29 @@ pub struct Parameters {
     pub metadata_memory: Option<u64>,
     /// Percent of the memory that may wait to be written; more, and the writer waits.
     pub dirty_percent: u32,
-    /// What waits to be written is written after so long, in nanoseconds.
+    /// Nanoseconds after which a changed block is written.
     pub sync_interval: Nanos,
-    /// How often the system looks for it, in nanoseconds, at most the interval: when it is the
-    /// interval, everything is written each time, however short it waited.
+    /// How often the system looks for such blocks, in nanoseconds, at most the interval: when it is
+    /// the interval, everything is written each time, however recently it changed.
     pub sync_step: Nanos,
     /// Bytes of one file on their way to the disk above which its writer waits, and below which it
     /// goes on.
     pub write_throttle: Option<(u64, u64)>,
     /// The cache of directory lookups.
     pub names: Names,
-    /// How metadata is got at.
+    /// The model of metadata.
     pub metadata: Metadata,
     /// Whether metadata is on the disk before a call returns.
     pub synchronous: bool,
     /// Whether the inode of a directory, too, is on the disk before a creation or a removal in it
-    /// returns; else its new times go with the next sync. Only [`Metadata::Buffered`] asks.
+    /// returns; else its new times are written with the next sync. Only [`Metadata::Buffered`] uses
+    /// it.
     pub directory_inodes: bool,
-    /// When data goes to the disk.
+    /// The time at which data goes to the disk.
     pub data: DataWrites,
     /// Whether a read changes the file's access time.
     pub access_time: bool,
-    /// What calls cost beside the disk.
+    /// Costs of calls beside the disk.
     pub processor: Processor,
 }
 
@@ -72,16 +74,17 @@ pub enum Names {
         /// Names.
         entries: usize,
     },
-    /// So many of a hundred lookups are hits, whichever they are: for a rate that is published.
+    /// So many of a hundred lookups are hits, independent of the names: for a rate that is
+    /// published.
     Rate {
         /// Hits of a hundred.
         percent: u32,
-        /// Which ones follows from it.
+        /// Seed of the choice.
         seed: u64,
     },
 }
 
-/// How metadata is got at.
+/// The model of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metadata {
     /// As kernels do it: a path is looked up name by name, directories are searched from their
@@ -95,22 +98,22 @@ pub enum Metadata {
     Counted,
 }
 
-/// When data goes to the disk.
+/// The time at which data goes to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataWrites {
     /// Before the call returns.
     Through,
     /// A row of blocks that are written one after another leaves as soon as it is broken off or as
-    /// long as a request may be; nobody waits for it.
+    /// long as a request may be; no call waits for it.
     Rows {
-        /// Whether what is left of it goes when the file is closed, else with the next sync.
+        /// Whether the rest of it leaves when the file is closed, else with the next sync.
         at_close: bool,
     },
     /// With the next sync, or when the memory is needed.
     Behind,
 }
 
-/// What calls cost beside the disk, in nanoseconds.
+/// Costs of calls beside the disk, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Processor {
     /// A call.
@@ -151,9 +154,9 @@ impl Parameters {
         }
     }
 
-    /// The file system of UCFS's and TFS's simulators (C15, T5) with `memory` bytes of buffers:
-    /// blocks of 4 KB in fragments of 1 KB, metadata as they count it, 65 of 100 lookups found. All
-    /// writes are synchronous, or none: [`Parameters::asynchronous`].
+    /// Returns the file system of UCFS's and TFS's simulators (C15, T5) with `memory` bytes of
+    /// buffers: blocks of 4 KB in fragments of 1 KB, metadata as they count it, 65 of 100 lookups
+    /// found. All writes are synchronous, or none: [`Parameters::asynchronous`].
     pub fn ucfs_ffs(memory: u64) -> Parameters {
         Parameters {
             block: 4_096,
@@ -206,7 +209,7 @@ impl Parameters {
         }
     }
 
-    /// The same mounted asynchronously: no call waits for a write.
+    /// Returns the same mounted asynchronously: no call waits for a write.
     pub fn asynchronous(self) -> Parameters {
         let data = match self.data {
             DataWrites::Through => DataWrites::Behind,
@@ -215,7 +218,7 @@ impl Parameters {
         Parameters { synchronous: false, data, ..self }
     }
 
-    /// Whether a file system can be made of these on `bytes` bytes.
+    /// Checks that a file system can be made of these on `bytes` bytes.
     pub(super) fn check(&self, bytes: u64) -> Result<(), BadParameters> {
         let Parameters { block, fragment, group, .. } = *self;
         let refuse = |what| Err(BadParameters { what });

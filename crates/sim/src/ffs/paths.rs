@@ -1,6 +1,6 @@
-//! Paths: looking them up, and making and removing what they lead to, in the order in which a file
-//! system that wants to survive a crash writes its metadata: the inode before the entry that leads
-//! to it; the entry's removal, then the inode without its blocks, before they are free.
+//! Paths: lookups, creations and removals, in the order in which a file system that has to survive
+//! a crash writes its metadata: the inode before the entry that leads to it; the entry's removal,
+//! then the inode without its blocks, before they are free.
 
 use std::io;
 
@@ -31,7 +31,8 @@ impl Ffs {
         Ok((inode, false))
     }
 
-    /// As the UCFS simulator counts it: the whole path is known, or every inode on it is read.
+    /// Finds a path as the UCFS simulator counts it: the whole path is known, or every inode on it
+    /// is read.
     async fn find_counted(&self, path: &str) -> io::Result<(u32, bool)> {
         let (leaf, inode) = {
             let state = self.state();
@@ -50,7 +51,7 @@ impl Ffs {
         Ok((inode, true))
     }
 
-    /// Writes an inode past the buffer cache, or leaves it there when nobody has to wait.
+    /// Writes an inode past the buffer cache, or leaves it there when no call has to wait.
     pub(super) async fn write_inode_counted(&self, inode: u32) -> io::Result<()> {
         let at = self.state().groups.layout.inode_block(inode);
         if self.inner.parameters.synchronous {
@@ -169,7 +170,7 @@ impl Ffs {
         self.change_times(leaf.directory, directory || made.grew).await
     }
 
-    /// The inode of a directory has changed; `at_once`: by more than its times.
+    /// Notes that the inode of a directory has changed; `at_once`: by more than its times.
     async fn change_times(&self, directory: u32, at_once: bool) -> io::Result<()> {
         if at_once || self.inner.parameters.directory_inodes {
             let block = self.state().groups.layout.inode_block(directory);
@@ -179,7 +180,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// The block of a directory in which `chunk` lies has changed.
+    /// Notes that the block of a directory in which `chunk` lies has changed.
     async fn change_block(&self, directory: u32, chunk: u32) -> io::Result<()> {
         let block = u64::from(chunk) * CHUNK / self.inner.units.block();
         let key = Key::File { inode: directory, block };
@@ -191,7 +192,7 @@ impl Ffs {
         }
     }
 
-    /// Takes a name away; what it led to goes when nobody has it open.
+    /// Removes a name; its file is freed when no handle has it open.
     pub(super) async fn remove(&self, path: &str) -> io::Result<()> {
         let counted = self.counts_metadata();
         let leaf = match counted {
@@ -220,7 +221,7 @@ impl Ffs {
         }
     }
 
-    /// A file was closed: frees it if no name leads to it and nobody else has it open.
+    /// Closes a handle: frees the file if no name leads to it and no other handle has it open.
     pub(super) async fn release(&self, inode: u32) -> io::Result<()> {
         let freed = self.state().free(&self.inner.units, inode);
         match freed {
@@ -245,7 +246,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// An inode's times changed; the next sync writes it.
+    /// Notes that an inode's times changed; the next sync writes it.
     pub(super) fn touch(&self, inode: u32) {
         let now = self.inner.clock.now();
         self.state().stale.entry(inode).or_insert(now);
@@ -253,7 +254,7 @@ impl Ffs {
     }
 }
 
-/// What was made.
+/// The result of a creation.
 struct Made {
     inode: u32,
     chunk: u32,
@@ -263,7 +264,7 @@ struct Made {
     own: Growth,
 }
 
-/// What was freed.
+/// The result of a removal.
 struct Freed {
     /// Groups whose bitmaps changed.
     groups: Vec<u32>,
@@ -289,7 +290,7 @@ impl State {
         }
     }
 
-    /// Where a name leads.
+    /// Returns the inode that a name leads to.
     fn entry(&self, directory: u32, name: &str) -> Option<u32> {
         let entries = self.inodes.get(&directory)?.directory.as_ref()?;
         entries.find(name).map(|entry| entry.inode)
@@ -313,7 +314,7 @@ impl State {
         };
         let inode = self.groups.take_inode(group, directory);
         let inode = inode.ok_or_else(|| full(Full))?;
-        // A new file is open: nobody can take it away while its maker waits for the disk.
+        // A new file is open: it cannot be freed while its maker waits for the disk.
         let mut new = Inode::new(directory.then(Directory::new));
         new.opens = u32::from(!directory);
         self.inodes.insert(inode, new);
@@ -355,7 +356,7 @@ impl State {
         Ok((inode, entry.chunk))
     }
 
-    /// Frees an inode that nobody uses. `None`: it is in use.
+    /// Frees an inode that is not in use; returns `None` when it is.
     fn free(&mut self, units: &Units, number: u32) -> Option<Freed> {
         let inode = self.inodes.get_mut(&number)?;
         if inode.named || inode.opens > 0 {

@@ -14,7 +14,7 @@ use crate::{Executor, Uniform};
 
 const MIB: u64 = 1 << 20;
 
-/// A disk of 64 MiB on which every request takes a millisecond.
+/// Returns a disk of 64 MiB on which every request takes a millisecond.
 fn plain_disk(executor: &Executor) -> SimDisk {
     let drive =
         Uniform { sectors: 64 * MIB / 512, depth: 1, request: 1_000_000, sector: 0, flush: 0 };
@@ -29,7 +29,7 @@ fn on_plain_disk<F: Future>(parameters: Parameters, body: impl FnOnce(Ffs) -> F)
     executor.run(body(ffs))
 }
 
-/// What `body` added to the counts.
+/// Returns what `body` added to the counts.
 async fn counted<T>(ffs: &Ffs, body: impl Future<Output = io::Result<T>>) -> Counts {
     let before = ffs.counts();
     body.await.unwrap();
@@ -322,7 +322,7 @@ fn writes_to_a_file_are_carried_out_in_the_order_of_the_calls() {
     });
 }
 
-/// Whoever gives a call up, in whatever state it is, holds nobody else up.
+/// A call whose future is dropped, in whatever state it is, holds up no other call.
 #[test]
 fn a_call_that_is_given_up_keeps_nobody_waiting() {
     for patience in [1, 60_000, 500_000, 1_500_000] {
@@ -472,8 +472,8 @@ async fn client(ffs: Ffs, number: u64, mut random: Rng, steps: u32) {
     }
 }
 
-/// Some clients at a time on a small disk and little memory; returns what a second run of it must
-/// return, too.
+/// Runs some clients at a time on a small disk and little memory; returns what a second run of it
+/// must return, too.
 fn life(seed: u64, parameters: Parameters) -> (u64, Nanos, Counts) {
     let executor = Executor::new(Some(seed), 0);
     let parameters = Parameters { group: 4 * MIB, ..parameters };

@@ -1,5 +1,5 @@
-//! Between memory and the disk: blocks that are read, that are written while a caller waits, and
-//! those that leave by themselves.
+//! Transfers between memory and the disk: blocks that are read, that are written while a caller
+//! waits, and those that are written in the background.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -30,7 +30,7 @@ impl Progress {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Until the next step.
+    /// Waits until the next step.
     pub(super) async fn next(&self) {
         let seen = self.steps.get();
         poll_fn(|context| {
@@ -44,7 +44,7 @@ impl Progress {
     }
 }
 
-/// What a request carries.
+/// The content of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Data,
@@ -154,7 +154,7 @@ impl Ffs {
         }
     }
 
-    /// A block was changed in memory, or made there.
+    /// Notes that a block was changed in memory, or made there.
     pub(super) fn change(&self, key: Key, place: Place) {
         let now = self.inner.clock.now();
         self.state().buffers.change(key, place, now);
@@ -332,7 +332,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Something waits to be written: the next sync will come.
+    /// Schedules the next sync: something waits to be written.
     pub(super) fn wake_sync(&self) {
         if std::mem::replace(&mut self.state().syncing, true) {
             return;
@@ -359,7 +359,7 @@ impl Ffs {
 }
 
 impl State {
-    /// The next place to write in a sweep over the disk.
+    /// Returns the next place to write in a sweep over the disk.
     fn next_in_sweep(&self) -> Option<u64> {
         self.buffers.next_dirty(self.sweep).or_else(|| self.buffers.next_dirty(0))
     }

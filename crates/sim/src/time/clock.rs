@@ -1,7 +1,7 @@
 //! The clock of a simulation: [`Handle`] as a [`Clock`].
 //!
-//! It promises: a sleeper wakes when the clock shows its deadline, not a nanosecond later; one that
-//! is dropped leaves nothing behind.
+//! It promises: a sleeper wakes when the clock shows its deadline, not a nanosecond later; a
+//! dropped sleeper leaves nothing behind.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -62,8 +62,7 @@ impl Drop for Sleep {
     }
 }
 
-/// The value of `future`, or `None` when the clock reaches `deadline` first: the future is dropped
-/// then.
+/// Waits for `future`, or until the clock reaches `deadline`: then drops it and returns `None`.
 pub async fn until<T>(
     clock: &Handle,
     deadline: Nanos,

@@ -1,11 +1,11 @@
-//! What is to happen when: the future of a simulation, ordered by time.
+//! The events of a simulation, ordered by time.
 //!
-//! A binary heap over a slab. An entry that is taken back stays in the heap as a dead key until it
-//! surfaces or until most keys are dead, so that the thousands of time-outs that never come true
-//! cost a push each.
+//! A binary heap over a slab. A cancelled entry stays in the heap as a dead key until it surfaces
+//! or until most keys are dead, so that the thousands of time-outs that never fire cost a push
+//! each.
 //!
 //! It promises: entries of one time come out in the order of their ties, then in the order in which
-//! they went in.
+//! they were added.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +33,7 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// So many dead keys are borne however few live ones there are.
+/// Number of dead keys that are kept even if few live ones remain.
 const DEAD_BORNE: usize = 256;
 
 impl<T> Timetable<T> {
@@ -66,7 +66,7 @@ impl<T> Timetable<T> {
         Key { slot, number }
     }
 
-    /// The value of an entry that did not come out yet.
+    /// Returns the value of an entry that is still in the queue.
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.slot as usize)?;
         if slot.number == key.number { slot.value.as_mut() } else { None }
@@ -89,7 +89,7 @@ impl<T> Timetable<T> {
         Some(value)
     }
 
-    /// The time of the next entry.
+    /// Returns the time of the next entry.
     pub(crate) fn next_time(&mut self) -> Option<Nanos> {
         while let Some(Reverse((time, _, number, slot))) = self.heap.peek() {
             let slot = &self.slots[*slot as usize];
@@ -102,7 +102,7 @@ impl<T> Timetable<T> {
         None
     }
 
-    /// The next entry, and its time.
+    /// Removes and returns the next entry, and its time.
     pub(crate) fn pop(&mut self) -> Option<(Nanos, T)> {
         self.next_time()?;
         let Reverse((time, _, _, slot)) = self.heap.pop()?;

@@ -2,8 +2,8 @@
 //! next event.
 //!
 //! It exists so that hours of an engine pass in seconds, the same at each repetition. With a seed,
-//! chance decides which of several tasks that could run is run, and which of several events of one
-//! moment comes first; without one, both go by arrival.
+//! a random choice decides which of several runnable tasks is run, and which of several events of
+//! one moment comes first; without one, both go by arrival.
 //!
 //! It promises: everything follows from the seed and from what is spawned. [`Handle::history`] is a
 //! digest of every step taken, so that a test can compare two runs.
@@ -23,7 +23,7 @@ use fastrand::Rng;
 
 use crate::time::event_queue::{Key, Timetable};
 
-/// So many polls without a step of the clock, and something spins.
+/// Number of polls without a step of the clock after which the run counts as spinning.
 const POLLS_WITHOUT_TIME: u64 = 4_000_000;
 
 /// Name of the future that [`Executor::run`] was given, among the tasks.
@@ -51,11 +51,11 @@ pub(crate) struct Inner {
     random: RefCell<Option<Rng>>,
     history: Cell<u64>,
     halted: Cell<bool>,
-    /// Where the patience of the run ends.
+    /// The time at which the run is cut short.
     end: Cell<Nanos>,
 }
 
-/// What the timetable holds.
+/// An entry of the timetable.
 pub(crate) enum Due {
     /// A sleeper.
     Wake(Waker),
@@ -65,7 +65,7 @@ pub(crate) enum Due {
 
 /// Something that takes part in a simulation without being a task.
 pub trait Happening {
-    /// The moment that was asked for with [`Handle::schedule`] has come.
+    /// Carries out the event that was scheduled with [`Handle::schedule`].
     fn happen(self: Rc<Self>, argument: u64);
 }
 
@@ -82,7 +82,7 @@ struct Slot {
     waker: Waker,
 }
 
-/// The tasks that can run. Behind a lock because a waker is `Send`; nobody ever waits for it.
+/// The runnable tasks. Behind a lock because a waker is `Send`; it is never contended.
 #[derive(Default)]
 struct Ready(Mutex<VecDeque<u32>>);
 
@@ -120,7 +120,7 @@ impl Wake for Wakeup {
 /// Why a run ended before its future did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Everything waits, and no event is to come.
+    /// All tasks wait, and no event is to come.
     Stuck,
     /// The clock passed the end of the patience.
     Late,
@@ -144,8 +144,8 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl Executor {
-    /// An executor whose clock shows 0 ns and `unix_seconds`; its choices by `seed`, `None`: by
-    /// arrival.
+    /// Returns an executor whose clock shows 0 ns and `unix_seconds`; its choices by `seed`,
+    /// `None`: by arrival.
     pub fn new(seed: Option<u64>, unix_seconds: u64) -> Executor {
         let inner = Inner {
             now: Cell::new(0),
@@ -161,7 +161,7 @@ impl Executor {
         Executor { handle: Handle { inner: Rc::new(inner) } }
     }
 
-    /// A handle, which is also the clock.
+    /// Returns a handle, which is also the clock.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -384,7 +384,8 @@ impl Handle {
         self.inner.note(what);
     }
 
-    /// A digest of all steps so far: which task or event came when, and what devices noted.
+    /// Returns a digest of all steps so far: which task or event came when, and the notes of
+    /// devices.
     pub fn history(&self) -> u64 {
         self.inner.history.get()
     }

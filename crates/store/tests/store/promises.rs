@@ -39,6 +39,22 @@ pub fn a_fetch_that_began_before_a_removal_is_not_stored() {
 }
 
 #[test]
+fn a_fetch_outlives_the_removal_that_its_own_answer_calls_for_and_no_other() {
+    both(|mut rig| {
+        let state = rig.next_state(1, 100);
+        let token = rig.store.begin_fetch(&key(1));
+        let (store, own) = (rig.store.clone(), key(1));
+        let removal = async move { store.remove(&own).await };
+        let token = rig.run(token.outlive(removal)).1.unwrap();
+        assert_eq!(rig.insert_with(&token, state), Ok(()));
+        rig.remove(1);
+        let (store, own) = (rig.store.clone(), key(1));
+        let removal = async move { store.remove(&own).await };
+        assert!(rig.run(token.outlive(removal)).1.is_none());
+    });
+}
+
+#[test]
 fn large_objects_take_little_more_than_their_size() {
     for cluster in [256 << 10, 512 << 10] {
         let mut rig = Rig::open(formatted(64 * MIB, cluster), product());

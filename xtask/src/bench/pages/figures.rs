@@ -1,4 +1,4 @@
-//! What a system did between two moments, for each request.
+//! Figures of a system between two moments, for each request.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::bench::options::Options;
 
 /// All counts at one moment.
 pub struct Moment {
-    /// When.
+    /// The moment.
     pub at: Instant,
     /// Requests of the clients.
     pub requests: u64,
@@ -23,7 +23,7 @@ pub struct Moment {
     pub fetched_bytes: u64,
     /// User and system time of the system's processes.
     pub cpu_seconds: f64,
-    /// What the device did.
+    /// Operations of the device.
     pub device: Operations,
     /// Bytes that the cache takes on the device.
     pub held: u64,
@@ -46,7 +46,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// What came between.
+    /// Returns the figures between two moments.
     pub fn between(system: &str, part: &str, from: &Moment, to: &Moment) -> Figures {
         let requests = (to.requests - from.requests).max(1) as f64;
         let bytes = (to.bytes - from.bytes).max(1) as f64;

@@ -21,18 +21,18 @@ pub struct Load {
 }
 
 impl Load {
-    /// So many sessions with the server at `to`.
+    /// Starts so many sessions with the server at `to`.
     pub fn new(to: SocketAddr, sessions: usize) -> Load {
         let visits = RefCell::new(Visits::with_seed(7));
         Load { to, sessions, visits, requests: Cell::new(0), bytes: Cell::new(0) }
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         self.requests.get()
     }
 
-    /// Bytes of the answers' bodies so far.
+    /// Returns the number of bytes in the answers' bodies so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
@@ -41,7 +41,7 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// When a connection breaks, an answer is not the right one, or somebody wants us to end.
+    /// When a connection breaks, an answer is not the right one, or the program is interrupted.
     pub fn run(&self, requests: u64) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -76,7 +76,7 @@ impl Load {
     }
 }
 
-/// Where the object lies: a page and what is embedded in it share a directory.
+/// Returns the path of the object: a page and its embedded objects share a directory.
 fn path(object: u64) -> String {
     format!("/page/{}/{object}-{}", pages::page_of(object), pages::body_len(object))
 }

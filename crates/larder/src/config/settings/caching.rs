@@ -1,4 +1,4 @@
-//! The declarations of what is answered from the cache, and what origin servers are told.
+//! Declarations: answers from the cache, and the fields sent to origin servers.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// When a stale answer is validated: how many stale ones beside it in the cache, of the same
     /// site and directory or written with it, are validated behind it on connections that are open,
-    /// so that whoever asks for them next need not wait. Each is a request that the origin server
+    /// so that the next request for them need not wait. Each is a request that the origin server
     /// might not have got. 0: none.
     "caching.validate-neighbours", Kind::Int(0, 64), ["0"], live -> semantics.validate_neighbours;
 
@@ -88,6 +88,6 @@ pub const SETTINGS: &[Setting] = fields! {
     "forwarded.add", FORWARDED, ["auto"], live -> forwarded_add;
 
     /// Networks of the proxies in front of a reverse proxy: such fields of theirs are kept and
-    /// added to. Those of other clients are removed, for anybody could claim any address.
+    /// added to. Those of other clients are removed, for any client could claim any address.
     "forwarded.trust", Kind::List(&Kind::Network), [], live -> forwarded.trust;
 };

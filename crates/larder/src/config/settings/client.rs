@@ -1,4 +1,4 @@
-//! The declarations of what clients may take up: connections, heads, time, tunnels.
+//! Declarations: limits of clients' connections, heads, time and tunnels.
 
 use semantics::FieldNames;
 

@@ -1,4 +1,4 @@
-//! What several declarations share: bounds, and the type of a setting.
+//! Parts that several declarations share: bounds, and the type of a setting.
 
 use std::time::Duration;
 

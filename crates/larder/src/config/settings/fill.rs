@@ -1,4 +1,4 @@
-//! The declarations of how objects are fetched for the cache.
+//! Declarations: fetches of objects for the cache.
 
 use super::common::{K, MANY, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;

@@ -1,4 +1,4 @@
-//! The declarations of what concerns the whole: listeners, caches, admin interface, logs, process.
+//! Declarations for the whole program: listeners, caches, admin interface, logs, process.
 
 use proxy::observe::access_log::Format;
 
@@ -14,7 +14,7 @@ choice!(LOG_FORMAT for Format {
 });
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
-/// Which `Host` an origin server is sent.
+/// The `Host` that an origin server is sent.
 pub const HOST_HEADER: Kind = Kind::OneOf(&[PASS, "upstream"]);
 /// The client's.
 pub const PASS: &str = "client";

@@ -1,4 +1,4 @@
-//! The declarations of what clients meet before the first request: listeners, TLS, HTTP/2.
+//! Declarations for connections before the first request: listeners, TLS, HTTP/2.
 
 use std::time::Duration;
 

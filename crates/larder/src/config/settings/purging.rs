@@ -1,4 +1,4 @@
-//! Settings of purging: who may, and by what.
+//! Declarations of purging: the clients that may purge, and the fields that carry tags.
 
 use super::common::{MANY, Setting};
 use crate::config::configuration::Config;

@@ -1,5 +1,5 @@
-//! The declarations of `[store]`: how objects lie on the device and in memory, and which stay.
-//! What they say is laid over the preset, which is declared before them.
+//! Declarations of `[store]`: the placement of objects on the device and in memory, and eviction.
+//! Their values are laid over the preset, which is declared before them.
 
 use std::time::Duration;
 

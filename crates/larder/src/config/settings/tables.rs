@@ -17,7 +17,7 @@ const SITE_PARTS: &[&[Field<Site>]] = &[SITE_ITSELF, upstream::FOR_SITE];
 /// The keys of a `[[site]]` table: one origin server of a reverse proxy.
 pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PARTS);
 
-/// What a site is.
+/// The keys of a site itself.
 const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 

@@ -1,5 +1,5 @@
-//! The keys about origin servers: those of `[upstream]`, and those that a `[[site]]` may have
-//! otherwise for its own.
+//! Declarations about origin servers: the keys of `[upstream]`, and those that a `[[site]]` may set
+//! for itself.
 
 use proxy::upstream::servers::balance::Balance;
 use proxy::upstream::settings::endpoint::Http2;
@@ -82,7 +82,7 @@ macro_rules! manner {
         $key:literal, $kind:expr, [$($default:expr),*] $(, word($word:literal))?
             $(-> $($place:ident).+)? $(=> $set:expr)?;
     )*) => {
-        /// What holds for all origin servers.
+        /// The keys for all origin servers.
         pub const FOR_ALL: &[Setting] = &[$(
             Setting::new(
                 concat!("upstream.", $key),
@@ -98,7 +98,7 @@ macro_rules! manner {
             .live(),
         )*];
 
-        /// What holds for those of one site.
+        /// The keys for the origin servers of one site.
         pub const FOR_SITE: &[Field<Site>] = &[$(
             Field::<Site>::new(
                 $key,
@@ -195,7 +195,7 @@ const fn setter(set: fn(&mut Manner, Value)) -> fn(&mut Manner, Value) {
     set
 }
 
-/// The text, unless it is the word that a site says for none.
+/// Returns the text, unless it is the word by which a site says none.
 fn unless(value: Value, none: &str) -> Option<String> {
     <Option<String> as Take>::take(value).filter(|text| text != none)
 }

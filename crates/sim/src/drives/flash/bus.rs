@@ -1,8 +1,8 @@
 //! A line that one transfer uses at a time: a channel, or the bus.
 //!
 //! The model decides about requests in the order in which they come, but their transfers become
-//! ready in another one: a transfer takes the first gap that is long enough, and no line stands
-//! idle for one that is ready much later.
+//! ready in another one: a transfer takes the first gap that is long enough, so that a line is not
+//! idle while a ready transfer waits.
 
 use std::collections::VecDeque;
 

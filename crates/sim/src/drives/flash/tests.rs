@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::*;
 
-/// A closed loop of `depth` requests; requests per second of virtual time.
+/// Runs a closed loop of `depth` requests; returns the requests per second of virtual time.
 fn closed(
     drive: &mut Flash,
     depth: usize,
@@ -69,7 +69,7 @@ fn the_figures_of_the_data_sheets_come_out() {
     }
 }
 
-/// The longest of many reads that come one by one while the drive is written to.
+/// Returns the longest of many reads that come one by one while the drive is written to.
 fn longest_read(suspend: Nanos) -> Nanos {
     let mut parameters = named("sata_tlc").unwrap().parameters().clone();
     parameters.suspend = suspend;

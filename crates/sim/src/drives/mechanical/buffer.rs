@@ -10,7 +10,7 @@ pub(crate) struct Buffer {
     segments: Vec<Segment>,
     most: usize,
     size: u64,
-    /// What is being read ahead into the segment used last.
+    /// The read-ahead into the segment used last.
     ahead: Option<Ahead>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Segment {
 /// Reading ahead that goes on, or waits for room when it came to its limit.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
-    /// When the heads may go on, and where they are.
+    /// Time at which the heads may go on, and their position.
     from: f64,
     arm: Arm,
     /// The next sector, and the one at which it ends.
@@ -92,7 +92,7 @@ impl Buffer {
         }
     }
 
-    /// The segment used last has all sectors before `end`.
+    /// Notes that the segment used last has all sectors before `end`.
     fn filled(&mut self, end: u64) {
         if let Some(segment) = self.segments.last_mut() {
             segment.end = segment.end.max(end);
@@ -100,13 +100,14 @@ impl Buffer {
         }
     }
 
-    /// When the heads can go on reading at `sector` without having left it, and where they are.
+    /// Returns when the heads can go on reading at `sector` without having left it, and their
+    /// position.
     pub(crate) fn ahead_at(&self, sector: u64) -> Option<(f64, Arm)> {
         let ahead = self.ahead?;
         (ahead.next == sector).then_some((ahead.from, ahead.arm))
     }
 
-    /// The sectors from `sector` on that are in the buffer. The segment counts as used.
+    /// Returns the sectors from `sector` on that are in the buffer. The segment counts as used.
     pub(crate) fn find(&mut self, sector: u64) -> Option<Segment> {
         let found = |segment: &Segment| segment.begin <= sector && sector < segment.end;
         let index = self.segments.iter().rposition(found)?;
@@ -141,8 +142,8 @@ impl Buffer {
         });
     }
 
-    /// From `from` on the heads at `arm` read on behind the request `begin` to `end`, which lies in
-    /// the segment used last and is being served until `busy`.
+    /// Lets the heads at `arm` read on from `from`, behind the request `begin` to `end`, which lies
+    /// in the segment used last and is being served until `busy`.
     pub(crate) fn read_on(
         &mut self,
         (from, arm): (f64, Arm),
@@ -166,9 +167,9 @@ impl Buffer {
         self.ahead = Some(Ahead { from, arm, next, limit, busy, bound });
     }
 
-    /// A request for `begin` to `end` is served from the buffer until `busy`: reading ahead goes on
-    /// as far as it gives room. From `now` on the heads at `arm` take it up again if it had ended
-    /// and the drive does that.
+    /// Lets reading ahead go on while a request for `begin` to `end` is served from the buffer
+    /// until `busy`, as far as that makes room. From `now` on the heads at `arm` resume it if it
+    /// had ended and the drive does that.
     pub(crate) fn read_on_after_hit(
         &mut self,
         (now, arm): (f64, Arm),
@@ -192,7 +193,7 @@ impl Buffer {
 }
 
 impl Ahead {
-    /// How the next row of sectors will pass under the heads.
+    /// Returns how the heads will pass over the next row of sectors.
     fn coming(&self, media: &Media) -> Option<Passed> {
         let rest = self.limit.saturating_sub(self.next);
         let run = media.geometry.runs(self.next, rest).next()?;
@@ -208,7 +209,7 @@ impl Ahead {
         }
     }
 
-    /// Whether the drive, when nothing else is to do, reads no further than the row just taken.
+    /// Returns whether an idle drive reads no further than the row just taken.
     fn ends_here(&self) -> bool {
         // What follows within the limit lies on the next track.
         self.bound == ReadAhead::Track && self.from >= self.busy && self.next < self.limit

@@ -1,9 +1,9 @@
-//! What the electronics of a drive do: overheads, bus, and the rules of the on-board cache.
+//! The electronics of a drive: overheads, bus, and the rules of the on-board cache.
 
 /// The settings of a drive's controller. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    /// What a request costs before anything else happens.
+    /// Time of a request before anything else happens.
     pub overheads: Overheads,
     /// For one sector over the bus.
     pub bus: f64,
@@ -17,19 +17,19 @@ pub struct Controller {
     pub read_watermark: f64,
     /// Whether that is a share of the request or else of the segment.
     pub watermark_of_request: bool,
-    /// How far the drive goes on reading after a read.
+    /// The extent of reading on after a read.
     pub read_ahead: ReadAhead,
-    /// Whether it does so only behind a read that goes on where the one before it ended.
+    /// Whether it does so only after a read that continues the one before it.
     pub read_ahead_behind_reads: bool,
     /// The most sectors that it reads ahead.
     pub read_ahead_most: u64,
-    /// Whether reading ahead may overwrite what was asked for.
+    /// Whether reading ahead may overwrite sectors that were asked for.
     pub read_ahead_over_requested: bool,
-    /// Whether a read from the buffer lets reading ahead begin again that had ended.
+    /// Whether a read from the buffer restarts reading ahead that had ended.
     pub read_ahead_on_hit: bool,
     /// Whether reading ahead stops at once for a new request; else at the end of the sector.
     pub stop_in_sector: bool,
-    /// When a write is acknowledged.
+    /// The moment at which a write is acknowledged.
     pub fast_write: FastWrite,
     /// Whether sequential writes share a segment.
     pub combine_writes: bool,
@@ -37,7 +37,7 @@ pub struct Controller {
     pub read_written: bool,
 }
 
-/// What a request costs before anything else happens; pairs are for after a read, after a write.
+/// Times of a request before anything else happens; pairs are for after a read, after a write.
 #[derive(Clone, Debug)]
 pub struct Overheads {
     /// Every request.
@@ -56,8 +56,8 @@ pub struct Overheads {
     pub write_completion: f64,
 }
 
-/// How far the drive goes on reading after a read when nothing else is to do. While a request is
-/// being sent to the host, it goes on until the segment is full.
+/// The extent of reading on after a read while the drive is idle. While a request is being sent to
+/// the host, it goes on until the segment is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
     /// Not at all.
@@ -68,11 +68,11 @@ pub enum ReadAhead {
     Segment,
 }
 
-/// When a write is acknowledged.
+/// The moment at which a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastWrite {
-    /// When it is on the medium.
+    /// Once it is on the medium.
     Never,
-    /// When it is in the buffer.
+    /// Once it is in the buffer.
     Always,
 }

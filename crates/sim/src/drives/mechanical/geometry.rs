@@ -1,8 +1,8 @@
-//! Where a sector lies: cylinder, head, and angle behind the index mark.
+//! Places of sectors: cylinder, head, and angle behind the index mark.
 //!
-//! A zone is a row of *regions* that each end (or begin) with spare sectors; skipped sectors push
-//! those behind them on. Within a zone tracks follow each other with a skew, so that a transfer
-//! goes on after the switch without losing a rotation.
+//! A zone is a row of *regions* that each end (or begin) with spare sectors; skipped sectors shift
+//! those behind them. Within a zone tracks follow each other with a skew, so that a transfer
+//! continues after the switch without losing a rotation.
 //!
 //! It promises: every sector below [`Geometry::sectors`] has its own place, and following sectors
 //! lie at rising places of a zone.
@@ -61,7 +61,7 @@ pub struct Run {
 }
 
 impl Geometry {
-    /// The map of `drive`, or why its zones make none.
+    /// Returns the map of `drive`, or why its zones make none.
     pub fn new(drive: &DriveFile) -> Result<Geometry, Refused> {
         let (zones, sectors) = map(drive)?;
         if sectors < drive.blocks {
@@ -74,22 +74,23 @@ impl Geometry {
         Ok(Geometry { zones, sectors, surfaces, order: drive.layout.order })
     }
 
-    /// Sectors that the zones of `drive` carry, or why they make no map.
+    /// Returns the number of sectors that the zones of `drive` carry, or why they make no map.
     pub fn room(drive: &DriveFile) -> Result<u64, Refused> {
         Ok(map(drive)?.1)
     }
 
-    /// Sectors that the zones carry, a few more than the drive's nominal ones.
+    /// Returns the number of sectors that the zones carry, a few more than the drive's nominal
+    /// ones.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// The parts of the `count` sectors from `sector`, track by track.
+    /// Returns the parts of the `count` sectors from `sector`, track by track.
     pub fn runs(&self, sector: u64, count: u64) -> Runs<'_> {
         Runs { geometry: self, sector, end: sector + count }
     }
 
-    /// The part of the sectors `sector` to `end` that lies on the first one's track.
+    /// Returns the part of the sectors `sector` to `end` that lies on the first one's track.
     fn run(&self, sector: u64, end: u64) -> Run {
         let index = self.zones.partition_point(|zone| zone.begin <= sector) - 1;
         let zone = &self.zones[index];
@@ -157,7 +158,7 @@ impl Iterator for Runs<'_> {
 }
 
 impl Mapped {
-    /// The map of `zone` whose first sector is `begin`, and how many sectors it has.
+    /// Returns the map of `zone` whose first sector is `begin`, and how many sectors it has.
     fn new(drive: &DriveFile, zone: &Zone, begin: u64) -> Result<(Mapped, u64), String> {
         let track = u64::from(zone.sectors);
         let cylinder = track * u64::from(drive.surfaces);
@@ -190,7 +191,7 @@ impl Mapped {
         let slips_use_spares =
             slips_use_spares && by_region.all(|slips| slips.len() as u64 <= spare);
         let share = f64::from(zone.sectors);
-        // Where they push on for good, they count in data sectors.
+        // Where they shift all sectors behind them, they count in data sectors.
         let counted = |slip: &u64| match slips_use_spares {
             true => *slip,
             false => {
@@ -222,7 +223,8 @@ impl Mapped {
         Ok((mapped, len))
     }
 
-    /// The angle of the sector at `index` of the zone's track `track` on its cylinder `cylinder`.
+    /// Returns the angle of the sector at `index` of the zone's track `track` on its cylinder
+    /// `cylinder`.
     fn angle(&self, index: u64, track: u64, cylinder: u64) -> f64 {
         let skew =
             cylinder as f64 * self.cylinder_skew + (track - cylinder) as f64 * self.track_skew;
@@ -230,7 +232,7 @@ impl Mapped {
         angle - angle.floor()
     }
 
-    /// The physical sector of the zone that carries `sector`.
+    /// Returns the physical sector of the zone that carries `sector`.
     fn physical(&self, sector: u64) -> u64 {
         let inside = sector - self.begin;
         if self.slips.is_empty() {
@@ -244,12 +246,13 @@ impl Mapped {
         pushed(self.place(inside), &self.slips[of_region..])
     }
 
-    /// The physical sector of the `index`-th data sector, skipped ones apart.
+    /// Returns the physical sector of the `index`-th data sector, skipped ones apart.
     fn place(&self, index: u64) -> u64 {
         self.kept + index / self.data * self.region + self.front + index % self.data
     }
 
-    /// The first of the sectors from `low` to `high` whose physical sector is not before `place`.
+    /// Returns the first of the sectors from `low` to `high` whose physical sector is not before
+    /// `place`.
     fn first_not_before(&self, place: u64, mut low: u64, mut high: u64) -> u64 {
         // Without spare and skipped sectors between, the answer is known.
         let guess = low + (place - self.physical(low));
@@ -270,7 +273,7 @@ impl Mapped {
     }
 }
 
-/// Where `place` is pushed by the skipped sectors before it.
+/// Returns `place` shifted by the skipped sectors before it.
 fn pushed(mut place: u64, slips: &[u64]) -> u64 {
     for slip in slips {
         if *slip > place {
@@ -296,7 +299,7 @@ mod tests {
         geometry.runs(sector, 1).next().unwrap()
     }
 
-    /// A drive of two small zones under `sparing`.
+    /// Returns a drive of two small zones under `sparing`.
     fn small(sparing: Sparing, order: SurfaceOrder) -> DriveFile {
         let mut file = shipped("atlas10k");
         let zone = |first, last, sectors, slips: &[u64]| Zone {

@@ -1,4 +1,4 @@
-//! Arm and spindle: when the heads have passed over the sectors of a request.
+//! Arm and spindle: the times at which the heads have passed over the sectors of a request.
 //!
 //! The spindle never stops, so the angle under the heads follows from the time. The arm waits for
 //! its sector, and behind the last sector of a track it moves on to the next.
@@ -9,9 +9,9 @@ use crate::drives::mechanical::geometry::{Geometry, Run};
 /// Arm and spindle with what is under them. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub struct Media {
-    /// Where sectors lie.
+    /// The places of sectors.
     pub geometry: Geometry,
-    /// Of one rotation, and its inverse.
+    /// Duration of one rotation, and its inverse.
     rotation: f64,
     rotations: f64,
     head_switch: f64,
@@ -23,13 +23,13 @@ pub struct Media {
 }
 
 impl Run {
-    /// Where the arm stands when it passes.
+    /// Returns the position of the arm when it passes.
     pub fn arm(&self) -> Arm {
         Arm { cylinder: self.cylinder, head: self.head }
     }
 }
 
-/// Where the arm stands and which head is in use.
+/// The position of the arm, and the head in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arm {
     /// The cylinder.
@@ -38,7 +38,7 @@ pub struct Arm {
     pub head: u32,
 }
 
-/// What the heads do on a track.
+/// The operation of the heads on a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// They read.
@@ -50,13 +50,13 @@ pub enum Pass {
 /// A run of sectors as it passed under the heads.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    /// Where it lies.
+    /// The sectors passed.
     pub run: Run,
-    /// When its first sector came.
+    /// Time when its first sector came.
     pub begin: f64,
-    /// When its last sector had passed.
+    /// Time when its last sector had passed.
     pub end: f64,
-    /// How long a sector takes.
+    /// Duration of a sector.
     pub sector: f64,
 }
 
@@ -70,7 +70,7 @@ const JUST_COME: f64 = 1e-6;
 const SLIP: f64 = 4.3e-7;
 
 impl Media {
-    /// The arm and the spindle of `drive`.
+    /// Returns the arm and the spindle of `drive`.
     pub fn new(drive: &DriveFile, geometry: Geometry) -> Media {
         let cylinders = drive.zones.last().map_or(0, |zone| zone.last) as usize + 1;
         let mechanics = &drive.mechanics;
@@ -85,12 +85,12 @@ impl Media {
         }
     }
 
-    /// Milliseconds until another head of the same cylinder reads.
+    /// Returns the milliseconds until another head of the same cylinder reads.
     pub fn head_switch(&self) -> f64 {
         self.head_switch
     }
 
-    /// Milliseconds until `arm` is over `run` and may begin.
+    /// Returns the milliseconds until `arm` is over `run` and may begin.
     fn positioning(&self, arm: Arm, run: &Run, pass: Pass) -> f64 {
         if arm.cylinder == run.cylinder && arm.head == run.head {
             return 0.0;
@@ -115,23 +115,23 @@ impl Media {
         Passed { run, begin, end: begin + run.span as f64 * sector, sector }
     }
 
-    /// Whether all `count` sectors from `sector` lie on the track under `arm`.
+    /// Returns whether all `count` sectors from `sector` lie on the track under `arm`.
     pub fn is_on_track(&self, arm: Arm, sector: u64, count: u64) -> bool {
         let mut runs = self.geometry.runs(sector, count);
         runs.next().is_some_and(|run| run.arm() == arm) && runs.next().is_none()
     }
 
-    /// A delay (milliseconds) after which a sector that was just to come has passed.
+    /// Returns a delay (milliseconds) after which a sector that was just to come has passed.
     pub fn just_missed(&self) -> f64 {
         1e-4 * self.rotation
     }
 
-    /// Milliseconds of one rotation.
+    /// Returns the milliseconds of one rotation.
     pub fn rotation(&self) -> f64 {
         self.rotation
     }
 
-    /// The time (milliseconds) of the fewest whole rotations that last at least `time`.
+    /// Returns the time (milliseconds) of the fewest whole rotations that last at least `time`.
     pub fn rotations_over(&self, time: f64) -> f64 {
         (time * self.rotations).ceil().max(1.0) * self.rotation
     }
@@ -142,7 +142,8 @@ impl Media {
     }
 }
 
-/// Seek times for every distance: on lines between the measured points, level behind the last.
+/// Computes seek times for every distance: on lines between the measured points, level behind the
+/// last.
 fn seek_table(points: &[(u32, f64)], cylinders: usize) -> Vec<f64> {
     let mut table = Vec::with_capacity(cylinders);
     table.push(0.0);

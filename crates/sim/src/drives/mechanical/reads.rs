@@ -1,4 +1,4 @@
-//! Reads: from the buffer, from the medium, or the rest of what is being read ahead.
+//! Reads: from the buffer, from the medium, or from a read-ahead that is under way.
 
 use crate::drives::Operation;
 use crate::drives::mechanical::MechanicalDrive;
@@ -21,7 +21,7 @@ impl MechanicalDrive {
         done + self.controller.overheads.read_completion
     }
 
-    /// All of it is in the buffer.
+    /// Serves a read that is all in the buffer.
     fn read_buffered(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let done = start
             + self.overhead(self.controller.overheads.read_hit)
@@ -31,7 +31,8 @@ impl MechanicalDrive {
         done
     }
 
-    /// The sectors before `buffered` are in the buffer, the others come from the medium.
+    /// Serves a read whose sectors before `buffered` are in the buffer; the others come from the
+    /// medium.
     fn read_partly(&mut self, start: f64, (sector, count): (u64, u64), buffered: u64) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.read_hit);
         // What is being read ahead just goes on; else the arm has to come back.
@@ -45,7 +46,7 @@ impl MechanicalDrive {
         self.transfer(ready, (from, arm), (sector, count), buffered)
     }
 
-    /// Nothing of it is in the buffer.
+    /// Serves a read of which nothing is in the buffer.
     fn read_medium(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.read_miss);
         let (delay, arm) = self.stop_reading_ahead(start);
@@ -60,8 +61,8 @@ impl MechanicalDrive {
         }
     }
 
-    /// How long it takes from `start` on until the heads, having been brought up to then, are free
-    /// for something else, and where they are then.
+    /// Returns how long after `start` the heads are free for something else, having been brought up
+    /// to then, and their position then.
     pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
         let in_sector = self.controller.stop_in_sector;
         let stopped = self.buffer.stop(start, in_sector, &self.media);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use crate::drives::mechanical::media::{Media, Pass, Passed};
 use crate::drives::mechanical::{FastWrite, MechanicalDrive};
 
-/// What was acknowledged and has yet to be written.
+/// Sectors that were acknowledged and have yet to be written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unwritten {
     /// Rows of sectors that pass under the heads without a gap, by time.
@@ -28,7 +28,7 @@ struct Piece {
 }
 
 impl Unwritten {
-    /// Sectors that are not on the medium at `now`; what is on it is forgotten.
+    /// Returns the number of sectors that are not on the medium at `now`, and drops those that are.
     fn left(&mut self, now: f64) -> u64 {
         let ended = |piece: &Piece| piece.begin + piece.sectors as f64 * piece.sector <= now;
         while self.pieces.front().is_some_and(ended) {
@@ -78,7 +78,7 @@ struct Supply {
 }
 
 impl Supply {
-    /// When the first `sectors` are there.
+    /// Returns the time at which the first `sectors` are there.
     fn arrived(self, sectors: u64) -> f64 {
         self.from + sectors as f64 * self.bus
     }
@@ -102,7 +102,7 @@ impl MechanicalDrive {
         done + self.controller.overheads.write_completion
     }
 
-    /// To the medium while the host waits.
+    /// Writes to the medium while the host waits.
     fn write_through(&mut self, start: f64, sectors: (u64, u64)) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.write_miss);
         let supply = Supply { from: ready, bus: self.controller.bus };
@@ -112,7 +112,7 @@ impl MechanicalDrive {
         self.written
     }
 
-    /// Into the buffer; the heads set out at once.
+    /// Writes into the buffer; the heads start at once.
     fn write_buffered(&mut self, start: f64, (sector, count): (u64, u64)) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.write_hit);
         let left = self.unwritten.left(ready);
