@@ -51,6 +51,7 @@ pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};
 pub use base::refusal::Refusal;
 pub use base::source::Source;
 pub use config::layout_name::LayoutName;
+pub use config::lookup_options::{LookupOptions, Retention, Tiers};
 pub use config::options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
     TierShares, WritePolicy,
