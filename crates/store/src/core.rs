@@ -11,6 +11,7 @@
 mod cluster_scan;
 mod counting;
 mod dump;
+mod evictions;
 mod fetches;
 mod held;
 mod holding;
@@ -42,6 +43,7 @@ mod waiting;
 
 pub(crate) use cluster_scan::{ClusterScan, NextClusters};
 pub(crate) use counting::Counted;
+pub(crate) use evictions::{LeftMemory, SubscriptionId};
 pub(crate) use fetches::Overtaken;
 pub use held::HeldStats;
 pub(crate) use held::{HoldsRevoked, ReaderId};

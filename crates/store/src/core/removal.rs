@@ -29,6 +29,7 @@ impl Core {
     /// Makes the present version under `digest` dead. True when there was one.
     pub(super) fn forget_version(&mut self, digest: &Digest) -> bool {
         self.note_touched(digest);
+        self.evictions.withdraw(digest);
         self.clear_version(digest)
     }
 

@@ -9,6 +9,7 @@ use crate::base::limits::PIECE_MAX;
 use crate::base::record::Place;
 use crate::base::size_class::SizeClass;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
+use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     /// What the readers of large objects hold.
     pub(super) held: Held,
     pub(super) purging: PurgeTables,
+    pub(super) evictions: Evictions,
     pub(super) counters: Counters,
     pub(super) recovering: Option<Recovering>,
     pub(super) health: Health,
@@ -157,6 +159,7 @@ impl Core {
             buffers_max: memory.buffers,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
+            evictions: Evictions::default(),
             admission,
             counters: Counters::default(),
             health: Health::Online,

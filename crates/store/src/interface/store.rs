@@ -396,6 +396,11 @@ impl<D: Device, C: Clock> Store<D, C> {
         all
     }
 
+    /// All volumes, in the order in which their devices were given.
+    pub(crate) fn volumes(&self) -> &[Rc<Volume<D, C>>] {
+        &self.volumes
+    }
+
     /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the
     /// neighbours stay together, and losing a device costs its share only), and its digest there.
     pub(crate) fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
