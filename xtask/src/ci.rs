@@ -19,8 +19,9 @@ const TESTS: &[&str] = &["test", "--workspace"];
 /// The steps to leave out.
 #[derive(Args)]
 pub struct Options {
-    /// Seconds that the fuzzing goes on; 0 leaves it out.
-    #[arg(long, default_value_t = 5)]
+    /// Seconds that the randomised tests go on beside their turn in the suite, where each draws a
+    /// seed of its own; 0 leaves it out.
+    #[arg(long, default_value_t = 0)]
     pub fuzz_seconds: u64,
 }
 

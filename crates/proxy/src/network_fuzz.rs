@@ -24,8 +24,8 @@ use crate::net::clock::TokioClock;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
-use crate::upstream::endpoint::Endpoint;
-use crate::upstream::group::Group;
+use crate::upstream::servers::group::Group;
+use crate::upstream::settings::endpoint::Endpoint;
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);

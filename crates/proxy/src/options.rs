@@ -16,7 +16,7 @@ use crate::origin::site::Front;
 use crate::rules::access::Access;
 use crate::rules::purging::Purging;
 use crate::rules::request_rules::Rules;
-use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::settings::limits::UpstreamLimits;
 
 /// All settings of the proxy.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use device::AnyDevice;
 use proxy::net::network::{Connecting, OtherListener, OtherNetwork};
 use proxy::net::socket::OtherSocket;
-use proxy::upstream::lookup::{Found, Looking, Lookup};
+use proxy::upstream::settings::lookup::{Found, Looking, Lookup};
 use proxy::{ListenSocket, Network};
 use sim::network::{Connection, Host, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proxy::TokioClock;
-use proxy::upstream::lookup::Lookup;
+use proxy::upstream::settings::lookup::Lookup;
 use sim::network::{Link, Network};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::Instant;

@@ -17,7 +17,7 @@ use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::rules::access::{PortRange, Rule};
 use proxy::rules::purging::Purging;
-use proxy::upstream::limits::UpstreamLimits;
+use proxy::upstream::settings::limits::UpstreamLimits;
 use store::{FormatOptions, LayoutName};
 
 use crate::config::listen_addr::ListenAddr;

@@ -19,9 +19,9 @@ use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
 use proxy::rules::request_rules::Rules;
-use proxy::upstream::limits::UpstreamLimits;
-use proxy::upstream::lookup::{Lookup, SystemLookup};
-use proxy::upstream::resolver::DnsLookup;
+use proxy::upstream::names::resolver::DnsLookup;
+use proxy::upstream::settings::limits::UpstreamLimits;
+use proxy::upstream::settings::lookup::{Lookup, SystemLookup};
 use semantics::Settings;
 use semantics::forwarded::Field;
 
@@ -174,7 +174,7 @@ fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
     Ok(UpstreamLimits { lookup, tls, http2, ..config.upstream.clone() })
 }
 
-/// Says who is let in to the admin interface. Reads the file of its token.
+/// Returns the guard of the admin interface. Reads the file of its token.
 pub fn guard(config: &Config) -> Result<Guard, String> {
     let token = match (&config.admin_token, &config.admin_token_file) {
         (Some(token), _) => Some(token.clone()),

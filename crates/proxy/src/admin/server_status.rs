@@ -8,8 +8,8 @@ use crate::net::clock::TokioClock;
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
-use crate::upstream::group::Group;
-use crate::upstream::health::Use;
+use crate::upstream::servers::group::Group;
+use crate::upstream::servers::health::Use;
 
 /// The figures of a proxy's servers, as they are at each scrape.
 pub(crate) struct ServerFigures(pub Control, pub TokioClock);

@@ -20,7 +20,7 @@ use crate::fill::services::Services;
 use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// How to go on with a body. Made before the head is sent, used seldom.
 pub(crate) struct Resume {

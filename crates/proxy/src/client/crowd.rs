@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 use crate::client::connection_state::Phase;
-use crate::upstream::descriptors::{FreeDescriptors, Freeing};
+use crate::upstream::send::descriptors::{FreeDescriptors, Freeing};
 
 /// What a client has to send its head in before it counts as one that may never.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);

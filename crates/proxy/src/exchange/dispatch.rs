@@ -41,8 +41,8 @@ use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
-use crate::upstream::attempts::Attempts;
-use crate::upstream::endpoint::Endpoint;
+use crate::upstream::send::attempts::Attempts;
+use crate::upstream::settings::endpoint::Endpoint;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.

@@ -32,7 +32,7 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// Everything a fill's task needs.
 pub(crate) struct FetchTask {

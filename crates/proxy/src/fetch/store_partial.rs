@@ -24,7 +24,7 @@ use crate::observe::event::Event;
 use crate::partial::gap_fill::RangeFetch;
 use crate::partial::partial_object::PartialObject;
 use crate::request::upstream_request;
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 impl FetchTask {
     /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours

@@ -21,7 +21,7 @@ use crate::object::stored_response::StoredResponse;
 use crate::object::stored_responses::{Judge, Refreshed};
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;

@@ -23,7 +23,7 @@ use crate::object::stored_response::Store;
 use crate::object::variants::Variants;
 use crate::observe::observer::Observer;
 use crate::options::Options;
-use crate::upstream::client::Upstream;
+use crate::upstream::send::client::Upstream;
 
 /// What the requests of all workers share.
 pub(crate) struct Shared {

@@ -33,7 +33,7 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// Rounds after which a request is sent on by itself.
 const ROUNDS_MAX: u32 = 6;

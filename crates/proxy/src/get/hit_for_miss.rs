@@ -11,7 +11,7 @@ use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status
 use crate::object::stored_responses::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 impl CacheRequest<'_> {
     /// Sends a GET on as it came.

@@ -26,7 +26,7 @@ use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
 /// asked for on the way.

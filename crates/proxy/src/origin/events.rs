@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::observe::event;
 use crate::observe::observer::Observer;
-use crate::upstream::events::{Event, Events};
+use crate::upstream::send::events::{Event, Events};
 
 /// Tells the observer.
 pub(crate) struct Observed(pub Arc<dyn Observer>);

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::observe::outcome::Error;
 use crate::rules::access::Denial;
-use crate::upstream::error::Reason;
+use crate::upstream::failure::error::Reason;
 
 /// Why there is no answer.
 #[derive(Debug)]

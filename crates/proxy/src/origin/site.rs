@@ -17,10 +17,10 @@ use crate::object::stored_response::{key_prefix, primary_key};
 use crate::observe::front_kind::FrontKind;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
-use crate::upstream::endpoint::Endpoint;
-use crate::upstream::group::Group;
-use crate::upstream::limits::UpstreamLimits;
-use crate::upstream::origin::Origin;
+use crate::upstream::send::origin::Origin;
+use crate::upstream::servers::group::Group;
+use crate::upstream::settings::endpoint::Endpoint;
+use crate::upstream::settings::limits::UpstreamLimits;
 
 /// All that a proxy serves.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use crate::message::scheme::Scheme;
 use crate::net::address::bare;
 use crate::origin::site::Site;
 use crate::rules::aliases::Aliases;
-use crate::upstream::limits::UpstreamLimits;
-use crate::upstream::origin::Origin;
+use crate::upstream::send::origin::Origin;
+use crate::upstream::settings::limits::UpstreamLimits;
 
 /// Where a request is to go.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// See the module.
 pub(crate) struct RangeFetch {

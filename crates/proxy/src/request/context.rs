@@ -20,7 +20,7 @@ use crate::origin::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::origin::Origin;
+use crate::upstream::send::origin::Origin;
 
 /// See the module.
 pub(crate) struct RequestContext<'a> {

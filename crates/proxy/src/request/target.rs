@@ -245,8 +245,8 @@ mod tests {
 
     use super::*;
     use crate::origin::site::Site;
-    use crate::upstream::endpoint::Endpoint;
-    use crate::upstream::group::Group;
+    use crate::upstream::servers::group::Group;
+    use crate::upstream::settings::endpoint::Endpoint;
 
     fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
         let mut builder = Request::builder().method(method).uri(uri);

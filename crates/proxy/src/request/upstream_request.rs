@@ -27,11 +27,11 @@ use crate::origin::target::Target;
 use crate::request::target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::attempts::Attempts;
-use crate::upstream::client::Outgoing;
-use crate::upstream::origin::{Connector, Origin};
-use crate::upstream::origin_body::OriginBody;
-use crate::upstream::request_body::{ClientBody, OutBody};
+use crate::upstream::connection::origin_body::OriginBody;
+use crate::upstream::connection::request_body::{ClientBody, OutBody};
+use crate::upstream::send::attempts::Attempts;
+use crate::upstream::send::origin::{Connector, Origin};
+use crate::upstream::send::outgoing::Outgoing;
 
 /// A request for an upstream.
 #[derive(Clone)]

@@ -25,8 +25,8 @@ use crate::response::failure;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::origin_body::OriginBody;
-use crate::upstream::tunnel::UpstreamTunnel;
+use crate::upstream::connection::origin_body::OriginBody;
+use crate::upstream::connection::tunnel::UpstreamTunnel;
 
 /// Asks the upstream and hands its answer on.
 pub(crate) async fn pass(

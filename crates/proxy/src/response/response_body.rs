@@ -18,7 +18,7 @@ use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::origin_body::OriginBody;
+use crate::upstream::connection::origin_body::OriginBody;
 
 /// Where an answer's bytes come from.
 pub(crate) enum BodySource {

@@ -16,7 +16,7 @@ use crate::message::scheme::Scheme;
 use crate::observe::observer::{LogFields, RequestRecord};
 use crate::observe::outcome::{Error, Outcome};
 use crate::response::failure_text;
-use crate::upstream::attempts::Attempts;
+use crate::upstream::send::attempts::Attempts;
 
 /// The open account.
 pub(crate) struct Transaction {

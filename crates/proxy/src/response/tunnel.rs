@@ -3,7 +3,7 @@
 use crate::client::limits::Lifetime;
 use crate::client::tunnel_places::Place;
 use crate::response::transaction::Transaction;
-use crate::upstream::tunnel::UpstreamTunnel;
+use crate::upstream::connection::tunnel::UpstreamTunnel;
 
 /// See the module.
 pub(crate) struct Tunnel {

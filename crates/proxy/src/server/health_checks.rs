@@ -14,10 +14,10 @@ use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
-use crate::upstream::checks;
-use crate::upstream::client::Upstream;
-use crate::upstream::events::Events;
-use crate::upstream::limits::UpstreamLimits;
+use crate::upstream::send::checks;
+use crate::upstream::send::client::Upstream;
+use crate::upstream::send::events::Events;
+use crate::upstream::settings::limits::UpstreamLimits;
 
 /// Checks all servers that are to be checked, until the drain begins.
 pub(crate) async fn run(

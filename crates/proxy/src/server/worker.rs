@@ -19,8 +19,8 @@ use crate::observe::event::Event;
 use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
-use crate::upstream::client::Upstream;
-use crate::upstream::failure_log::FailureLog;
+use crate::upstream::failure::failure_log::FailureLog;
+use crate::upstream::send::client::Upstream;
 
 /// What all workers share.
 pub(crate) struct Process {

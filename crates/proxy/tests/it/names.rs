@@ -11,11 +11,11 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA};
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
-use proxy::upstream::endpoint::Endpoint as To;
-use proxy::upstream::group::Group;
-use proxy::upstream::limits::UpstreamLimits;
-use proxy::upstream::lookup::{Found, Lookup as _};
-use proxy::upstream::resolver::DnsLookup;
+use proxy::upstream::names::resolver::DnsLookup;
+use proxy::upstream::servers::group::Group;
+use proxy::upstream::settings::endpoint::Endpoint as To;
+use proxy::upstream::settings::limits::UpstreamLimits;
+use proxy::upstream::settings::lookup::{Found, Lookup as _};
 use tokio::runtime::Builder;
 
 use crate::origin::{Origin, Then, ok};

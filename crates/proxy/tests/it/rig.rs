@@ -16,8 +16,8 @@ use proxy::observe::outcome::Outcome;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;
-use proxy::upstream::endpoint::Endpoint;
-use proxy::upstream::group::Group;
+use proxy::upstream::servers::group::Group;
+use proxy::upstream::settings::endpoint::Endpoint;
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
     RequestRecord, Setup, TokioClock,

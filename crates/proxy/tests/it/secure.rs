@@ -5,9 +5,9 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use proxy::upstream::endpoint::{At, Endpoint as To, Http2};
-use proxy::upstream::group::Group;
-use proxy::upstream::tls::{Tls, TlsOptions};
+use proxy::upstream::servers::group::Group;
+use proxy::upstream::settings::endpoint::{At, Endpoint as To, Http2};
+use proxy::upstream::settings::tls::{Tls, TlsOptions};
 use rcgen::date_time_ymd;
 
 use crate::authority::{Authority, Front};

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proxy::upstream::balance::Balance;
-use proxy::upstream::endpoint::Endpoint as To;
-use proxy::upstream::group::{Group, GroupOptions, Next, Server};
-use proxy::upstream::health_check::HealthCheck;
-use proxy::upstream::lookup::{Found, Looking, Lookup};
+use proxy::upstream::servers::balance::Balance;
+use proxy::upstream::servers::group::{Group, GroupOptions, Next, Server};
+use proxy::upstream::servers::health_check::HealthCheck;
+use proxy::upstream::settings::endpoint::Endpoint as To;
+use proxy::upstream::settings::lookup::{Found, Looking, Lookup};
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};

@@ -12,11 +12,11 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::endpoint::{At, Endpoint};
-use crate::http2::Http2;
-use crate::limits::UpstreamLimits;
-use crate::origin::Check;
-use crate::request_body::OutBody;
+use crate::connection::http2::Http2;
+use crate::connection::request_body::OutBody;
+use crate::settings::endpoint::{At, Endpoint};
+use crate::settings::limits::Check;
+use crate::settings::limits::UpstreamLimits;
 use net::clock::TokioClock;
 
 /// See the module.

@@ -6,15 +6,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::HeaderValue;
+use http::{Request, header};
 use net::random::random;
 use tokio::time::sleep;
 
-use crate::client::{Outgoing, Upstream};
-use crate::error::Failure;
-use crate::group::Group;
-use crate::health_check::HealthCheck;
-use crate::limits::UpstreamLimits;
-use crate::origin::{Connector, Origin};
+use crate::connection::request_body::OutBody;
+use crate::failure::error::Failure;
+use crate::send::client::Upstream;
+use crate::send::origin::{Connector, Origin};
+use crate::send::outgoing::Outgoing;
+use crate::servers::group::Group;
+use crate::servers::health_check::HealthCheck;
+use crate::settings::limits::UpstreamLimits;
 
 /// Checks one server again and again, as its site has it; ends at once where that has no checks.
 pub async fn watch(upstream: Rc<Upstream>, limits: UpstreamLimits, group: Arc<Group>, at: usize) {
@@ -51,7 +55,7 @@ async fn ask(
     // The configuration names the server: no client's rights are in question.
     let with = Connector { upstream, limits, check: &|_: SocketAddr| true };
     let outgoing = Outgoing {
-        request: Some(check.request()),
+        request: Some(request(check)),
         progress: None,
         interim: None,
         again: None,
@@ -68,4 +72,16 @@ async fn ask(
         Err(Failure::Failed(_, text) | Failure::Request(_, text)) => Err(text),
         Err(Failure::Denied) => Err("its address is not permitted".to_owned()),
     }
+}
+
+/// What is sent.
+fn request(check: &HealthCheck) -> Request<OutBody> {
+    let mut request = Request::new(OutBody::Empty);
+    *request.uri_mut() = check.path.clone();
+    if let Some(host) = &check.host {
+        request.headers_mut().insert(header::HOST, host.clone());
+    }
+    let agent = concat!("larder/", env!("CARGO_PKG_VERSION"), " (health check)");
+    request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(agent));
+    request
 }

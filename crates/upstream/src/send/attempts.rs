@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::endpoint::{At, Endpoint};
+use crate::settings::endpoint::{At, Endpoint};
 
 /// Steps that are kept: the errand of a large object that is fetched in parts is run again and
 /// again.

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::status::ServerStatus;
+use crate::servers::status::ServerStatus;
 
 /// What all workers know of a server.
 #[derive(Debug, Default)]

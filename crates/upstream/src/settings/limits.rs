@@ -1,17 +1,22 @@
-//! Limits towards origin servers.
+//! Limits towards origin servers: what connections may take and last, and where they may lead.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::endpoint::Http2;
-use crate::error::Failure;
-use crate::error::Reason;
-use crate::failure_log::Phase;
-use crate::lookup::{Lookup, SystemLookup};
-use crate::tls::{Tls, TlsOptions};
+use crate::failure::error::Failure;
+use crate::failure::error::Reason;
+use crate::failure::failure_log::Phase;
+use crate::settings::endpoint::Http2;
+use crate::settings::lookup::{Lookup, SystemLookup};
+use crate::settings::tls::{Tls, TlsOptions};
+
+/// Says whether an address may be connected to for the request at hand. It is asked for each
+/// address, also of a connection that is there.
+pub type Check<'a> = &'a dyn Fn(SocketAddr) -> bool;
 
 /// Limits towards origins.
 #[derive(Clone, Debug)]

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use http::header::HeaderValue;
-use http::{Request, StatusCode, Uri, header};
-
-use crate::request_body::OutBody;
+use http::{StatusCode, Uri};
 
 /// How the servers of a site are checked.
 #[derive(Clone, Debug)]
@@ -43,16 +41,5 @@ impl HealthCheck {
 
     pub(crate) fn is_well(&self, status: StatusCode) -> bool {
         self.statuses.iter().any(|&(from, to)| (from..=to).contains(&status.as_u16()))
-    }
-
-    pub(crate) fn request(&self) -> Request<OutBody> {
-        let mut request = Request::new(OutBody::Empty);
-        *request.uri_mut() = self.path.clone();
-        if let Some(host) = &self.host {
-            request.headers_mut().insert(header::HOST, host.clone());
-        }
-        let agent = concat!("larder/", env!("CARGO_PKG_VERSION"), " (health check)");
-        request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(agent));
-        request
     }
 }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::error::Failure;
-use crate::error::Reason;
-use crate::group::{Group, Serving};
-use crate::status::QueueStatus;
+use crate::failure::error::Failure;
+use crate::failure::error::Reason;
+use crate::servers::group::{Group, Serving};
+use crate::servers::status::QueueStatus;
 use net::clock::TokioClock;
 
 /// The queue of one site, of all workers together. A reload takes it over.
@@ -174,8 +174,8 @@ mod tests {
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
     use super::*;
-    use crate::endpoint::Endpoint;
-    use crate::group::{GroupOptions, Server};
+    use crate::servers::group::{GroupOptions, Server};
+    use crate::settings::endpoint::Endpoint;
 
     fn group(servers: u16, max: u32, queue: u32) -> Arc<Group> {
         let server = |at| {

@@ -14,7 +14,7 @@ use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use crate::error::Failure;
+use crate::failure::error::Failure;
 use message::informational::Informational;
 use message::request_body::{BrokenOff, RequestBody};
 

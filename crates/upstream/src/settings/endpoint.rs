@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::tls::Tls;
+use crate::settings::tls::Tls;
 
 /// A server to talk to, and how. Those that differ in any of it share no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -110,7 +110,7 @@ impl fmt::Display for Endpoint {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::tls::TlsOptions;
+    use crate::settings::tls::TlsOptions;
 
     #[test]
     fn authorities_leave_the_usual_port_out() {

@@ -12,15 +12,16 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
-use crate::endpoint::Endpoint;
-use crate::error::Reason;
-use crate::failure_log::{FailureLog, Phase};
-use crate::group::Serving;
-use crate::http2::Peer;
-use crate::pool::{Http1, Pool, PoolLimits};
-use crate::request_body::Progress;
-use crate::tunnel::UpstreamTunnel;
-use crate::{cause, http2};
+use crate::connection::http2;
+use crate::connection::http2::Peer;
+use crate::connection::pool::{Http1, Pool, PoolLimits};
+use crate::connection::request_body::Progress;
+use crate::connection::tunnel::UpstreamTunnel;
+use crate::failure::cause;
+use crate::failure::error::Reason;
+use crate::failure::failure_log::{FailureLog, Phase};
+use crate::servers::group::Serving;
+use crate::settings::endpoint::Endpoint;
 
 /// A connection in use, and where it goes afterwards.
 pub(crate) struct Lease {
@@ -206,7 +207,7 @@ pub enum BodyError {
     Stream(io::Error),
     /// Silent for longer than [`UpstreamLimits::body_timeout`].
     ///
-    /// [`UpstreamLimits::body_timeout`]: crate::limits::UpstreamLimits::body_timeout
+    /// [`UpstreamLimits::body_timeout`]: crate::settings::limits::UpstreamLimits::body_timeout
     Silent,
     /// Longer than the operator permits.
     TooLong,

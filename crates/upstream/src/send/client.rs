@@ -7,7 +7,6 @@
 //! idempotent and has no body); every wait has a bound.
 
 use std::cell::Cell;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +18,22 @@ use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use crate::attempts::Attempts;
-use crate::descriptors::FreeDescriptors;
-use crate::endpoint::{Endpoint, Http2};
-use crate::error::Failure;
-use crate::error::Reason;
-use crate::events::{Event, Events};
-use crate::failure_log::{FailureLog, Phase};
-use crate::group::Serving;
-use crate::limits::{UpstreamLimits, in_time};
-use crate::origin::{Check, Connector, Origin, Sending};
-use crate::origin_body::{Lease, OriginBody};
-use crate::pool::{Connection, Http1, Pool, PoolLimits};
-use crate::request_body::{OutBody, Progress};
-use crate::resolver::Resolver;
-use crate::tunnel::UpstreamTunnel;
-use message::informational::Informational;
+use crate::connection::origin_body::{Lease, OriginBody};
+use crate::connection::pool::{Connection, Http1, Pool, PoolLimits};
+use crate::connection::request_body::{OutBody, Progress};
+use crate::connection::tunnel::UpstreamTunnel;
+use crate::failure::error::Failure;
+use crate::failure::error::Reason;
+use crate::failure::failure_log::{FailureLog, Phase};
+use crate::names::resolver::Resolver;
+use crate::send::descriptors::FreeDescriptors;
+use crate::send::events::{Event, Events};
+use crate::send::origin::{Connector, Origin, Sending};
+use crate::send::outgoing::Outgoing;
+use crate::servers::group::Serving;
+use crate::settings::endpoint::{Endpoint, Http2};
+use crate::settings::limits::Check;
+use crate::settings::limits::{UpstreamLimits, in_time};
 use message::upgrade;
 use message::upgrade::Upgrade;
 use net::clock::TokioClock;
@@ -52,48 +51,6 @@ pub struct Upstream {
     pub(crate) failures: Option<Arc<FailureLog>>,
     /// What has some when there is no descriptor left.
     pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
-}
-
-/// A request, and how to make it again when that is allowed.
-pub struct Outgoing<'a> {
-    /// `None` once it has been sent.
-    pub request: Option<Request<OutBody>>,
-    /// Of a request with a body.
-    pub progress: Option<Rc<Progress>>,
-    /// Where its 1xx answers go.
-    pub interim: Option<&'a Arc<Informational>>,
-    /// Makes an equal request, unless it has a body.
-    pub again: Option<&'a dyn Fn() -> Request<OutBody>>,
-    /// Sent twice it does what it does once (RFC 9110 section 9.2.2).
-    pub idempotent: bool,
-    /// Its `Host` is the name of whichever server gets it.
-    pub rewrite_host: bool,
-    /// No connection is opened for it.
-    pub reuse_only: bool,
-    /// The host that it is for, for whoever balances by URLs.
-    pub place: &'a str,
-    /// It asks for another protocol.
-    pub upgrade: Option<&'a Upgrade>,
-    /// Where the servers are noted that it goes to.
-    pub trail: Option<&'a Attempts>,
-}
-
-impl Outgoing<'_> {
-    fn next(&mut self) -> Option<Request<OutBody>> {
-        self.request.take().or_else(|| self.again.map(|again| again()))
-    }
-
-    /// Notes a server that it goes to.
-    fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
-        if let Some(trail) = self.trail {
-            trail.note(endpoint, address);
-        }
-    }
-
-    /// It may be sent once more, though it may have had its effect.
-    pub(crate) fn may_repeat(&self) -> bool {
-        self.idempotent && self.again.is_some()
-    }
 }
 
 /// Why a server gave no answer.
@@ -335,16 +292,16 @@ impl Upstream {
         let (stream, address) =
             in_time(limits, phase, self.open(endpoint, limits, check, phase)).await?;
         let broken = |error: &(dyn std::error::Error + 'static)| {
-            Failure::Failed(Reason::Connect, crate::cause::of(error))
+            Failure::Failed(Reason::Connect, crate::failure::cause::of(error))
         };
         if endpoint.http2 == Http2::PriorKnowledge || stream.chose_http2() {
-            let to = crate::http2::Peer {
+            let to = crate::connection::http2::Peer {
                 endpoint: endpoint.clone(),
                 address,
                 failures: self.failures.clone(),
                 clock: self.clock,
             };
-            let shared = crate::http2::Http2::handshake(stream, to, limits.head_bytes)
+            let shared = crate::connection::http2::Http2::handshake(stream, to, limits.head_bytes)
                 .await
                 .map_err(|e| broken(&e))?;
             self.pool.share(endpoint, shared.clone());
@@ -431,7 +388,7 @@ impl Origin for Endpoint {
 
 async fn ask_http2(
     endpoint: &Endpoint,
-    connection: Rc<crate::http2::Http2>,
+    connection: Rc<crate::connection::http2::Http2>,
     limits: &UpstreamLimits,
     request: Request<OutBody>,
     outgoing: &Outgoing<'_>,
@@ -443,7 +400,7 @@ async fn ask_http2(
     let progress = outgoing.progress.as_deref();
     let response = answer_in_time(&connection, limits, progress, sending).await?;
     let (parts, (body, stream)) = response.into_parts();
-    let incoming = crate::http2::Incoming::new(body, &parts.headers);
+    let incoming = crate::connection::http2::Incoming::new(body, &parts.headers);
     let body = OriginBody::http2(incoming, stream, limits.body_timeout);
     Ok(Response::from_parts(parts, body))
 }
@@ -476,7 +433,7 @@ async fn switch(
 /// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
 async fn ask_for_tunnel(
     endpoint: &Endpoint,
-    connection: Rc<crate::http2::Http2>,
+    connection: Rc<crate::connection::http2::Http2>,
     limits: &UpstreamLimits,
     request: Request<OutBody>,
     protocol: &str,
@@ -487,13 +444,16 @@ async fn ask_for_tunnel(
     let (mut parts, (body, stream, sink)) = response.into_parts();
     let body = match sink {
         None => {
-            let incoming = crate::http2::Incoming::new(body, &parts.headers);
+            let incoming = crate::connection::http2::Incoming::new(body, &parts.headers);
             OriginBody::http2(incoming, stream, limits.body_timeout)
         }
         Some(sink) => {
             parts.status = StatusCode::SWITCHING_PROTOCOLS;
             upgrade::from_server(protocol, &fields, &mut parts.headers);
-            OriginBody::tunnel(UpstreamTunnel::http2(crate::http2::joined(body, sink), stream))
+            OriginBody::tunnel(UpstreamTunnel::http2(
+                crate::connection::http2::joined(body, sink),
+                stream,
+            ))
         }
     };
     Ok(Response::from_parts(parts, body))
@@ -501,10 +461,10 @@ async fn ask_for_tunnel(
 
 /// Waits for the head of an answer in HTTP/2.
 async fn answer_in_time<T>(
-    connection: &crate::http2::Http2,
+    connection: &crate::connection::http2::Http2,
     limits: &UpstreamLimits,
     progress: Option<&Progress>,
-    sending: impl Future<Output = Result<T, crate::http2::Broke>>,
+    sending: impl Future<Output = Result<T, crate::connection::http2::Broke>>,
 ) -> Result<T, ConnectionError> {
     match wait_for_head(limits.head_timeout, progress, sending).await {
         None => {
@@ -513,7 +473,7 @@ async fn answer_in_time<T>(
             Err(ConnectionError::late(limits))
         }
         Some(Ok(response)) => Ok(response),
-        Some(Err(crate::http2::Broke { unsent, untouched, dead, error })) => {
+        Some(Err(crate::connection::http2::Broke { unsent, untouched, dead, error })) => {
             if dead {
                 connection.retire();
             }
@@ -586,9 +546,9 @@ fn is_dead(error: &hyper::Error) -> bool {
 
 /// `is_wrong`: what came is no HTTP.
 fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
-    let cause = crate::cause::of(error);
+    let cause = crate::failure::cause::of(error);
     if is_wrong {
         return Failure::Failed(Reason::BadAnswer, format!("not valid HTTP: {cause}"));
     }
-    Failure::Failed(crate::tls::refusal(error).unwrap_or(Reason::Upstream), cause)
+    Failure::Failed(crate::settings::tls::refusal(error).unwrap_or(Reason::Upstream), cause)
 }

@@ -17,8 +17,8 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use crate::endpoint::Http2;
-use crate::error::Reason;
+use crate::failure::error::Reason;
+use crate::settings::endpoint::Http2;
 use net::certificate;
 
 /// How a server proves who it is, and we to it.

@@ -15,7 +15,7 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{TokioResolver, system_conf};
 
-use crate::lookup::{Found, Looking, Lookup};
+use crate::settings::lookup::{Found, Looking, Lookup};
 
 /// A resolver of our own. Each worker has connections to name servers of its own.
 pub struct DnsLookup {

@@ -13,15 +13,15 @@ use std::{fmt, mem};
 
 use http::{StatusCode, Uri};
 
-use crate::balance;
-use crate::balance::{Balance, Turns, hash, members};
-use crate::endpoint::Endpoint;
-use crate::error::Failure;
-use crate::error::Reason;
-use crate::health::{Fit, Health};
-use crate::health_check::HealthCheck;
-use crate::queue::Queue;
-use crate::status::{QueueStatus, ServerStatus};
+use crate::failure::error::Failure;
+use crate::failure::error::Reason;
+use crate::servers::balance;
+use crate::servers::balance::{Balance, Turns, hash, members};
+use crate::servers::health::{Fit, Health};
+use crate::servers::health_check::HealthCheck;
+use crate::servers::queue::Queue;
+use crate::servers::status::{QueueStatus, ServerStatus};
+use crate::settings::endpoint::Endpoint;
 use net::clock::TokioClock;
 
 /// The servers of one site.

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 
-use crate::client::{Outgoing, Upstream};
-use crate::endpoint::Endpoint;
-use crate::error::Failure;
-use crate::error::Reason;
-use crate::events::Event;
-use crate::group::{Group, Next};
-use crate::limits::UpstreamLimits;
-use crate::origin::{Check, Connector, Origin, Sending};
-use crate::origin_body::OriginBody;
+use crate::connection::origin_body::OriginBody;
+use crate::failure::error::Failure;
+use crate::failure::error::Reason;
+use crate::send::client::Upstream;
+use crate::send::events::Event;
+use crate::send::origin::{Connector, Origin, Sending};
+use crate::send::outgoing::Outgoing;
+use crate::servers::group::{Group, Next};
+use crate::settings::endpoint::Endpoint;
+use crate::settings::limits::Check;
+use crate::settings::limits::UpstreamLimits;
 
 impl Upstream {
     /// Asks one server after another, each once.

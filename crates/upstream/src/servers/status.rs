@@ -1,6 +1,6 @@
 //! What the servers of a site show of themselves.
 
-use crate::health::Use;
+use crate::servers::health::Use;
 
 /// How a server is, and what has been counted of it.
 #[derive(Clone, Copy, Debug)]

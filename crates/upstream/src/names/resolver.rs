@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use crate::endpoint::{At, Endpoint};
-use crate::limits::UpstreamLimits;
+use crate::settings::endpoint::{At, Endpoint};
+use crate::settings::limits::UpstreamLimits;
 use net::clock::TokioClock;
 
 mod dns;
@@ -162,7 +162,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::lookup::{Found, Looking, Lookup};
+    use crate::settings::lookup::{Found, Looking, Lookup};
 
     #[test]
     fn families_alternate() {

@@ -32,9 +32,9 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{interval, timeout};
 
-use crate::endpoint::Endpoint;
-use crate::failure_log::FailureLog;
-use crate::request_body::OutBody;
+use crate::connection::request_body::OutBody;
+use crate::failure::failure_log::FailureLog;
+use crate::settings::endpoint::Endpoint;
 use message::informational::Informational;
 use message::upgrade;
 use net::clock::TokioClock;

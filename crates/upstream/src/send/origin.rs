@@ -4,21 +4,17 @@
 //! an answer that breaks off is told from one that ended.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use http::Response;
 
-use crate::client::{Outgoing, Upstream};
-use crate::endpoint::{Authority, Endpoint};
-use crate::error::Failure;
-use crate::limits::UpstreamLimits;
-use crate::origin_body::OriginBody;
-
-/// Says whether an address may be connected to for the request at hand. It is asked for each
-/// address, also of a connection that is there.
-pub type Check<'a> = &'a dyn Fn(SocketAddr) -> bool;
+use crate::connection::origin_body::OriginBody;
+use crate::failure::error::Failure;
+use crate::send::client::Upstream;
+use crate::send::outgoing::Outgoing;
+use crate::settings::endpoint::{Authority, Endpoint};
+use crate::settings::limits::{Check, UpstreamLimits};
 
 /// What a worker lends an origin for one request.
 #[derive(Clone, Copy)]

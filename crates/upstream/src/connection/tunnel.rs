@@ -9,8 +9,8 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::group::Serving;
-use crate::http2;
+use crate::connection::http2;
+use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
 use net::socket::{Socket, transport};
 

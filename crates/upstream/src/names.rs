@@ -1,0 +1,3 @@
+//! The addresses of names.
+
+pub mod resolver;
