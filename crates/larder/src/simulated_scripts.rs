@@ -2,8 +2,8 @@
 //! program makes of the same configuration, on a simulated network and simulated disks. What waits
 //! for something to become stale waits for nothing.
 //!
-//! All but those that wait for long are also played to the real program, which alone knows the command
-//! line, real sockets and the binary.
+//! All but those that wait for long are also played to the real program, which alone knows the
+//! command line, real sockets and the binary.
 
 #[path = "../tests/http/explanation.rs"]
 mod explanation;

@@ -1,4 +1,4 @@
-//! Sockets, addresses, certificates, clocks.
+//! Sockets, the network, addresses, certificates, clocks, random numbers.
 
 pub mod address;
 pub mod certificate;

@@ -3,9 +3,10 @@
 //!
 //! It exists so that several servers and their clients run in one thread, on the clock of a tokio
 //! runtime that is paused, with a network that fails as it is told to. It is a model of what a
-//! program sees of TCP, not of TCP: what is sent arrives once, in order and whole, or the connection
-//! is reset, or nothing comes any more. Where the way is cut bytes wait, as those do that are sent
-//! again and again, and arrive when it is whole; so does the room that the reader makes.
+//! program sees of TCP, not of TCP: what is sent arrives once, in order and whole, or the
+//! connection is reset, or nothing comes any more. Where the way is cut bytes wait, as those do
+//! that are sent again and again, and arrive when it is whole; so does the room that the reader
+//! makes.
 //!
 //! It promises: everything follows from the calls and the seed. [`Network::events`] says what
 //! happened, so that a test can compare two runs.
@@ -122,7 +123,8 @@ pub struct Host {
 }
 
 impl Network {
-    /// A network without hosts, on which every way is as `link` says. To be made within the runtime.
+    /// A network without hosts, on which every way is as `link` says. To be made within the
+    /// runtime.
     pub fn new(seed: u64, link: Link) -> Network {
         let state = State {
             random: Rng::with_seed(seed),

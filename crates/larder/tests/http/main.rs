@@ -4,9 +4,10 @@
 //! the client must get; every test in it cites the section of the RFC that it holds us to. One
 //! program serves all of them at the same time, each below a path of its own, so that those that
 //! wait for something to become stale cost no more than the slowest; those that wait for long are
-//! played in virtual time alone, as all are there (`src/simulated_scripts.rs`). `docs/reference/http.md` goes
-//! through the RFCs clause by clause and names the script of each. Before each request its
-//! explanation is asked for (see [`explanation`]) and compared with what then happens.
+//! played in virtual time alone, where all are played as well (`src/simulated_scripts.rs`).
+//! `docs/reference/http.md` goes through the RFCs clause by clause and names the script of each.
+//! Before each request its explanation is asked for (see [`explanation`]) and compared with what
+//! then happens.
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
 //! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints where it

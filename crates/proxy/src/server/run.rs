@@ -100,8 +100,8 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
 }
 
 /// Does what [`run`] does in the `LocalSet` that calls it, all workers on its thread: for
-/// simulations, where the runtime's clock is a virtual one. Dropped, it leaves what the workers have
-/// begun to the `LocalSet`.
+/// simulations, where the runtime's clock is a virtual one. Dropped, it leaves what the workers
+/// have begun to the `LocalSet`.
 ///
 /// # Errors
 ///
@@ -124,12 +124,16 @@ pub async fn run_here(setup: Setup) -> io::Result<Ended> {
     together(ended)
 }
 
-/// How a proxy ended whose workers ended so.
+/// How a proxy ended whose workers ended so: as the first that did not end well. All are waited
+/// for.
 fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ended> {
-    all.into_iter().fold(Ok(Ended::Saved), |result, ended| match (result, ended) {
-        (Ok(Ended::Saved), ended) => ended,
-        (other, _) => other,
-    })
+    let mut result = Ok(Ended::Saved);
+    for ended in all {
+        if matches!(result, Ok(Ended::Saved)) {
+            result = ended;
+        }
+    }
+    result
 }
 
 /// What each worker begins with. Only they hold the listening sockets then: when they drain, the

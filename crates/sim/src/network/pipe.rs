@@ -141,8 +141,8 @@ impl Pipe {
         found
     }
 
-    /// Takes what has arrived: up to `most` bytes of it, none at the end. `acknowledged`: the writer
-    /// learns of it.
+    /// Takes what has arrived: up to `most` bytes of it, none at the end. `acknowledged`: the
+    /// writer learns of it.
     pub fn take(&mut self, most: usize, acknowledged: bool) -> io::Result<Bytes> {
         if self.reset {
             return Err(io::ErrorKind::ConnectionReset.into());

@@ -1,3 +1,5 @@
+//! What a program sees of the network.
+
 use std::pin::pin;
 use std::time::Duration;
 

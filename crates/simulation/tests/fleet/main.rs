@@ -102,8 +102,8 @@ fn run(seed: u64, link: &Link) -> Outcome {
     })
 }
 
-/// What goes wrong: the way to an edge is cut, both ways and one way; the shield is killed and comes
-/// back with the disk that it left; connections are reset.
+/// What goes wrong: the way to an edge is cut, both ways and one way; the shield is killed and
+/// comes back with the disk that it left; connections are reset.
 async fn trouble(
     world: World,
     shield: Host,
@@ -179,7 +179,7 @@ impl Seen {
 fn no_byte_is_wrong_and_nothing_fails_that_need_not() {
     let mut from_old_disk = 0;
     for seed in 0..2 {
-        println!("seed {seed}");
+        eprintln!("seed {seed}");
         let Outcome { seen, events } = run(seed, &Link::default());
         assert!(seen.len() > 300, "{}", seen.len());
         for request in &seen {
@@ -213,7 +213,7 @@ fn everything_follows_from_the_seed() {
 #[test]
 fn ways_that_fail_by_chance_bring_no_wrong_byte() {
     for seed in 100..102 {
-        println!("seed {seed}");
+        eprintln!("seed {seed}");
         let link = Link { resets: 2_000, silences: 200, ..Link::default() };
         let Outcome { seen, .. } = run(seed, &link);
         let good = seen.iter().filter(|request| request.is_good()).count();
